@@ -101,6 +101,12 @@ impl<'a> Details<'a> {
         self.bytes
     }
 
+    /// The bytes without the processor time, which is the first of them if it is there.
+    pub(crate) fn without_cpu(&self) -> &'a [u8] {
+        let has_cpu = self.bytes.first() == Some(&CPU);
+        self.bytes.get(if has_cpu { 16 } else { 0 }..).unwrap_or_default()
+    }
+
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.bytes.split_first_chunk::<N>()?;
         self.bytes = rest;

@@ -103,6 +103,17 @@ pub fn stored(kind: Kind, number: i64, details: &[u8], name: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Makes the bytes of a section's begin without its processor time; `None` for another record.
+#[must_use]
+pub fn begin_without_cpu(bytes: &[u8]) -> Option<Vec<u8>> {
+    match Rich::parse(bytes) {
+        Some(Rich::Marker(Packed { kind: Kind::Begin, name, .. }, details)) => {
+            Some(stored(Kind::Begin, 0, details.without_cpu(), name))
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,13 @@
 //! Cuts a trace to a span of time.
 //!
-//! Earlier records are not written, but evaluated: sections that are open when the span begins are begun
-//! there, so that a frame that began earlier keeps its depth. Later records are left out; sections that are
+//! Earlier records are not written, but evaluated: sections and asynchronous slices that are open when the span begins are
+//! begun there, so that a frame that began earlier keeps its depth. Later records are left out; sections that are
 //! open then are closed as at any end.
 
+use std::collections::VecDeque;
 use tracetee_recorder::layout::Form;
 use tracetee_recorder::progress::PoolPlace;
-use tracetee_recorder::record::Kind;
+use tracetee_recorder::record::{Kind, Record};
 
 /// A span of boot time, ns, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,9 @@ pub(crate) struct Early {
     pub(crate) place: Option<PoolPlace>,
 }
 
+/// Asynchronous slices that may be open before the span; of more, the newest are known.
+const MAX_ASYNCS: usize = 1024;
+
 /// Tolerance of the span's edges, ns: the caller that chose them converted the counter by another
 /// [`tracetee_recorder::clock_map`] than this trace.
 const MARGIN_NS: u64 = 10_000;
@@ -43,6 +47,8 @@ pub(crate) struct TimeWindow {
     pub(crate) span: Span,
     /// State by thread.
     threads: Vec<Thread>,
+    /// Asynchronous slices that are open before the span, by the hash of what their end names.
+    asyncs: VecDeque<(u64, Early)>,
     has_begun: bool,
 }
 
@@ -56,7 +62,7 @@ struct Thread {
 
 impl TimeWindow {
     pub(crate) const fn new(span: Span) -> Self {
-        Self { span, threads: Vec::new(), has_begun: false }
+        Self { span, threads: Vec::new(), asyncs: VecDeque::new(), has_begun: false }
     }
 
     /// Returns the part of the trace that a record at `time_ns` belongs to. At an edge of the span, an
@@ -88,12 +94,24 @@ impl TimeWindow {
     }
 
     /// Looks at a record before the span.
-    pub(crate) fn look_at(&mut self, kind: Option<Kind>, early: Early) {
-        let open = &mut self.of(early.thread).open;
-        match kind {
-            Some(Kind::Begin) => open.push(early),
-            Some(Kind::End) => drop(open.pop()),
-            _ => {}
+    pub(crate) fn look_at(&mut self, record: &Record<'_>, early: Early) {
+        // Begins and ends of one name, or of one track, have one key: FNV-1a.
+        let (seed, name, cookie) = match *record {
+            Record::Begin { .. } => return self.of(early.thread).open.push(early),
+            Record::End { .. } => return drop(self.of(early.thread).open.pop()),
+            Record::Async { name, cookie, .. } => (1, name, cookie),
+            Record::TrackBegin { track, cookie, .. } | Record::TrackEnd { track, cookie, .. } => {
+                (2, track, cookie)
+            }
+            _ => return,
+        };
+        let mix = |key: u64, &byte: &u8| (key ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        let key = name.iter().chain(&cookie.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325 ^ seed, mix);
+        if matches!(record.kind(), Kind::AsyncBegin | Kind::TrackBegin) {
+            self.asyncs.truncate(MAX_ASYNCS - 1);
+            self.asyncs.push_front((key, early));
+        } else if let Some(at) = self.asyncs.iter().position(|&(open, _)| open == key) {
+            self.asyncs.remove(at);
         }
     }
 
@@ -102,12 +120,14 @@ impl TimeWindow {
         self.of(thread).open.clear();
     }
 
-    /// The span begins: what is open then, by thread, the outermost first. Once.
+    /// The span begins: what is open then, by thread, the outermost first, and asynchronous slices. Once.
     pub(crate) fn begin(&mut self) -> Vec<Early> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Vec::new();
         }
-        self.threads.iter_mut().flat_map(|thread| std::mem::take(&mut thread.open)).collect()
+        let threads = self.threads.iter_mut();
+        let sections = threads.flat_map(|thread| std::mem::take(&mut thread.open));
+        sections.chain(self.asyncs.drain(..).rev().map(|(_, early)| early)).collect()
     }
 
     fn of(&mut self, thread: usize) -> &mut Thread {
@@ -131,7 +151,11 @@ mod tests {
             let (form, bytes, place) = (Form::Text, Vec::new(), None);
             match phase {
                 Phase::Before => {
-                    window.look_at(Some(kind), Early { time_ns, thread: 0, form, bytes, place });
+                    let record = match kind {
+                        Kind::Begin => Record::Begin { pid: 1, name: b"" },
+                        _ => Record::End { pid: None },
+                    };
+                    window.look_at(&record, Early { time_ns, thread: 0, form, bytes, place });
                 }
                 Phase::Inside => drop(window.begin()),
                 Phase::After => {}

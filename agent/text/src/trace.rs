@@ -20,7 +20,7 @@ use tracetee_recorder::layout::{Form, NAME_BYTES};
 use tracetee_recorder::progress::PoolPlace;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::record::{Kind, Record};
-use tracetee_recorder::rich::{COMPLETE, Rich};
+use tracetee_recorder::rich::{COMPLETE, Rich, begin_without_cpu};
 use tracetee_recorder::stored::parse_stored;
 
 /// A step of a thread, with its own memory, so that its snapshot can be freed.
@@ -211,9 +211,12 @@ impl Trace {
                     let place = self.place_of(sources, thread, place);
                     match &mut self.window {
                         Some(window) if phase == Phase::Before => {
-                            let kind = bytes.first().and_then(|&letter| Kind::from_letter(letter));
-                            let bytes = bytes.to_vec();
-                            window.look_at(kind, Early { time_ns, thread, form, bytes, place });
+                            let mut scratch = Vec::new();
+                            if let Some((record, _)) = parse_stored(form, bytes, 0, &mut scratch) {
+                                let bytes = bytes.to_vec();
+                                let early = Early { time_ns, thread, form, bytes, place };
+                                window.look_at(&record, early);
+                            }
                         }
                         _ => self.record(time_ns, thread, form, bytes, place)?,
                     }
@@ -259,7 +262,11 @@ impl Trace {
     fn begin_span(&mut self) -> Result<(), Error> {
         let Some(window) = &mut self.window else { return Ok(()) };
         let from_ns = window.span.from_ns;
-        for Early { thread, form, bytes, place, .. } in window.begin() {
+        for Early { thread, form, mut bytes, place, .. } in window.begin() {
+            // The processor time is that of the section's begin, not of the span's.
+            if form == Form::Rich {
+                bytes = begin_without_cpu(&bytes).unwrap_or(bytes);
+            }
             self.record(from_ns, thread, form, &bytes, place)?;
         }
         Ok(())

@@ -186,6 +186,15 @@ impl Builder {
             cpu.1 = end.unwrap_or(cpu.1);
         }
     }
+
+    /// Sets the CPU time at the end of a slice whose begin has one: a capture that was cut to a window lacks that of sections
+    /// that began before it.
+    pub(crate) fn cpu_end(&mut self, live: Live, place: u32, end: Option<u64>) {
+        let running = self.running.get(live.0);
+        if running.is_some_and(|running| running.thread.cpu_of(place).0.is_some()) {
+            self.cpu(live, place, None, end);
+        }
+    }
 }
 
 /// Adds arguments to others; both are JSON objects.

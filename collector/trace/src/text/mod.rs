@@ -299,7 +299,7 @@ impl Reader {
             Marker::End => {
                 if let Some(place) = builder.end(live, at_ns).filter(|_| details.is_some()) {
                     builder.more_args(live, place, args);
-                    builder.cpu(live, place, None, cpu_ns);
+                    builder.cpu_end(live, place, cpu_ns);
                 }
             }
             Marker::AsyncBegin { pid, track, name, cookie } => {
