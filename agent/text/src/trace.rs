@@ -197,8 +197,8 @@ impl Trace {
                     continue;
                 }
                 time_ns = match event {
-                    // The recording goes on behind it.
-                    Event::End { .. } => time_ns.max(window.span.to_ns),
+                    // The recording goes on behind the span, or has ended in it.
+                    Event::End { .. } => window.span.to_ns,
                     _ => time_ns.min(window.span.to_ns),
                 };
             }
