@@ -1,12 +1,14 @@
 //! Shared parts of the conversion tests: tools that read our files, and traces to convert.
 
 mod browser;
+mod catapult;
 mod engine;
 pub mod model_rows;
 mod packets;
 pub mod rows;
 
 pub use browser::{driven, driven_at, run_tasks};
+pub use catapult::Catapult;
 pub use engine::{Engine, Read, Rows};
 pub use packets::{Message, everything, everything_of, trace};
 

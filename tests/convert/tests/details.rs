@@ -1,8 +1,10 @@
 //! Records with details, from the agent's text to Perfetto's trace_processor: by the text itself, which has them in comments that
 //! it skips, by JSON and by protobuf, which have them as each format does.
 
+use serde_json::json;
 use std::path::Path;
-use tracetee_tests_convert::{Engine, Rows, run_tool};
+use tracetee_tests::device::Device;
+use tracetee_tests_convert::{Catapult, Engine, Rows, run_tool};
 
 /// What the agent writes of two threads; `docs/TRACE-FORMAT.md` has the form. The strings quote lines and ends of scripts.
 fn text() -> String {
@@ -146,6 +148,130 @@ fn the_page_has_the_details() {
     let _ = run_tool(path, &["convert", "ours.ftrace", "-o", "ours.html"]);
     let page = std::fs::read_to_string(path.join("ours.html")).unwrap();
     assert!(page.contains("bytes"), "the arguments of a slice");
+}
+
+#[test]
+fn catapult_has_the_details_of_json_and_skips_the_comments_of_text() {
+    let Some(catapult) = Catapult::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    std::fs::write(path.join("ours.ftrace"), text()).unwrap();
+    let _ = run_tool(path, &["convert", "ours.ftrace", "-o", "ours.json"]);
+    // It does not know instants in text, and warns of them.
+    let known: String =
+        text().split_inclusive('\n').filter(|line| !line.contains(": I|")).collect();
+    std::fs::write(path.join("known.ftrace"), known).unwrap();
+    let read = catapult.read(path, &["known.ftrace", "ours.json"]);
+    let [of_text, of_json] = &read[..] else { panic!() };
+    let mut slices = of_json["slices"].clone();
+    slices.as_array_mut().unwrap().retain(|row| row[4] != "now");
+    assert_eq!((&of_text["slices"], &of_text["asyncs"]), (&slices, &of_json["asyncs"]));
+    let args = json!({"url": "/x\nb-1 (1) [000] ...1 3.0: x: y </script>", "n": -3, "r": 0.5, "ok": true, "bytes": 9});
+    let details = of_json["details"].as_array().unwrap();
+    assert!(details.contains(&json!(["fetch", "net", 1, 150, args])), "{details:?}");
+    assert!(of_text["details"].as_array().unwrap().contains(&json!([
+        "fetch",
+        "android",
+        null,
+        null,
+        {}
+    ])));
+    assert_eq!(of_json["flows"], json!([["fetch", "parse"], ["parse", "show"]]));
+    let counters = of_json["counters"].as_array().unwrap();
+    let values: Vec<_> = counters.iter().map(|row| (&row[1], &row[4])).collect();
+    assert!(values.contains(&(&json!("load"), &json!(0.336491))), "{counters:?}");
+    assert_eq!(of_text["counters"].as_array().unwrap().len(), 3);
+}
+
+/// A window from one section to another, in an app whose slices with details lie before, across and after its edges.
+#[test]
+fn a_capture_of_a_window_has_the_details_inside_in_each_format_and_none_from_outside() {
+    let Some(engine) = Engine::new() else { return };
+    let device = Device::new(34);
+    let span = json!({"section": {"from": "from", "until": "until"}});
+    let windows = json!([{"id": "w", "opens": span, "max_s": 10}]);
+    device.configure(json!({"seq": 1, "windows": windows}));
+    device.run(
+        "details secret1 begin-details across begin-details early sleep 50 section from 5 end-details early \
+         details inside begin-details late section until 5 sleep 50 end-details late end-details across \
+         details secret2 await \"captures\":1",
+    );
+    let text = tracetee_tests::trace::text(&device.capture());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    std::fs::write(path.join("ours.ftrace"), &text).unwrap();
+    let formats = ["again.ftrace", "ours.pftrace", "ours.json", "ours.html"];
+    for file in formats {
+        let _ = run_tool(path, &["convert", "ours.ftrace", "-o", file]);
+    }
+    for file in ["ours.ftrace", "again.ftrace", "ours.pftrace", "ours.json", "ours.html"] {
+        let bytes = std::fs::read(path.join(file)).unwrap();
+        let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        for outside in ["secret", "end of late", "end of across"] {
+            assert!(!has(outside), "{outside} in {file}: {text}");
+        }
+        for inside in ["across", "early", "end of early", "inside", "end of inside", "late"] {
+            assert!(has(inside), "no {inside} in {file}: {text}");
+        }
+    }
+    // Slices by name, category and number; whether all lie in the window; arguments; flows' slices; processor times.
+    let edges = "(select min(ts) - 20000 a, max(ts + dur) + 20000 b from slice where name in ('from', 'until'))";
+    let all = "name in ('across', 'early', 'inside', 'late')";
+    let queries = [
+        format!(
+            "select name, category, count(*) from slice where {all} group by 1, 2 order by 1, 2"
+        ),
+        format!(
+            "select count(*) from slice, {edges} where {all} and (ts < a or ts > b or ts + dur > b)"
+        ),
+        format!(
+            "select name, substr(flat_key, instr(flat_key, '.') + 1) key, string_value, count(*) from slice join args \
+             using (arg_set_id) where {all} and string_value is not null and flat_key not glob '*event*' \
+             group by 1, 2, 3 order by 1, 2, 3"
+        ),
+        format!(
+            "select name, count(*) from slice where {all} and thread_dur is not null group by 1 order by 1"
+        ),
+        format!("select count(*) from slice where {all} and thread_dur > dur + 1000000"),
+        "select a.name source, b.name target from flow f join slice a on f.slice_out = a.id \
+         join slice b on f.slice_in = b.id order by a.ts, b.ts"
+            .to_owned(),
+        "select k.name, c.value from counter c join process_counter_track k on c.track_id = k.id \
+         where k.name glob 'inside*' or k.name glob 'secret*'"
+            .to_owned(),
+    ];
+    let queries: Vec<&str> = queries.iter().map(String::as_str).collect();
+
+    let read = engine.rows(path, &["ours.pftrace", "ours.json"], &queries);
+    for (tables, file) in read.iter().zip(["ours.pftrace", "ours.json"]) {
+        let slices = [
+            // A section, and two asynchronous slices.
+            r#"["across","across",3]"#,
+            r#"["early","early",3]"#,
+            // With them an instant, one on a track, and a section with given times.
+            r#"["inside","inside",6]"#,
+            r#"["late","late",3]"#,
+        ];
+        assert_eq!(tables[0], rows(&slices), "{file}: {text}");
+        assert_eq!(tables[1], rows(&["[0]"]), "{file}: {text}");
+        let args = [
+            r#"["across","across","across",3]"#,
+            r#"["early","early","early",3]"#,
+            r#"["early","end of early","end of early",3]"#,
+            r#"["inside","end of inside","end of inside",3]"#,
+            r#"["inside","inside","inside",6]"#,
+            r#"["late","late","late",3]"#,
+        ];
+        assert_eq!(tables[2], rows(&args), "{file}: {text}");
+        // Only of the section that has both of its ends in the window.
+        assert_eq!(tables[3], rows(&[r#"["inside",1]"#]), "{file}: {text}");
+        assert_eq!(tables[4], rows(&["[0]"]), "{file}: {text}");
+        // Flows of slices that began before the window are at its begin, in the innermost slice there.
+        let flows = [r#"["from","inside"]"#, r#"["inside","late"]"#];
+        let has = |flow: &&str| tables[5].iter().any(|row| row == flow);
+        assert!(flows.iter().all(has), "{file}: {:?}", tables[5]);
+        assert_eq!(tables[6].len(), 1, "{file}: {:?}", tables[6]);
+    }
 }
 
 /// Samples of the main thread's callstack: Perfetto has them as those of its own profiler.
