@@ -44,6 +44,9 @@ fun main(arguments: Array<String>) {
             Composer.setTracer(before)
             check(ComposeHook.attach() && ComposeHook.attach()) { "${Tracetee.lastError}" }
             captured(file) { null }
+            // The second call has set no second tracer, which would begin each section twice.
+            val markers = file.readLines().mapNotNull { Regex("""mark_write: ([BE].*)""").find(it)?.groupValues?.get(1) }
+            check(markers.any { "|Feed (" in it } && markers.zipWithNext().none { (a, b) -> a == b && a.startsWith("B") }) { markers }
             check(before.begun == 0) { "the tracer of before got what it did not want" }
             before.isOn = true
             compose()

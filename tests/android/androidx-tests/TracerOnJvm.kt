@@ -6,6 +6,7 @@
 
 import android.content.ContextWrapper
 import androidx.tracing.AbstractTraceDriver
+import androidx.tracing.Counter
 import androidx.tracing.DelicateTracingApi
 import androidx.tracing.ExperimentalContextPropagation
 import androidx.tracing.PropagationToken
@@ -229,7 +230,14 @@ private fun registered() {
     check(!both.isCategoryEnabled("x") && both.trace("x", "y") { 3 } == 3 && own.begun == 0)
     own.isOn = true
     check(both.isCategoryEnabled("x") && both.trace("x", "y") { 4 } == 4 && own.begun == 1)
-    both.counter("x", "y").setValue(1.5)
+    both.counter("x", "y").run {
+        setValue(1.5)
+        setValue(2)
+        own.isOn = false
+        setValue(3)
+    }
+    check(own.values == listOf(1.5, 2L)) { own.values }
+    own.isOn = true
     drivers(own)
     println("registered")
 }
@@ -270,12 +278,17 @@ private fun drivers(own: TracerOfTheApp) {
 abstract class TracerOfTheApp(private val stub: Tracer) : Tracer() {
     var isOn = false
     var begun = 0
+    val values = ArrayList<Number>()
 
     override fun tokenForManualPropagation(flowIds: List<Long>) = stub.tokenForManualPropagation(flowIds)
     override fun tokenFromThreadContext() = stub.tokenFromThreadContext()
     override suspend fun tokenFromCoroutineContext() = stub.tokenFromCoroutineContext()
     override fun isCategoryEnabled(category: String) = isOn
-    override fun counter(category: String, name: String) = stub.counter(category, name)
+    override fun counter(category: String, name: String) = object : Counter {
+        override fun name() = name
+        override fun setValue(value: Long) = values.plusAssign(value)
+        override fun setValue(value: Double) = values.plusAssign(value)
+    }
     override fun writeInstant(category: String, name: String, token: PropagationToken?) = stub.writeInstant(category, name, token)
     override fun beginSectionWithMetadata(category: String, name: String, token: PropagationToken?, isRoot: Boolean) =
         stub.beginSectionWithMetadata(category, name, token, isRoot).also { begun++ }

@@ -63,6 +63,9 @@ fun events(file: File) {
     repeat(20) { full.arg("long", "x".repeat(600)) }
     full.instant("full")
     Event.get().arg("next", 1).instant("after it")
+    // Details that nobody has written are gone.
+    Event.get().arg("forgotten", 1).threadTime()
+    Event.get().instant("without details")
     Event.get().threadTime().instant("cpu")
     // A bar would end the track's name.
     Event.get().instant("a|track", "with a bar")
@@ -88,6 +91,7 @@ fun events(file: File) {
     check(before("C|${pid()}|fraction.of it|-2").getDouble("value") == -2.5)
     before("I|${pid()}|full").run { check(getInt("left_out") == 19 && getJSONObject("args").getString("long").length == 500) }
     check(plain(before("I|${pid()}|after it")) == mapOf("args" to mapOf("next" to 1L)))
+    check(plain(before("I|${pid()}|without details")) == emptyMap<String, Any>())
     check(lines.any { "N|${pid()}|a track|with a bar" in it })
     check(before("I|${pid()}|cpu").getLong("cpu_ns") > 0)
     println("events: ${lines.size} lines")

@@ -118,4 +118,14 @@ fun jumpsOfAWeekChangeNothing() {
         clocks.pass(MINUTE_MS)
         check(state.asks(10, clocks)) { "an hour and a jump of $jump ms" }
     }
+    // A reboot with a jump back: the time since the boot has passed for certain.
+    val (state, clocks) = ProfilingState() to Clocks()
+    check(state.asks(10, clocks))
+    clocks.boot += 1
+    clocks.bootMs = 0
+    clocks.realMs -= WEEK_MS
+    clocks.pass(59 * MINUTE_MS)
+    check(!state.asks(10, clocks)) { "59 minutes after a reboot" }
+    clocks.pass(MINUTE_MS)
+    check(state.asks(10, clocks)) { "an hour after a reboot" }
 }

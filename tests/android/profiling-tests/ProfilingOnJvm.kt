@@ -241,6 +241,7 @@ private fun errorsAreLosses() {
     loses(22, "no_file") { source.app.service.give(File("/nowhere/it-is"), it.tag) }
     loses(23, "damaged") { source.app.service.give(source.app.service.file("text", "# no trace".toByteArray()), it.tag) }
     loses(24, "damaged") { source.app.service.give(source.app.service.file("cut", trace.copyOf(trace.size - 1)), it.tag) }
+    loses(28, "damaged") { source.app.service.give(source.app.service.file("tag", trace + byteArrayOf(0x12, 0x01, 0x00)), it.tag) }
     val noise = ByteArray(90_000).also(Random(3)::nextBytes)
     val large = byteArrayOf(0x0a, 0x90.toByte(), 0xbf.toByte(), 0x05) + noise
     loses(26, "damaged") { source.app.service.give(source.app.service.file("length", trace + byteArrayOf(0x0a, 0x90.toByte())), it.tag) }
@@ -274,11 +275,17 @@ private fun aMissingResultIsALoss() {
     val source = Source("never", """{"requests": [{"windows": ["hand"], "kind": "stack_sampling", "frequency_hz": 50}]}""")
     val asked = source.ask(1)
     check(asked.type == 3 && asked.parameters.getInt("KEY_FREQUENCY_HZ") == 50 && asked.parameters.getInt("KEY_DURATION_MS") == 10_000)
+    // A second capture while it is recorded, and one after it.
+    for (why in listOf("hand: stack_sampling.hand is being recorded", "hand: per_hour: 10 of 10 are spent, 10 more are needed")) {
+        source.run { it.captureBegun("hand", "0199a1fd-2955-7cfa-a44a-000000000002") }
+        check(source.source.health().getString("last_refused") == why && source.app.service.asked.isEmpty()) { "${source.source.health()}" }
+        source.pass(10_000)
+    }
     // The clock jumps a week, and a bit of time passes.
     source.pass(1000, jumpMs = 8 * DAY_MS)
     source.run { it.refresh() }
     check(source.lost().isEmpty() && source.ledger.read().pending.size == 1)
-    source.pass(7 * DAY_MS - 1000)
+    source.pass(7 * DAY_MS - 21_000)
     source.run { it.refresh() }
     check(source.lost().isEmpty())
     source.pass(1)
@@ -349,8 +356,11 @@ private val BUCKETS = listOf("deviceprofiling" to "54.6330", "0123456789abcdef01
 
 private fun olderSystemsAreLeftAlone() {
     out.mkdirs()
-    Profiling.start(object : android.content.ContextWrapper(null) {}, JSONObject())
+    File(out, "config.json").writeText("""{"schema": 1, "seq": 1, "profiling": $REQUEST}""")
+    val settings = JSONObject().put("directory", out.path).put("version_code", 7)
+    Profiling.start(object : android.content.ContextWrapper(null) {}, settings)
     Native.captureBegun("hand", "0199a1fd-2955-7cfa-a44a-000000000001")
     check(Profiling.addTo("{}") == "{}")
+    check(Thread.getAllStackTraces().keys.none { it.name == "tracetee-profiling" })
     println("API ${Build.VERSION.SDK_INT}: nothing is asked for")
 }
