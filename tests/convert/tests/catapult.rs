@@ -72,13 +72,10 @@ fn equal(path: &Path, input: &str) -> Option<()> {
 }
 
 #[test]
-fn traces_of_phones_have_the_same_rows() {
+fn a_trace_of_a_phone_has_the_same_rows() {
     let directory = tempfile::tempdir().unwrap();
-    for name in ["atrace-small.txt", "list-jank.ftrace.txt.gz", "flutter-app.ftrace.txt.gz"] {
-        let Some(trace) = phone_trace(name) else { continue };
-        std::fs::copy(trace, directory.path().join(name)).unwrap();
-        if equal(directory.path(), name).is_none() {
-            return;
-        }
-    }
+    let name = "atrace-small.txt";
+    let Some(trace) = phone_trace(name) else { return };
+    std::fs::copy(trace, directory.path().join(name)).unwrap();
+    let _ = equal(directory.path(), name);
 }
