@@ -1,17 +1,18 @@
 //! Errors of tables and reports.
 
 use crate::sums::schema::FILE_VERSION;
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// An error of this crate.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An error of SQLite.
+    #[error("{}", of_sqlite(.0))]
     Sqlite(rusqlite::Error),
     /// Another version wrote the file.
+    #[error("{}", of_version(path, *found))]
     Version {
         /// The database.
         path: PathBuf,
@@ -19,6 +20,11 @@ pub enum Error {
         found: i64,
     },
     /// Another version wrote the guards' state.
+    #[error(
+        "{} was written by another tracetee: its layout is {found}, which this program does not know; use that program, \
+         or move the file away to guard all rollouts from their beginning",
+        path.display()
+    )]
     Guard {
         /// The file.
         path: PathBuf,
@@ -26,81 +32,70 @@ pub enum Error {
         found: i64,
     },
     /// Rows of this table cannot be read: they are damaged, or have values of other types than its columns.
+    #[error(
+        "the table {0} has damaged rows; run `tracetee store rebuild` to make the tables from the captures"
+    )]
     Damaged(&'static str),
     /// A table whose digest differs, or a structure of the file, is not as it was written.
+    #[error(
+        "the tables are damaged ({0} is not as it was written); stop the collector and run `tracetee store rebuild` to \
+         make them from the captures"
+    )]
     Checksum(String),
     /// The trace cannot be read.
-    Trace(tracetee_trace::Error),
+    #[error(transparent)]
+    Trace(#[from] tracetee_trace::Error),
     /// The process to analyze cannot be determined.
+    #[error(transparent)]
     Jank(tracetee_jank::Error),
     /// A file cannot be read or written.
+    #[error("{}: {}", .0.display(), .1)]
     Io(PathBuf, std::io::Error),
     /// A Parquet file cannot be written.
+    #[error("Parquet: {0}")]
     Parquet(String),
     /// The requested file, app or version does not exist.
+    #[error("{0}")]
     Missing(String),
     /// The tables are in use all the time.
+    #[error("the tables are in use; try again")]
     Busy,
     /// A report takes longer than this.
+    #[error("the report takes longer than its limit of {} s", .0.as_secs())]
     TooSlow(Duration),
     /// The analysis was stopped.
-    Stopped(tracetee_jank::Stopped),
+    #[error(transparent)]
+    Stopped(#[from] tracetee_jank::Stopped),
     /// The capture exceeds a limit, which the text names.
+    #[error("{0}")]
     TooMuch(String),
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(error) if is_damage(error) => write!(
-                f,
-                "the tables are damaged ({error}); stop the collector and run `tracetee store rebuild` to make them from the captures"
-            ),
-            Self::Sqlite(error) => write!(f, "the tables: {error}"),
-            Self::Version { path, found } if *found > FILE_VERSION => write!(
-                f,
-                "{} was written by a newer tracetee: it has tables of version {found}, and this program knows versions \
-                 up to {FILE_VERSION}. Use the newer program; nothing was changed. If none has run here, the file is damaged: \
-                 delete it and run `tracetee store rebuild`",
-                path.display(),
-            ),
-            Self::Version { path, found } => write!(
-                f,
-                "{} has tables of version {found}, and this program needs version {FILE_VERSION}; run `tracetee store \
-                 rebuild --store {}` to make them from the captures",
-                path.display(),
-                path.parent().unwrap_or(path).display(),
-            ),
-            Self::Guard { path, found } => write!(
-                f,
-                "{} was written by another tracetee: its layout is {found}, which this program does not know; use that program, \
-                 or move the file away to guard all rollouts from their beginning",
-                path.display(),
-            ),
-            Self::Damaged(table) => write!(
-                f,
-                "the table {table} has damaged rows; run `tracetee store rebuild` to make the tables from the captures"
-            ),
-            Self::Checksum(what) => write!(
-                f,
-                "the tables are damaged ({what} is not as it was written); stop the collector and run `tracetee store rebuild` to \
-                 make them from the captures"
-            ),
-            Self::Trace(error) => write!(f, "{error}"),
-            Self::Jank(error) => write!(f, "{error}"),
-            Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            Self::Parquet(error) => write!(f, "Parquet: {error}"),
-            Self::Missing(what) | Self::TooMuch(what) => f.write_str(what),
-            Self::TooSlow(limit) => {
-                write!(f, "the report takes longer than its limit of {} s", limit.as_secs())
-            }
-            Self::Busy => f.write_str("the tables are in use; try again"),
-            Self::Stopped(stopped) => write!(f, "{stopped}"),
-        }
+fn of_sqlite(error: &rusqlite::Error) -> String {
+    if is_damage(error) {
+        format!(
+            "the tables are damaged ({error}); stop the collector and run `tracetee store rebuild` to make them from the captures"
+        )
+    } else {
+        format!("the tables: {error}")
     }
 }
 
-impl std::error::Error for Error {}
+fn of_version(path: &Path, found: i64) -> String {
+    let shown = path.display();
+    if found > FILE_VERSION {
+        return format!(
+            "{shown} was written by a newer tracetee: it has tables of version {found}, and this program knows versions \
+             up to {FILE_VERSION}. Use the newer program; nothing was changed. If none has run here, the file is damaged: \
+             delete it and run `tracetee store rebuild`"
+        );
+    }
+    format!(
+        "{shown} has tables of version {found}, and this program needs version {FILE_VERSION}; run `tracetee store \
+         rebuild --store {}` to make them from the captures",
+        path.parent().unwrap_or(path).display()
+    )
+}
 
 impl Error {
     /// True if the tables are damaged: `tracetee store rebuild` makes them again.
@@ -126,24 +121,12 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-impl From<tracetee_trace::Error> for Error {
-    fn from(error: tracetee_trace::Error) -> Self {
-        Self::Trace(error)
-    }
-}
-
 impl From<tracetee_jank::Error> for Error {
     fn from(error: tracetee_jank::Error) -> Self {
         match error {
             tracetee_jank::Error::Stopped(stopped) => Self::Stopped(stopped),
             error => Self::Jank(error),
         }
-    }
-}
-
-impl From<tracetee_jank::Stopped> for Error {
-    fn from(stopped: tracetee_jank::Stopped) -> Self {
-        Self::Stopped(stopped)
     }
 }
 

@@ -4,7 +4,6 @@ use crate::pipeline::{is_frame, of_swap};
 use crate::watch::Stopped;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt;
 use tracetee_trace::{NameId, NameSet, Thread, Trace, is_system_process};
 
 /// The analyzed process.
@@ -33,52 +32,34 @@ pub enum Which<'a> {
 }
 
 /// Error that ends an analysis without a result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The trace has no thread of this process.
+    #[error("the trace has no process {0}")]
     NoSuchProcess(u32),
     /// The trace has no process of this name.
+    #[error("the trace has no process named {0:?}")]
     NoSuchName(String),
     /// Several processes have the name, and none draws most: their ids, names and numbers of frames.
+    #[error("several processes have this name; choose one with --pid:{}", listed(.0))]
     Several(Vec<(u32, String, usize)>),
     /// There are several processes, and none has frames.
+    #[error("no process of the trace has frames; choose one with --pid")]
     NoFrames,
     /// The analysis was stopped.
-    Stopped(Stopped),
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
-impl From<Stopped> for Error {
-    fn from(stopped: Stopped) -> Self {
-        Self::Stopped(stopped)
+fn listed(processes: &[(u32, String, usize)]) -> String {
+    let one = |(pid, name, frames): &(u32, String, usize)| format!(" {pid} ({name}, {frames})");
+    let all: String = processes.iter().take(MAX_LISTED).map(one).collect();
+    match processes.len().saturating_sub(MAX_LISTED) {
+        0 => all,
+        more => format!("{all} and {more} more"),
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchProcess(pid) => write!(f, "the trace has no process {pid}"),
-            Self::NoSuchName(name) => write!(f, "the trace has no process named {name:?}"),
-            Self::Several(processes) => {
-                f.write_str("several processes have this name; choose one with --pid:")?;
-                processes
-                    .iter()
-                    .take(MAX_LISTED)
-                    .try_for_each(|(pid, name, frames)| write!(f, " {pid} ({name}, {frames})"))?;
-                match processes.len().saturating_sub(MAX_LISTED) {
-                    0 => Ok(()),
-                    more => write!(f, " and {more} more"),
-                }
-            }
-            Self::NoFrames => {
-                f.write_str("no process of the trace has frames; choose one with --pid")
-            }
-            Self::Stopped(stopped) => write!(f, "{stopped}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Limit of the processes that a message lists.
 const MAX_LISTED: usize = 10;

@@ -3,30 +3,20 @@
 //! A caller that analyses traces of strangers sets a limit of time, and a flag that ends the analysis at once;
 //! every loop that grows with the trace checks both regularly.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Reason why an analysis was stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Stopped {
     /// The caller asked it to stop.
+    #[error("the analysis was asked to stop")]
     Asked,
     /// The analysis exceeded its time limit.
+    #[error("the analysis took more than {} s", .0.as_secs())]
     OutOfTime(Duration),
-}
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Asked => f.write_str("the analysis was asked to stop"),
-            Self::OutOfTime(limit) => {
-                write!(f, "the analysis took more than {} s", limit.as_secs())
-            }
-        }
-    }
 }
 
 /// Limit of an analysis. The default is no limit.

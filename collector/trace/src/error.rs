@@ -1,15 +1,16 @@
 //! The error type of the crate.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Reason why a trace cannot be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file, its compression or the disk cannot be read.
+    #[error("cannot be read: {0}")]
     Io(std::io::Error),
     /// Decompression fails before anything was read.
+    #[error("cannot be decompressed after byte {at} of its content: {error}")]
     Broken {
         /// Offset in the decompressed content.
         at: u64,
@@ -17,6 +18,7 @@ pub enum Error {
         error: std::io::Error,
     },
     /// The content is invalid.
+    #[error("is invalid at byte {offset}: {why}")]
     At {
         /// Offset in the decompressed content.
         offset: u64,
@@ -24,8 +26,10 @@ pub enum Error {
         why: String,
     },
     /// The file is not a trace, for this reason.
+    #[error("is not a trace: {0}")]
     NoTrace(String),
     /// An error in this file.
+    #[error("{} {}", .0.display(), .1)]
     File(PathBuf, Box<Error>),
 }
 
@@ -40,19 +44,3 @@ impl From<std::io::Error> for Error {
         Self::Io(error)
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => write!(f, "cannot be read: {error}"),
-            Self::Broken { at, error } => {
-                write!(f, "cannot be decompressed after byte {at} of its content: {error}")
-            }
-            Self::At { offset, why } => write!(f, "is invalid at byte {offset}: {why}"),
-            Self::NoTrace(why) => write!(f, "is not a trace: {why}"),
-            Self::File(path, error) => write!(f, "{} {error}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
