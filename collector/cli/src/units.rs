@@ -1,17 +1,6 @@
 //! Numbers as people read them.
 
-/// `1234567` as `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
+pub(crate) use tracetee_fleet::report::grouped;
 
 /// `12.3 MB`.
 pub(crate) fn bytes(number: u64) -> String {

@@ -1,7 +1,7 @@
 //! A comparison for a terminal.
 
 use super::comparison::{Compared, Comparison, Difference, KindOfDevice, Verdict};
-use super::table::lay_out;
+use super::table::{lay_out, left, right, table};
 use super::{grouped, percent};
 use std::fmt::Write;
 
@@ -37,26 +37,18 @@ pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
 }
 
 fn push_rows(text: &mut String, comparison: &Comparison) {
-    let rows: Vec<_> = comparison
-        .rows
-        .iter()
-        .filter(|row| row.cause.is_none() || row.p < 0.5)
-        .take(SHOWN)
-        .map(|row| {
-            vec![
-                row.cause.clone().unwrap_or_else(|| "all jank".to_owned()),
-                row.key.clone(),
-                format!("{:.1}", row.ms_in_1000[0]),
-                format!("{:.1}", row.ms_in_1000[1]),
-                difference(row.paired_ms),
-                difference(row.stratified_ms),
-                format!("{:.4}", row.p),
-                verdict(row).to_owned(),
-            ]
-        })
-        .collect();
-    let header = ["", "what", &comparison.from, &comparison.to, "paired", "others", "p", ""];
-    text.push_str(&lay_out(&header, &[0, 1, 7], &rows));
+    let columns = [
+        left("", |row: &Difference| row.cause.clone().unwrap_or_else(|| "all jank".to_owned())),
+        left("what", |row: &Difference| row.key.clone()),
+        right(&comparison.from, |row: &Difference| format!("{:.1}", row.ms_in_1000[0])),
+        right(&comparison.to, |row: &Difference| format!("{:.1}", row.ms_in_1000[1])),
+        right("paired", |row: &Difference| difference(row.paired_ms)),
+        right("others", |row: &Difference| difference(row.stratified_ms)),
+        right("p", |row: &Difference| format!("{:.4}", row.p)),
+        left("", |row: &Difference| verdict(row).to_owned()),
+    ];
+    let rows = comparison.rows.iter().filter(|row| row.cause.is_none() || row.p < 0.5).take(SHOWN);
+    text.push_str(&table(rows, &columns));
 }
 
 fn difference(of: Option<[f64; 2]>) -> String {

@@ -2,8 +2,9 @@
 //!
 //! Names come from devices. They stand in code spans, so that none is markup, a link or somebody's name.
 
-use super::comparison::{Comparison, Verdict};
-use super::fleet::{AppReport, FleetReport};
+use super::comparison::{Comparison, Difference, Verdict};
+use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness, Version};
+use super::table::{Column, left, right};
 use super::{grouped, ms, percent};
 use std::fmt::Write;
 
@@ -44,47 +45,39 @@ fn push_app(text: &mut String, app: &AppReport) {
     if let Some(comparison) = &app.comparison {
         push_comparison(text, comparison);
     }
-    let rows = app.versions.iter().map(|version| {
+    let share = |version: &Version, part: fn(&Smoothness) -> u64| {
         let of = version.smoothness.as_ref();
-        let share = |part: Option<u64>| {
-            part.zip(of).map_or("-".to_owned(), |(part, of)| percent(part, of.frames))
-        };
-        vec![
-            name(&version.ver),
-            grouped(version.devices),
-            grouped(version.counted),
-            of.map_or("-".to_owned(), |of| grouped(of.frames)),
-            share(of.map(|of| of.slow)),
-            share(of.map(|of| of.janky)),
-            of.map_or("-".to_owned(), |of| format!("{:.1}", of.jank_ms_in_1000)),
-            version.startup.as_ref().map_or("-".to_owned(), |start| ms(start.p50_ns)),
-            grouped(version.anrs),
-        ]
-    });
-    let header = [
-        "version",
-        "devices",
-        "counted captures",
-        "frames",
-        "slow",
-        "janky",
-        "jank, ms in 1000 frames",
-        "start p50",
-        "ANRs",
+        of.map_or("-".to_owned(), |of| percent(part(of), of.frames))
+    };
+    let shown = |version: &Version, text: fn(&Smoothness) -> String| {
+        version.smoothness.as_ref().map_or("-".to_owned(), text)
+    };
+    let columns = [
+        left("version", |version: &Version| name(&version.ver)),
+        right("devices", |version: &Version| grouped(version.devices)),
+        right("counted captures", |version: &Version| grouped(version.counted)),
+        right("frames", |version: &Version| shown(version, |of| grouped(of.frames))),
+        right("slow", |version: &Version| share(version, |of| of.slow)),
+        right("janky", |version: &Version| share(version, |of| of.janky)),
+        right("jank, ms in 1000 frames", |version: &Version| {
+            shown(version, |of| format!("{:.1}", of.jank_ms_in_1000))
+        }),
+        right("start p50", |version: &Version| {
+            version.startup.as_ref().map_or("-".to_owned(), |start| ms(start.p50_ns))
+        }),
+        right("ANRs", |version: &Version| grouped(version.anrs)),
     ];
-    push_table(text, &header, 1, rows);
+    push_table(text, &app.versions, &columns);
     text.push_str("Causes of late frames, by devices x overrun:\n\n");
-    let rows = app.causes.iter().take(SHOWN).map(|cause| {
-        vec![
-            cause.cause.clone(),
-            name(&cause.key),
-            grouped(cause.devices),
-            grouped(cause.frames),
-            ms(cause.overrun_ns),
-            ms(cause.p90_ns),
-        ]
-    });
-    push_table(text, &["cause", "name", "devices", "frames", "overrun", "p90"], 2, rows);
+    let columns = [
+        left("cause", |cause: &CauseOf| cause.cause.clone()),
+        left("name", |cause: &CauseOf| name(&cause.key)),
+        right("devices", |cause: &CauseOf| grouped(cause.devices)),
+        right("frames", |cause: &CauseOf| grouped(cause.frames)),
+        right("overrun", |cause: &CauseOf| ms(cause.overrun_ns)),
+        right("p90", |cause: &CauseOf| ms(cause.p90_ns)),
+    ];
+    push_table(text, app.causes.iter().take(SHOWN), &columns);
 }
 
 fn push_comparison(text: &mut String, comparison: &Comparison) {
@@ -103,46 +96,49 @@ fn push_comparison(text: &mut String, comparison: &Comparison) {
     };
     let count = comparison.rows.len();
     let _ = writeln!(text, "{to} {said} of {count} comparisons with {from}.\n");
-    let mut left = SHOWN;
+    let mut others = SHOWN;
     let rows = comparison.rows.iter().filter(|row| {
-        let is_shown = row.verdict == Verdict::Worse || row.cause.is_none() || left > 0;
-        left = left.saturating_sub(usize::from(is_shown));
+        let is_shown = row.verdict == Verdict::Worse || row.cause.is_none() || others > 0;
+        others = others.saturating_sub(usize::from(is_shown));
         is_shown
     });
-    let rows = rows.map(|row| {
-        let [was, is] = row.ms_in_1000;
-        let verdict = match row.verdict {
-            Verdict::Worse => "**worse**",
-            Verdict::Better => "better",
-            Verdict::Same => "same",
-            Verdict::TooFew => "too few devices",
-            Verdict::NotCompared => "not compared",
-        };
-        vec![
-            row.cause.clone().unwrap_or_else(|| "all jank".to_owned()),
-            if row.cause.is_some() { name(&row.key) } else { String::new() },
-            format!("{was:.1}"),
-            format!("{is:.1}"),
-            if row.p < 0.0001 { "< 0.0001".to_owned() } else { format!("{:.4}", row.p) },
-            verdict.to_owned(),
-        ]
-    });
-    let (was, is) = (format!("{from}, ms in 1000 frames"), to);
-    push_table(text, &["cause", "name", &was, &is, "p", "verdict"], 2, rows);
+    let verdict = |row: &Difference| match row.verdict {
+        Verdict::Worse => "**worse**",
+        Verdict::Better => "better",
+        Verdict::Same => "same",
+        Verdict::TooFew => "too few devices",
+        Verdict::NotCompared => "not compared",
+    };
+    let was = format!("{from}, ms in 1000 frames");
+    let key = |row: &Difference| if row.cause.is_some() { name(&row.key) } else { String::new() };
+    let columns =
+        [
+            left("cause", |row: &Difference| {
+                row.cause.clone().unwrap_or_else(|| "all jank".to_owned())
+            }),
+            left("name", key),
+            right(&was, |row: &Difference| format!("{:.1}", row.ms_in_1000[0])),
+            right(&to, |row: &Difference| format!("{:.1}", row.ms_in_1000[1])),
+            right("p", |row: &Difference| {
+                if row.p < 0.0001 { "< 0.0001".to_owned() } else { format!("{:.4}", row.p) }
+            }),
+            right("verdict", |row: &Difference| verdict(row).to_owned()),
+        ];
+    push_table(text, rows, &columns);
 }
 
-/// Writes a table; the first columns are text, the others are numbers.
-fn push_table(
+/// Writes a table.
+fn push_table<'r, R: 'r>(
     text: &mut String,
-    header: &[&str],
-    texts: usize,
-    rows: impl Iterator<Item = Vec<String>>,
+    rows: impl IntoIterator<Item = &'r R>,
+    columns: &[Column<'_, R>],
 ) {
-    let _ = writeln!(text, "| {} |", header.join(" | "));
-    let rules = (0..header.len()).map(|column| if column < texts { "---" } else { "---:" });
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    text.push_str(&line(columns.iter().map(|column| column.title.to_owned()).collect()));
+    let rules = columns.iter().map(|column| if column.is_left { "---" } else { "---:" });
     let _ = writeln!(text, "|{}|", rules.collect::<Vec<_>>().join("|"));
     for row in rows {
-        let _ = writeln!(text, "| {} |", row.join(" | "));
+        text.push_str(&line(columns.iter().map(|column| (column.cell)(row)).collect()));
     }
     text.push('\n');
 }
@@ -166,8 +162,7 @@ fn name(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::comparison::Difference;
-    use super::super::fleet::CauseOf;
+
     use super::*;
 
     fn report(verdicts: &[Verdict]) -> FleetReport {

@@ -1,10 +1,10 @@
 //! A fleet's report for a terminal.
 
 use super::comparison_text::{named, push_comparison};
-use super::fixes::Fixes;
-use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness};
+use super::fixes::{Fix, Fixes};
+use super::fleet::{AppReport, CauseOf, FleetReport, Loss, Smoothness, Version};
 use super::quantile_errors::QuantileErrors;
-use super::table::{broken, lay_out};
+use super::table::{Column, broken, left, right, table};
 use super::{grouped, ms, percent};
 use crate::database::{Exceeded, OTHER};
 use std::fmt::Write;
@@ -71,33 +71,13 @@ fn push_groups(
     groups: &[Smoothness],
     group: fn(&Smoothness) -> Option<&str>,
 ) {
-    let rows: Vec<_> = groups
-        .iter()
-        .map(|of| {
-            let mut row = vec![
-                named(what, group(of).unwrap_or_default()),
-                of.ver.clone(),
-                grouped(of.devices),
-            ];
-            row.extend(smooth(Some(of)));
-            row
-        })
-        .collect();
-    let header = [
-        what,
-        "version",
-        "devices",
-        "frames",
-        "slow",
-        "janky",
-        "frozen",
-        "p50",
-        "p90",
-        "p99",
-        "jank ms in 1000",
+    let mut columns = vec![
+        left(what, |of: &Smoothness| named(what, group(of).unwrap_or_default())),
+        left("version", |of: &Smoothness| of.ver.clone()),
+        right("devices", |of: &Smoothness| grouped(of.devices)),
     ];
-    let _ = writeln!(text, "\n{title}");
-    text.push_str(&lay_out(&header, &[0, 1], &rows));
+    columns.extend(smooth(|of: &Smoothness| Some(of)));
+    let _ = write!(text, "\n{title}\n{}", table(groups, &columns));
 }
 
 impl AppReport {
@@ -140,39 +120,18 @@ impl AppReport {
             return;
         }
         text.push_str("\nVersions\n");
-        let rows: Vec<_> = self
-            .versions
-            .iter()
-            .map(|version| {
-                let mut row = vec![
-                    version.ver.clone(),
-                    grouped(version.devices),
-                    grouped(version.captures),
-                    grouped(version.counted),
-                ];
-                row.extend(smooth(version.smoothness.as_ref()));
-                row.push(version.startup.as_ref().map_or("-".to_owned(), |start| ms(start.p50_ns)));
-                row.push(grouped(version.anrs));
-                row
-            })
-            .collect();
-        let header = [
-            "version",
-            "devices",
-            "captures",
-            "counted",
-            "frames",
-            "slow",
-            "janky",
-            "frozen",
-            "p50",
-            "p90",
-            "p99",
-            "jank ms in 1000",
-            "start p50",
-            "ANRs",
+        let mut columns = vec![
+            left("version", |version: &Version| version.ver.clone()),
+            right("devices", |version: &Version| grouped(version.devices)),
+            right("captures", |version: &Version| grouped(version.captures)),
+            right("counted", |version: &Version| grouped(version.counted)),
         ];
-        text.push_str(&lay_out(&header, &[0], &rows));
+        columns.extend(smooth(|version: &Version| version.smoothness.as_ref()));
+        columns.push(right("start p50", |version: &Version| {
+            version.startup.as_ref().map_or("-".to_owned(), |start| ms(start.p50_ns))
+        }));
+        columns.push(right("ANRs", |version: &Version| grouped(version.anrs)));
+        text.push_str(&table(&self.versions, &columns));
         self.push_evidence(text);
         for version in &self.versions {
             let mut left_out = Vec::new();
@@ -238,21 +197,14 @@ impl AppReport {
         }
         if !self.losses.is_empty() {
             text.push_str("\nCaptures that devices lost, or that retention deleted\n");
-            let rows: Vec<_> = self
-                .losses
-                .iter()
-                .map(|loss| {
-                    vec![
-                        loss.reason.clone(),
-                        loss.window.clone(),
-                        grouped(loss.devices),
-                        grouped(loss.captures),
-                        grouped(loss.unconfirmed),
-                    ]
-                })
-                .collect();
-            let header = ["reason", "window", "devices", "captures", "may have arrived"];
-            text.push_str(&lay_out(&header, &[0, 1], &rows));
+            let columns = [
+                left("reason", |loss: &Loss| loss.reason.clone()),
+                left("window", |loss: &Loss| loss.window.clone()),
+                right("devices", |loss: &Loss| grouped(loss.devices)),
+                right("captures", |loss: &Loss| grouped(loss.captures)),
+                right("may have arrived", |loss: &Loss| grouped(loss.unconfirmed)),
+            ];
+            text.push_str(&table(&self.losses, &columns));
         }
     }
 
@@ -291,61 +243,44 @@ fn tenths(of_100us: u64) -> String {
 }
 
 /// Columns that versions and screens share, from frames to jank.
-fn smooth(smoothness: Option<&Smoothness>) -> Vec<String> {
-    match smoothness {
-        None => vec!["-".to_owned(); 8],
-        Some(of) => vec![
-            grouped(of.frames),
-            percent(of.slow, of.frames),
-            percent(of.janky, of.frames),
-            percent(of.frozen, of.frames),
-            tenths(of.p50_100us),
-            tenths(of.p90_100us),
-            tenths(of.p99_100us),
-            format!("{:.1}", of.jank_ms_in_1000),
-        ],
-    }
+fn smooth<'a, R: 'a>(of: fn(&R) -> Option<&Smoothness>) -> [Column<'a, R>; 8] {
+    type Cell = fn(&Smoothness) -> String;
+    let columns: [(&str, Cell); 8] = [
+        ("frames", |of| grouped(of.frames)),
+        ("slow", |of| percent(of.slow, of.frames)),
+        ("janky", |of| percent(of.janky, of.frames)),
+        ("frozen", |of| percent(of.frozen, of.frames)),
+        ("p50", |of| tenths(of.p50_100us)),
+        ("p90", |of| tenths(of.p90_100us)),
+        ("p99", |of| tenths(of.p99_100us)),
+        ("jank ms in 1000", |of| format!("{:.1}", of.jank_ms_in_1000)),
+    ];
+    columns
+        .map(|(title, cell)| right(title, move |row| of(row).map_or_else(|| "-".to_owned(), cell)))
 }
 
 fn causes(causes: &[CauseOf], shown: usize) -> String {
-    let rows: Vec<_> = causes
-        .iter()
-        .take(shown)
-        .map(|cause| {
-            vec![
-                cause.cause.clone(),
-                cause.key.clone(),
-                grouped(cause.devices),
-                grouped(cause.captures),
-                grouped(cause.frames),
-                ms(cause.overrun_ns),
-                ms(cause.self_ns),
-                ms(cause.p50_ns),
-                ms(cause.p90_ns),
-                ms(cause.p99_ns),
-                cause.examples.first().map_or(String::new(), |example| example.capture_id.clone()),
-            ]
-        })
-        .collect();
-    if rows.is_empty() {
+    if causes.is_empty() {
         return "  no late frames\n".to_owned();
     }
-    let has_examples = causes.iter().any(|cause| !cause.examples.is_empty());
-    let header = [
-        "cause",
-        "what",
-        "devices",
-        "captures",
-        "frames",
-        "overrun",
-        "time",
-        "p50",
-        "p90",
-        "p99",
-        "best example",
+    let mut columns = vec![
+        left("cause", |cause: &CauseOf| cause.cause.clone()),
+        left("what", |cause: &CauseOf| cause.key.clone()),
+        right("devices", |cause: &CauseOf| grouped(cause.devices)),
+        right("captures", |cause: &CauseOf| grouped(cause.captures)),
+        right("frames", |cause: &CauseOf| grouped(cause.frames)),
+        right("overrun", |cause: &CauseOf| ms(cause.overrun_ns)),
+        right("time", |cause: &CauseOf| ms(cause.self_ns)),
+        right("p50", |cause: &CauseOf| ms(cause.p50_ns)),
+        right("p90", |cause: &CauseOf| ms(cause.p90_ns)),
+        right("p99", |cause: &CauseOf| ms(cause.p99_ns)),
     ];
-    let width = if has_examples { header.len() } else { header.len() - 1 };
-    lay_out(header.get(..width).unwrap_or_default(), &[0, 1, 10], &rows)
+    if causes.iter().any(|cause| !cause.examples.is_empty()) {
+        columns.push(left("best example", |cause: &CauseOf| {
+            cause.examples.first().map_or(String::new(), |example| example.capture_id.clone())
+        }));
+    }
+    table(causes.iter().take(shown), &columns)
 }
 
 /// Writes the gains of fixes.
@@ -354,27 +289,25 @@ fn push_fixes(text: &mut String, fixes: &Fixes) {
         return;
     }
     text.push_str("\nGain of a fix: late frames that would be in time without the cause\n");
-    let rows: Vec<_> = fixes
-        .rows
-        .iter()
-        .map(|fix| {
+    let columns = [
+        left("screen", |fix: &Fix| {
+            fix.screen.as_ref().map_or("(all)".to_owned(), |screen| named("screen", screen))
+        }),
+        left("cause", |fix: &Fix| fix.cause.clone()),
+        left("what", |fix: &Fix| fix.key.clone()),
+        right("frames", |fix: &Fix| grouped(fix.saved)),
+        right("removed", |fix: &Fix| {
             let [low, high] = fix.percent_from_to;
-            vec![
-                fix.screen.as_ref().map_or("(all)".to_owned(), |screen| named("screen", screen)),
-                fix.cause.clone(),
-                fix.key.clone(),
-                grouped(fix.saved),
-                format!("{:.1} % ± {:.1}", fix.percent, (high - low) / 2.0),
-                percent(fix.saved_halved, fix.late),
-                percent(fix.saved_moved, fix.late),
-                percent(fix.saved_most, fix.late),
-                format!("{} of {}", grouped(fix.devices), grouped(fix.all_devices)),
-            ]
-        })
-        .collect();
-    let header =
-        ["screen", "cause", "what", "frames", "removed", "halved", "moved", "once", "devices"];
-    text.push_str(&lay_out(&header, &[0, 1, 2], &rows));
+            format!("{:.1} % ± {:.1}", fix.percent, (high - low) / 2.0)
+        }),
+        right("halved", |fix: &Fix| percent(fix.saved_halved, fix.late)),
+        right("moved", |fix: &Fix| percent(fix.saved_moved, fix.late)),
+        right("once", |fix: &Fix| percent(fix.saved_most, fix.late)),
+        right("devices", |fix: &Fix| {
+            format!("{} of {}", grouped(fix.devices), grouped(fix.all_devices))
+        }),
+    ];
+    text.push_str(&table(&fixes.rows, &columns));
     let _ = writeln!(
         text,
         "  One fix alone saves {} of the {} late frames that rates count; \"once\": each frame at the fix that gains most.\n  \

@@ -30,8 +30,9 @@ pub(crate) fn ms(ns: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// Groups digits by thousands.
-pub(crate) fn grouped(count: u64) -> String {
+/// Writes `1234567` as `1,234,567`.
+#[must_use]
+pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {

@@ -1,11 +1,11 @@
 //! Sections of a capture's report for a terminal: pipelines, interactions, start-ups, long work, other processes.
 
-use super::single::SingleReport;
+use super::single::{Long, SingleReport};
 use super::single_late::in_brackets;
-use super::table::lay_out;
+use super::table::{left, right, table};
 use super::{grouped, ms, percent};
 use std::fmt::Write;
-use tracetee_jank::{LongKind, Pipeline, Startup};
+use tracetee_jank::{Interaction, LongKind, Pipeline, PipelineTotals, Startup, Totals};
 
 /// Limit of the rows of a section.
 const SHOWN: usize = 10;
@@ -18,44 +18,20 @@ impl SingleReport {
     pub(super) fn push_pipelines(&self, text: &mut String) {
         if self.pipelines.iter().any(|of| of.pipeline != Pipeline::Views) {
             text.push_str("\nPipelines\n");
-            let rows: Vec<_> = self
-                .pipelines
-                .iter()
-                .map(|of| {
-                    let totals = &of.totals;
-                    vec![
-                        of.pipeline.name().to_owned(),
-                        of.threads.join(", "),
-                        grouped(totals.frames),
-                        format!(
-                            "{} ({})",
-                            grouped(totals.slow),
-                            percent(totals.slow, totals.frames)
-                        ),
-                        format!(
-                            "{} ({})",
-                            grouped(totals.janky),
-                            percent(totals.janky, totals.frames)
-                        ),
-                        grouped(totals.frozen),
-                        ms(totals.p50_ns),
-                        ms(totals.p99_ns),
-                        ms(totals.jank_ns),
-                    ]
-                })
-                .collect();
-            let header = [
-                "pipeline",
-                "thread",
-                "frames",
-                "slow",
-                "janky",
-                "frozen",
-                "p50",
-                "p99",
-                "beyond the budget",
+            let share =
+                |part, of: &Totals| format!("{} ({})", grouped(part), percent(part, of.frames));
+            let columns = [
+                left("pipeline", |of: &PipelineTotals| of.pipeline.name().to_owned()),
+                left("thread", |of: &PipelineTotals| of.threads.join(", ")),
+                right("frames", |of: &PipelineTotals| grouped(of.totals.frames)),
+                right("slow", |of: &PipelineTotals| share(of.totals.slow, &of.totals)),
+                right("janky", |of: &PipelineTotals| share(of.totals.janky, &of.totals)),
+                right("frozen", |of: &PipelineTotals| grouped(of.totals.frozen)),
+                right("p50", |of: &PipelineTotals| ms(of.totals.p50_ns)),
+                right("p99", |of: &PipelineTotals| ms(of.totals.p99_ns)),
+                right("beyond the budget", |of: &PipelineTotals| ms(of.totals.jank_ns)),
             ];
-            text.push_str(&lay_out(&header, &[0, 1], &rows));
+            text.push_str(&table(&self.pipelines, &columns));
             if self.pipelines.iter().any(|of| !of.pipeline.is_rated()) {
                 text.push_str(
                     "  vsync_callback: doFrame that draws nothing; another pipeline draws. Not in the sums above.\n",
@@ -82,33 +58,19 @@ impl SingleReport {
         text.push_str("\nInteractions\n");
         let mut ranked: Vec<_> = self.interactions.iter().collect();
         ranked.sort_by_key(|one| (std::cmp::Reverse(one.jank_ns), one.start_ns));
-        let rows: Vec<_> = ranked
-            .iter()
-            .take(SHOWN)
-            .map(|one| {
-                vec![
-                    one.name.clone(),
-                    ms(one.dur_ns),
-                    grouped(one.frames),
-                    grouped(one.late),
-                    grouped(one.janky),
-                    ms(one.jank_ns),
-                    one.missed.map_or("-".to_owned(), grouped),
-                    if one.cancelled { "cancelled" } else { "" }.to_owned(),
-                ]
-            })
-            .collect();
-        let header = [
-            "interaction",
-            "took",
-            "frames",
-            "slow",
-            "janky",
-            "beyond the budget",
-            "missed (system)",
-            "",
+        let columns = [
+            left("interaction", |one: &Interaction| one.name.clone()),
+            right("took", |one: &Interaction| ms(one.dur_ns)),
+            right("frames", |one: &Interaction| grouped(one.frames)),
+            right("slow", |one: &Interaction| grouped(one.late)),
+            right("janky", |one: &Interaction| grouped(one.janky)),
+            right("beyond the budget", |one: &Interaction| ms(one.jank_ns)),
+            right("missed (system)", |one: &Interaction| {
+                one.missed.map_or("-".to_owned(), grouped)
+            }),
+            left("", |one: &Interaction| if one.cancelled { "cancelled" } else { "" }.to_owned()),
         ];
-        text.push_str(&lay_out(&header, &[0, 7], &rows));
+        text.push_str(&table(ranked.iter().copied().take(SHOWN), &columns));
         let more = ranked.len().saturating_sub(SHOWN) as u64 + self.interactions_left_out;
         if more > 0 {
             let _ = writeln!(text, "  and {} more", grouped(more));
@@ -142,22 +104,20 @@ impl SingleReport {
             return;
         }
         text.push_str("\nLong work on the main thread outside of frames\n");
-        let rows: Vec<_> = self
-            .long_slices
-            .iter()
-            .take(SHOWN)
-            .map(|long| {
-                let what = match (long.kind, long.anr) {
-                    (LongKind::Input, _) => "not responding: input not answered",
-                    (LongKind::Open, true) => "not responding: had not ended",
-                    (LongKind::Dispatch, true) => "not responding",
-                    (LongKind::Open, false) => "had not ended",
-                    (LongKind::Dispatch, false) => "",
-                };
-                vec![long.name.clone(), ms(long.at_ns), ms(long.dur_ns), what.to_owned()]
-            })
-            .collect();
-        text.push_str(&lay_out(&["slice", "at", "took", ""], &[0, 3], &rows));
+        let what = |long: &Long| match (long.kind, long.anr) {
+            (LongKind::Input, _) => "not responding: input not answered",
+            (LongKind::Open, true) => "not responding: had not ended",
+            (LongKind::Dispatch, true) => "not responding",
+            (LongKind::Open, false) => "had not ended",
+            (LongKind::Dispatch, false) => "",
+        };
+        let columns = [
+            left("slice", |long: &Long| long.name.clone()),
+            right("at", |long: &Long| ms(long.at_ns)),
+            right("took", |long: &Long| ms(long.dur_ns)),
+            left("", |long: &Long| what(long).to_owned()),
+        ];
+        text.push_str(&table(self.long_slices.iter().take(SHOWN), &columns));
         let more = self.long_slices.len().saturating_sub(SHOWN) as u64;
         if more > 0 {
             let _ = writeln!(text, "  and {} more", grouped(more));

@@ -7,6 +7,36 @@ const MAX_TEXT: usize = 60;
 /// Indentation of the columns of a row that do not fit into its line.
 const NEXT_LINE: usize = 6;
 
+/// A column of a table.
+pub(crate) struct Column<'a, R> {
+    pub(crate) title: &'a str,
+    pub(crate) is_left: bool,
+    /// Writes the cell of a row.
+    pub(crate) cell: Box<dyn Fn(&R) -> String + 'a>,
+}
+
+/// A column of texts, aligned to the left.
+pub(crate) fn left<'a, R>(title: &'a str, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
+    Column { title, is_left: true, cell: Box::new(cell) }
+}
+
+/// A column of numbers, aligned to the right.
+pub(crate) fn right<'a, R>(title: &'a str, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
+    Column { title, is_left: false, cell: Box::new(cell) }
+}
+
+/// Lays out a table.
+pub(crate) fn table<'r, R: 'r>(
+    rows: impl IntoIterator<Item = &'r R>,
+    columns: &[Column<'_, R>],
+) -> String {
+    let header: Vec<&str> = columns.iter().map(|column| column.title).collect();
+    let left = columns.iter().enumerate().filter(|(_, column)| column.is_left).map(|(at, _)| at);
+    let left: Vec<usize> = left.collect();
+    let cells = |row| columns.iter().map(|column| (column.cell)(row)).collect();
+    lay_out(&header, &left, &rows.into_iter().map(cells).collect::<Vec<_>>())
+}
+
 /// Lays rows out. `left`: indexes of the columns that are aligned to the left.
 pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> String {
     let cut = |text: &str| {
