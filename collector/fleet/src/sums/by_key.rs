@@ -104,16 +104,13 @@ impl Sums {
     #[must_use]
     pub fn take(&mut self, rollup: &Rollup) -> SumsByKey {
         let Some(table) = self.tables.remove(rollup.table.name) else { return Vec::new() };
-        let ranks = self.symbols.ranks();
+        self.symbols.rank();
         let kinds: Vec<Kind> = rollup.kinds().collect();
         let order = |key: &Key| {
             let mut order = *key;
             for (code, kind) in order.iter_mut().zip(&kinds) {
                 *code = match kind {
-                    Kind::Text => usize::try_from(*code)
-                        .ok()
-                        .and_then(|place| ranks.get(place).copied())
-                        .unwrap_or(u64::MAX),
+                    Kind::Text => self.symbols.rank_of(*code),
                     // Negative ones first.
                     Kind::Int | Kind::Real => *code ^ (1 << 63),
                 };

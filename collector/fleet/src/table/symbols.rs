@@ -71,11 +71,14 @@ impl Code for bool {
 pub(crate) struct Symbols {
     numbers: HashMap<Text, Symbol, RandomState>,
     texts: Vec<Text>,
+    /// Places of the texts among all of them, sorted, by number, as [`Symbols::rank`] has made them.
+    ranks: Vec<u64>,
 }
 
 impl Default for Symbols {
     fn default() -> Self {
-        let mut symbols = Self { numbers: HashMap::default(), texts: Vec::new() };
+        let mut symbols =
+            Self { numbers: HashMap::default(), texts: Vec::new(), ranks: Vec::new() };
         symbols.of_static("");
         symbols
     }
@@ -137,17 +140,25 @@ impl Symbols {
         &self.texts
     }
 
-    /// Returns the place of each text among all of them, sorted, by number.
-    pub(crate) fn ranks(&self) -> Vec<u64> {
+    /// Sorts the texts, for [`Symbols::rank_of`].
+    pub(crate) fn rank(&mut self) {
+        if self.ranks.len() == self.texts.len() {
+            return;
+        }
         let mut numbers: Vec<usize> = (0..self.texts.len()).collect();
         numbers.sort_unstable_by_key(|&number| self.texts.get(number));
-        let mut ranks = vec![0; self.texts.len()];
+        self.ranks.resize(self.texts.len(), 0);
         for (rank, number) in (0..).zip(numbers) {
-            if let Some(place) = ranks.get_mut(number) {
+            if let Some(place) = self.ranks.get_mut(number) {
                 *place = rank;
             }
         }
-        ranks
+    }
+
+    /// Returns the place of a code's text among all texts, sorted.
+    pub(crate) fn rank_of(&self, code: u64) -> u64 {
+        let place = usize::try_from(code).ok();
+        place.and_then(|place| self.ranks.get(place)).copied().unwrap_or(u64::MAX)
     }
 }
 
