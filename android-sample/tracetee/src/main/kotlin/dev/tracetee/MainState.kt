@@ -12,8 +12,11 @@ internal interface MainState {
     /** Processor time in ns; less exact than the state, but it grows while the thread runs. */
     val cpuNs: Long
 
-    /** Reads both anew. */
-    fun read()
+    /** Reads the state anew. */
+    fun readState()
+
+    /** Reads the processor time anew, which takes less than half as long. */
+    fun readTime()
 }
 
 /**
@@ -32,15 +35,18 @@ internal class ProcMainState(directory: File) : MainState, AutoCloseable {
     override var cpuNs: Long = 0
         private set
 
-    override fun read() {
+    override fun readState() {
         state = '?'
         val length = fill(stat)
         var place = length - 1
         while (place > 0 && bytes[place] != BRACKET) place--
         if (place > 0 && place + 2 < length) state = Char(bytes[place + 2].toInt())
+    }
+
+    override fun readTime() {
         val times = fill(schedstat)
         var ns = 0L
-        place = 0
+        var place = 0
         while (place < times && bytes[place] in ZERO..NINE) ns = ns * 10 + (bytes[place++] - ZERO)
         cpuNs = ns
     }

@@ -102,7 +102,7 @@ internal class StackSampler(
     private fun turn(afterNs: Long) {
         val now = app.nowNs()
         if (askedNs == 0L) {
-            state.read()
+            state.readTime()
             if (state.cpuNs == knownCpuNs) {
                 // It sleeps, or waits in its message; the message before the sleep was answered.
                 freeNs = now
@@ -128,7 +128,7 @@ internal class StackSampler(
         freeNs = at
         askedNs = 0
         // The processor time that the answer itself has used does not count as work.
-        state.read()
+        state.readTime()
         knownCpuNs = if (isIdle) state.cpuNs else -1
         return true
     }
@@ -136,6 +136,7 @@ internal class StackSampler(
     /** Samples until the main thread answers. */
     private fun late(afterNs: Long) {
         if (left <= 0 || !app.isInFront()) return
+        var seenNs = app.nowNs()
         writer.beginRow()
         var sinceNs = freeNs
         var said: String? = null
@@ -145,7 +146,12 @@ internal class StackSampler(
         try {
             while (answeredNs == 0L && left > 0 && ended == null && app.settings() != 0) {
                 val begin = app.nowNs()
-                state.read()
+                if (begin - seenNs >= SEEN_NS) {
+                    if (!app.isInFront()) return
+                    seenNs = begin
+                }
+                state.readState()
+                state.readTime()
                 val why = refusal(state.state, state.cpuNs > cpuNs)
                 cpuNs = state.cpuNs
                 if (why != null) {
@@ -179,9 +185,9 @@ internal class StackSampler(
         if (answeredNs != 0L || frames.isEmpty()) return false
         left--
         // The main thread stops late in the call, which waits for it.
-        writer.write(frames, app.nowNs() - end, (end - sinceNs).coerceAtLeast(0))
+        val isFrame = writer.write(frames, app.nowNs() - end, (end - sinceNs).coerceAtLeast(0))
         if (left == 0) writer.note("the most samples of a recording")
-        return frames.any { it.methodName == "doFrame" && it.className == "android.view.Choreographer" }
+        return isFrame
     }
 
     /** Waits until a time, in steps: the row may be over long before. */
@@ -211,6 +217,9 @@ internal class StackSampler(
         private const val PERIOD_NS = 20 * MS
         private const val DISPATCH_NS = 200 * MS
         private const val MAX_CALL_NS = 50 * MS
+
+        /** The system is asked so often whether the user sees an app whose main thread stays late. */
+        private const val SEEN_NS = 500 * MS
 
         /** After so many turns without work the state is read less often, by this factor. */
         private const val QUIET_TURNS = 120

@@ -29,7 +29,9 @@ class StackSafetyTest {
         @Volatile
         override var state = 'S'
 
-        override fun read() {
+        override fun readState() = Unit
+
+        override fun readTime() {
             if (isWorking) cpuNs += 1_000_000
         }
 
@@ -43,6 +45,7 @@ class StackSafetyTest {
     /** An app whose main thread does not answer for a while. */
     private class Busy(private val attempts: StackAttempts? = null, private val turns: Int = 60) : StackSampler.App {
         var isSeen = true
+        var seenFor = Int.MAX_VALUE
         private var now = 1_000_000_000L
         private var left = turns
         var attempt = 0
@@ -51,7 +54,7 @@ class StackSafetyTest {
         override fun nowNs() = System.nanoTime() - base + now
         override fun ask(answer: Runnable) = true
         override fun hasMore() = false
-        override fun isInFront() = isSeen
+        override fun isInFront() = isSeen && seenFor-- > 0
         override fun beginAttempt(): Boolean {
             attempt++
             return attempts?.begin() ?: true
@@ -97,7 +100,9 @@ class StackSafetyTest {
             // It has run until it was asked to answer, and gets no processor since.
             override val cpuNs = 5_000_000L
 
-            override fun read() = Unit
+            override fun readState() = Unit
+
+            override fun readTime() = Unit
         }
         val watched = Watched()
         val sampler = StackSampler(Busy(), watched, starving, 1)
@@ -110,6 +115,14 @@ class StackSafetyTest {
         val watched = Watched()
         run(watched, Busy().apply { isSeen = false })
         assertEquals(0, watched.asked.get())
+    }
+
+    @Test
+    fun anAppThatLeavesWhileItsThreadIsLateIsNotAskedAnyMore() {
+        val watched = Watched()
+        run(watched, Busy(turns = 1000).apply { seenFor = 1 })
+        // The system is asked twice a second; the thread once, and after 200 ms 50 times a second.
+        assertTrue("${watched.asked}", watched.asked.get() in 10..20)
     }
 
     @Test
@@ -149,9 +162,9 @@ class StackSafetyTest {
     fun theNoteIsOnDiskBeforeTheFirstCall() {
         val file = File.createTempFile("stacks", "")
         val watched = object : Thread() {
-            var seen = ""
+            var seen: String? = null
             override fun getStackTrace(): Array<StackTraceElement> {
-                seen = file.readText()
+                seen = seen ?: file.readText()
                 return emptyArray()
             }
         }
@@ -177,7 +190,7 @@ class StackSafetyTest {
                 while (state.state != 'D') {
                     assertTrue("it does not wait", System.nanoTime() < end)
                     Thread.sleep(5)
-                    state.read()
+                    state.readState()
                 }
                 val watched = Watched()
                 Thread(StackSampler(Busy(), watched, state, 1)).apply { start(); join() }
@@ -196,37 +209,49 @@ class StackSafetyTest {
         val crowd = List(300) { Thread { crowdWork(stop) }.apply { isDaemon = true; start() } }
         val garbage = Thread { while (!stop.get()) ByteArray(1 shl 20).fill(1) }.apply { isDaemon = true; start() }
         val writer = StackWriter(1)
-        var frames = 0
-        var odd = 0
+        var alive = 0
+        var named = 0
         repeat(THREADS) { number ->
             val begun = CountDownLatch(1)
-            val thread = Thread({ begun.countDown(); shortWork(number) }, "short")
+            val work = WORKS[number % WORKS.size]
+            val thread = Thread({ begun.countDown(); work.second() }, "short")
             thread.start()
             begun.await()
+            // At another moment of its life each time.
+            repeat(number % 7 * 40) { Thread.onSpinWait() }
             val stack = thread.stackTrace
-            frames += stack.size
-            // Of that thread, or nothing.
-            val isWhole = stack.isEmpty() || stack.last().className == "java.lang.Thread"
-            if (!isWhole || stack.any { it.methodName == "crowdWork" }) odd++
+            if (stack.isNotEmpty()) {
+                alive++
+                assertEquals("the outermost frame of another thread", "java.lang.Thread", stack.last().className)
+                val methods = stack.map { it.methodName }.filter { it.startsWith("work") }
+                if (methods.isNotEmpty()) named++
+                assertTrue("$methods in a thread of ${work.first}", methods.all { it == work.first })
+            }
             writer.beginRow()
             writer.write(stack, 0, 0)
         }
         stop.set(true)
         crowd.forEach { it.join() }
         garbage.join()
-        assertTrue("no thread was seen alive", frames > 0)
-        assertEquals(0, odd)
-        assertEquals('?', ProcMainState(Int.MAX_VALUE).use { it.read(); it.state })
+        println("$THREADS threads: $alive seen alive, $named in their work")
+        assertTrue("no thread was seen in its work", named > 0)
+        assertEquals('?', ProcMainState(Int.MAX_VALUE).use { it.readState(); it.state })
     }
 
     private fun crowdWork(stop: AtomicBoolean) {
-        while (!stop.get()) Thread.sleep(20)
+        while (!stop.get()) workOfCrowd()
     }
 
-    private fun shortWork(number: Int): Int = if (number % 3 == 0) Thread.yield().hashCode() else number
+    private fun workOfCrowd() = Thread.sleep(20)
 
     private companion object {
-        /** More by hand: `JAVA_OPTIONS=-Dtracetee.threads=100000`. */
-        val THREADS: Int = Integer.getInteger("tracetee.threads", 1_000)
+        /** More by hand: the environment variable `TRACETEE_STACK_THREADS` (100,000 take minutes). */
+        val THREADS: Int = System.getenv("TRACETEE_STACK_THREADS")?.toInt() ?: 1_000
+
+        /** Functions of short threads, by name. */
+        val WORKS = listOf<Pair<String, () -> Unit>>("workA" to ::workA, "workB" to ::workB, "workC" to ::workC)
+        fun workA() = Thread.yield()
+        fun workB() = repeat(50) { Thread.onSpinWait() }
+        fun workC() = ByteArray(1 shl 16).fill(1)
     }
 }

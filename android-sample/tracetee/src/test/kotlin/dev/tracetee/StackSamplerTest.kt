@@ -9,6 +9,7 @@ import java.lang.management.ManagementFactory
 import java.util.Random
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.TimeUnit
+import java.util.concurrent.locks.LockSupport
 import org.json.JSONObject
 import org.junit.After
 import org.junit.Assert.assertEquals
@@ -52,7 +53,7 @@ class StackSamplerTest {
             for (seed in 0 until SEEDS) {
                 val random = Random(seed.toLong())
                 repeat(FRAMES) {
-                    val parts = List(2) { Work.all[random.nextInt(Work.all.size)] to (30 + random.nextInt(60)) * 1_000_000L }
+                    val parts = List(3) { Work.all[random.nextInt(Work.all.size)] to (50 + random.nextInt(100)) * 1_000_000L }
                     val took = HashMap<String, Long>()
                     frame(perFrame.size) {
                         for ((function, ns) in parts) {
@@ -83,8 +84,11 @@ class StackSamplerTest {
         // Their callers and the test itself have run, too.
         val planted = seen.keys.filter { it.startsWith("com.example.planted.") && it != "com.example.planted.Work" }
         assertEquals("a function that did not run", truth.keys, planted.toSet())
-        // Within 5 % on an idle machine; twice that, but for time that no sample covers, where the sampler waits for a processor, too.
-        for ((name, ns) in truth) assertTrue("$name: $ns, seen ${seen[name]}", Math.abs(seen[name]!! - ns) <= ns / 10 + open / truth.size)
+        for ((name, ns) in truth) println("$name: off by %.1f %%".format(100.0 * (seen[name]!! - ns) / ns))
+        // Over all seeds. Time that no sample covers, where the sampler got no processor, is nobody's.
+        for ((name, ns) in truth) {
+            assertTrue("$name: $ns, seen ${seen[name]}", seen[name]!! - ns <= ns / 20 && ns - seen[name]!! <= ns / 20 + open / truth.size)
+        }
         assertTrue("$open of ${truth.values.sum()} are unexplained still", open * 5 <= truth.values.sum())
         // Which function a frame is named for: one that took as long as any, as far as samples 20 ms apart can tell.
         var named = 0
@@ -113,6 +117,46 @@ class StackSamplerTest {
         }
     }
 
+    /** Stacks that grow and shrink at random, as the program reads them again. */
+    @Test
+    fun stacksAreReadAsTheyWereWritten() {
+        assumeTrue("skipped: TRACETEE is not set", program != null)
+        val tid = onMain { File("/proc/thread-self").canonicalFile.name.toInt() }
+        val random = Random(7)
+        val written = ArrayList<List<String>>()
+        val text = captured(CONFIG.replace(STACKS, ""), tid) {
+            val writer = StackWriter(tid)
+            writer.beginRow()
+            var stack = emptyList<StackTraceElement>()
+            repeat(2_000) { turn ->
+                if (random.nextInt(20) == 0) writer.beginRow()
+                stack = stack.drop(random.nextInt(4).coerceAtMost(stack.size))
+                if (random.nextInt(50) == 0) stack = stack.dropLast(1)
+                repeat(random.nextInt(if (turn % 500 == 0) 120 else 5)) {
+                    val line = random.nextInt(3)
+                    stack = listOf(StackTraceElement("com.example.C${random.nextInt(40)}", "run", "C.kt", line)) + stack
+                }
+                val isFrame = random.nextInt(10) == 0
+                val last = if (isFrame) listOf(StackTraceElement("android.view.Choreographer", "doFrame", "C.java", 1)) else emptyList()
+                val frames = (stack + last).toTypedArray()
+                assertEquals(isFrame, writer.write(frames, 0, 1000))
+                written += frames.take(80).map { "${it.className}.${it.methodName}" }
+            }
+        }
+        val names = HashMap<String, String>()
+        var details = JSONObject()
+        val read = ArrayList<List<String>>()
+        for (line in text.lineSequence()) {
+            when {
+                line.startsWith("#@ ") -> details = JSONObject(line.drop(3)).optJSONObject("args") ?: JSONObject()
+                line.endsWith("|tracetee: stack names") -> details.keys().forEach { names[it] = details.getString(it) }
+                line.endsWith("|tracetee: stack") -> read += details.getString("stack").split(' ').filter { it != "" }.map { names[it]!! }
+            }
+        }
+        assertEquals(written.size, read.size)
+        for ((place, frames) in written.withIndex()) assertEquals("sample $place", frames, read[place])
+    }
+
     /** By hand, for docs/BENCHMARKS.md: `JAVA_OPTIONS=-Dtracetee.cost=1`. */
     @Test
     fun costs() {
@@ -131,19 +175,75 @@ class StackSamplerTest {
         }
         percentOf("armed and quiet") { Thread.sleep(20_000) }
         percentOf("main busy with short messages") { repeat(400) { main.post { Thread.sleep(1) }; Thread.sleep(15) } }
-        percentOf("50 Hz") { frame(1) { Thread.sleep(20_000) } }
-        val busy = CountDownLatch(1)
-        main.post { deep(60) { Work.all[0].second(2_000_000_000) }; busy.countDown() }
-        Thread.sleep(300)
-        val calls = List(50) {
-            Thread.sleep(20)
-            val begin = System.nanoTime()
-            Looper.getMainLooper().thread.stackTrace
-            System.nanoTime() - begin
-        }.sorted()
-        println("a call: median ${calls[25] / 1000} us, slowest ${calls.last() / 1000} us")
-        busy.await(60, TimeUnit.SECONDS)
+        val calls = Calls()
+        for (round in 1..3) {
+            calls.cpuNs.clear()
+            watched = calls
+            percentOf("50 Hz, round $round") { frame(1) { deep(60) { Thread.sleep(20_000) } } }
+            println("  of that in getStackTrace: %.1f us a call of %d".format(calls.cpuNs.average() / 1000, calls.cpuNs.size))
+            // The least that a thread costs that asks 50 times a second, and does nothing else.
+            for ((what, ask) in listOf("a timer" to false, "a timer and getStackTrace" to true)) {
+                val done = CountDownLatch(1)
+                main.post { deep(60) { done.await() } }
+                val cpu = clock.currentThreadCpuTime
+                val wall = System.nanoTime()
+                repeat(500) {
+                    LockSupport.parkNanos(20_000_000)
+                    if (ask) Looper.getMainLooper().thread.stackTrace
+                }
+                println("$what: %.3f %% of a processor".format(100.0 * (clock.currentThreadCpuTime - cpu) / (System.nanoTime() - wall)))
+                done.countDown()
+            }
+        }
+        // A main thread that watches its own clock: gaps while it is stopped, and in spans of the same length when it is not.
+        val ends = LongArray(1 shl 20)
+        val gaps = LongArray(1 shl 20)
+        var count = 0
+        calls.spans.clear()
+        captured(CONFIG, tid) {
+            frame(1) {
+                deep(60) {
+                    var last = System.nanoTime()
+                    val end = last + 20_000_000_000
+                    while (last < end) {
+                        val now = System.nanoTime()
+                        if (now - last > 2_000 && count < gaps.size) {
+                            ends[count] = now
+                            gaps[count++] = now - last
+                        }
+                        last = now
+                    }
+                }
+            }
+        }
+        watched = null
+        for ((what, shift) in listOf("stopped in a call" to 0L, "the same, 10 ms later" to 10_000_000L)) {
+            val longest = calls.spans.map { (begin, end) ->
+                (0 until count).filter { ends[it] >= begin + shift && ends[it] - gaps[it] <= end + shift }.maxOfOrNull { gaps[it] } ?: 0
+            }.sorted()
+            val us = listOf(50, 90, 95, 99).map { "p$it ${longest[(longest.size - 1) * it / 100] / 1000} us" }
+            println("$what: $us of ${longest.size}")
+        }
     }
+
+    /** The looper's thread, with a note of each call. */
+    private class Calls : Thread() {
+        val spans = ArrayList<Pair<Long, Long>>()
+        val cpuNs = ArrayList<Long>()
+        private val clock = ManagementFactory.getThreadMXBean()
+
+        override fun getStackTrace(): Array<StackTraceElement> {
+            val cpu = clock.currentThreadCpuTime
+            val begin = System.nanoTime()
+            val frames = Looper.getMainLooper().thread.stackTrace
+            spans += begin to System.nanoTime()
+            cpuNs += clock.currentThreadCpuTime - cpu
+            return frames
+        }
+    }
+
+    /** Whom the sampler asks, if it is not the looper's thread itself. */
+    private var watched: Thread? = null
 
     private fun deep(depth: Int, work: () -> Unit): Int = if (depth == 0) work().hashCode() else deep(depth - 1, work) + 1
 
@@ -171,7 +271,7 @@ class StackSamplerTest {
         val state = object : MainState by real {
             override val state = 'S'
         }
-        val sampler = StackSampler(app, Looper.getMainLooper().thread, state, tid, maxCallNs = 30_000_000_000)
+        val sampler = StackSampler(app, watched ?: Looper.getMainLooper().thread, state, tid, maxCallNs = 30_000_000_000)
         val thread = Thread({ real.use { sampler.run() } }, "tracetee-stacks").apply { start() }
         work()
         assertNull(Native.close("hand"))
@@ -248,6 +348,6 @@ class StackSamplerTest {
         const val FRAMES = 2
         const val STACKS = """, "stacks": {"percent": 100, "max": 60000}"""
         const val CONFIG = """{"schema": 1, "seq": 7, "budget": {"captures_per_hour": 100, "captures_per_day": 100, "cpu_percent": 100},
-            "windows": [{"id": "hand", "opens": "manual", "max_s": 120, "cool_down_s": 0, "tags": ["app"]$STACKS}]}"""
+            "windows": [{"id": "hand", "opens": "manual", "max_s": 600, "cool_down_s": 0, "tags": ["app"]$STACKS}]}"""
     }
 }
