@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use serde_json::json;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,6 +26,15 @@ impl Setup {
         let agent = library(directory.path());
         std::fs::create_dir(directory.path().join("pools")).unwrap();
         Self { directory, program, agent }
+    }
+
+    /// The same, with a fixture that calls the agent.
+    fn with_agent() -> Self {
+        let mut setup = Self::new();
+        let include = format!("-I{}", setup.directory.path().display());
+        let options = ["-DWITH_AGENT", &include, setup.agent.to_str().unwrap()];
+        setup.program = fixture(setup.directory.path(), "recorder", &options);
+        setup
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -92,17 +101,18 @@ fn published(page: &Path) -> Vec<u64> {
 }
 
 /// Runs the writer `runs` times, each killed at another moment, then recovers all at the next
-/// start. Gives what each process had published and what was recovered of it, by thread.
-fn killed(
+/// start. Returns what each process had published, and the trace that was recovered of it.
+fn traces(
     setup: &Setup,
-    recorder: &serde_json::Value,
+    recorder: &Value,
+    mode: &str,
     runs: u64,
-) -> Vec<(Vec<u64>, Vec<Vec<u64>>)> {
+) -> Vec<(Vec<u64>, Option<PathBuf>)> {
     let mut pages = BTreeMap::new();
     for run in 0..runs {
         let page = setup.path(&format!("page-{run}"));
         let mut command = setup.command(recorder);
-        command.arg("publish").arg(&page).arg(THREADS.to_string());
+        command.arg(mode).arg(&page).arg(THREADS.to_string());
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         // From before the first instruction on; most when there are records.
         if !run.is_multiple_of(4) {
@@ -120,14 +130,79 @@ fn killed(
         let pid = name.strip_prefix("recovered-").unwrap().split('-').next().unwrap();
         traces.insert(pid.parse().unwrap(), path.clone());
     }
-    pages
-        .into_iter()
-        .map(|(pid, page)| {
-            let recovered =
-                traces.get(&pid).map(|path| numbered::by_thread(path)).unwrap_or_default();
-            (published(&page), recovered.into_values().collect())
-        })
-        .collect()
+    pages.into_iter().map(|(pid, page)| (published(&page), traces.remove(&pid))).collect()
+}
+
+/// The same with numbered records: what was recovered, by thread.
+fn killed(setup: &Setup, recorder: &Value, runs: u64) -> Vec<(Vec<u64>, Vec<Vec<u64>>)> {
+    let of = |path: PathBuf| numbered::by_thread(&path).into_values().collect();
+    let traces = traces(setup, recorder, "publish", runs).into_iter();
+    traces.map(|(published, path)| (published, path.map(of).unwrap_or_default())).collect()
+}
+
+/// Reads the numbers of a trace's samples of callstacks, and counts the frames whose function is not in it. Panics at a sample
+/// that the fixture cannot have written.
+fn samples(path: &Path) -> (Vec<u64>, u64) {
+    let (mut functions, mut args) = (HashMap::new(), Value::Null);
+    let (mut numbers, mut unnamed) = (Vec::new(), 0);
+    for line in trace::text(path).lines() {
+        if let Some(details) = line.strip_prefix("#@ ") {
+            args = serde_json::from_str::<Value>(details).unwrap()["args"].take();
+        } else if line.ends_with("|tracetee: stack names") {
+            let named = args.as_object().unwrap();
+            assert_eq!(named.len(), 16, "torn: {args}");
+            for (code, function) in named {
+                assert_eq!(function.as_str(), Some(&*format!("com.app.{code}.run")), "torn");
+                functions.insert(code.clone(), function.clone());
+            }
+        } else if line.ends_with("|tracetee: stack") {
+            let number = args["for_us"].as_u64().unwrap();
+            let code = |place: u64| {
+                let code = u32::try_from((number / 7 * 5 + place) % 676).unwrap();
+                let letter = |n: u32| char::from_u32(u32::from('a') + n).unwrap();
+                format!("{}{}", letter(code / 26), letter(code % 26))
+            };
+            let codes: Vec<_> = (0..=number % 16).map(code).collect();
+            assert_eq!(args["stack"].as_str(), Some(&*codes.join(" ")), "torn: {args}");
+            unnamed += codes.iter().filter(|code| !functions.contains_key(*code)).count() as u64;
+            numbers.push(number);
+        }
+    }
+    (numbers, unnamed)
+}
+
+#[test]
+fn two_hundred_kills_while_callstacks_are_sampled_leave_all_that_were_published() {
+    let setup = Setup::with_agent();
+    let recorder = json!({"capacity_kb": 262_144, "block_kb": 8});
+    let mut with_samples = 0;
+    for (published, path) in traces(&setup, &recorder, "stacks", 200) {
+        let (numbers, unnamed) = path.map(|path| samples(&path)).unwrap_or_default();
+        let got = numbers.len() as u64;
+        assert!(numbers.iter().copied().eq(0..got), "no prefix");
+        assert!(got == published[0] || got == published[0] + 1, "{got} of {published:?}");
+        assert_eq!(unnamed, 0);
+        with_samples += u64::from(got > 0);
+    }
+    assert!(with_samples > 100, "{with_samples} processes sampled anything");
+}
+
+#[test]
+fn fifty_kills_of_a_flight_recorder_leave_the_last_callstacks_with_the_names_of_their_rows() {
+    let setup = Setup::with_agent();
+    let recorder = json!({"mode": "ring", "capacity_kb": 256, "block_kb": 8});
+    let mut lapped = 0;
+    for (published, path) in traces(&setup, &recorder, "stacks", 50) {
+        let Some(path) = path else { continue };
+        let (numbers, unnamed) = samples(&path);
+        let Some(last) = numbers.last() else { continue };
+        assert!(numbered::is_contiguous(&numbers), "a gap");
+        assert!(last + 1 == published[0] || *last == published[0], "{last} of {published:?}");
+        lapped += u64::from(numbers[0] > 0);
+        // Only the row at which the recording begins may lack its names.
+        assert!(unnamed <= 6 * 16, "{unnamed} frames without a name");
+    }
+    assert!(lapped > 20, "{lapped} rings were lapped");
 }
 
 #[test]
