@@ -115,18 +115,18 @@ pub(crate) fn attribute(
                 of_waits.sum(key).add(part.span.state, part.ns(), carried_ns);
                 walked.push((key, part.span));
             };
-            for (piece, counted, function) in &found {
+            for (piece, counted, code) in &found {
                 let at = (role, tid);
                 if let Some(wait) = *counted {
                     add((at, piece.slice, wait), piece);
                     continue;
                 }
                 let (wait, cause) = judged.of(at, piece, &mut lineages, &mut stacks, looks)?;
-                if let Some(function) = function.filter(|_| wait == Wait::No)
+                if let Some(code) = code.filter(|_| wait == Wait::No)
                     && let None | Some(Cause::Section) =
                         judged.cause(at, piece.slice, &mut lineages, &mut stacks)?
                 {
-                    add((at, piece.slice, Wait::Code(function)), piece);
+                    add((at, piece.slice, Wait::Code(code)), piece);
                     continue;
                 }
                 let Some(followed) = waits.followed(tid, piece, wait, cause) else {
@@ -157,12 +157,16 @@ pub(crate) fn attribute(
                 }
             }
             let mut of_slices = InOrder::default();
-            for (&(at, slice, _), times) in of_waits.sums() {
-                of_slices.sum((at, slice)).add_all(times);
+            for (&(at, slice, wait), times) in of_waits.sums() {
+                let code = if let Wait::Code(code) = wait { Some(code) } else { None };
+                of_slices.sum((at, slice, code)).add_all(times);
             }
-            for (&(at, slice), times) in of_slices.sums() {
+            for (&(at, slice, code), times) in of_slices.sums() {
                 let kin = judged.kin(at, slice, &mut lineages, &mut stacks)?;
-                let node = kin.map_or_else(|| stacks.node(at.0, NO_SECTION), |kin| kin.node);
+                let mut node = kin.map_or_else(|| stacks.node(at.0, NO_SECTION), |kin| kin.node);
+                for &function in code.map_or(&[][..], |code| sampled.functions(code)) {
+                    node = stacks.child(node, &names.named(function).name);
+                }
                 stacks.add(frame.screen.as_ref(), node, times.own.total_ns());
             }
             let mut numbers: HashMap<Key, (u32, bool), Seeded> = HashMap::default();

@@ -121,7 +121,7 @@ impl<'a> OfFrame<'a> {
             None => (Cause::Unexplained, Arc::clone(&name), None),
         };
         let (cause, key) = match wait {
-            Wait::Code(function) => (Cause::Code, Arc::clone(&self.names.named(function).name)),
+            Wait::Code(code) => (Cause::Code, Arc::clone(&self.names.named(code.function).name)),
             wait => self.waits.cause(wait, own, own_key),
         };
         let sum = self.parts.entry((role, cause, Arc::clone(&key), name)).or_default();

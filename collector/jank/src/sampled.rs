@@ -16,12 +16,22 @@ use tracetee_trace::{NO_PARENT, NameId, Sample, Seeded, Thread, Trace};
 /// Longest time after the last sample of a row for which it stands: the agent's period is 20 ms.
 const MAX_AFTER_NS: u64 = 20_000_000;
 
+/// Limit of the functions that a callstack adds to the stack of its section.
+const MAX_FUNCTIONS: usize = 64;
+
+/// The function that ran, and the callstack that shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Code {
+    pub(crate) function: NameId,
+    stack: u32,
+}
+
 /// Time in which a function ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stretch {
     from_ns: u64,
     to_ns: u64,
-    function: NameId,
+    code: Code,
 }
 
 /// The samples of a trace.
@@ -29,6 +39,7 @@ struct Stretch {
 pub(crate) struct Sampled {
     /// By thread, in order.
     threads: HashMap<u32, Vec<Stretch>, Seeded>,
+    codes: HashMap<u32, Option<Functions>, Seeded>,
 }
 
 impl Sampled {
@@ -36,7 +47,7 @@ impl Sampled {
         let stands = |sample: &&Sample| sample.pid == process.pid && sample.has_time();
         let mut samples: Vec<&Sample> = trace.samples.iter().filter(stands).collect();
         samples.sort_by_key(|sample| (sample.tid, sample.at_ns));
-        let mut functions = Functions::new(trace, process, names);
+        let mut finder = Finder::new(trace, process, names);
         let mut threads: HashMap<u32, Vec<Stretch>, Seeded> = HashMap::default();
         for of_thread in samples.chunk_by(|one, other| one.tid == other.tid) {
             let Some(first) = of_thread.first() else { continue };
@@ -44,12 +55,18 @@ impl Sampled {
             let found = (0..of_thread.len()).filter_map(|place| {
                 let sample = of_thread.get(place)?;
                 let (from_ns, to_ns) = stretch(of_thread, place, &roots)?;
-                let function = functions.code(sample.stack)?;
-                (from_ns < to_ns).then_some(Stretch { from_ns, to_ns, function })
+                let code = finder.code(sample.stack)?;
+                (from_ns < to_ns).then_some(Stretch { from_ns, to_ns, code })
             });
             threads.insert(first.tid, found.collect());
         }
-        Self { threads }
+        Self { threads, codes: finder.codes }
+    }
+
+    /// Returns the functions of the callstack that shows a function, from the outermost one that is not the platform's inwards.
+    pub(crate) fn functions(&self, code: Code) -> &[NameId] {
+        let found = self.codes.get(&code.stack).and_then(Option::as_ref);
+        found.map_or(&[], |functions| &functions.inwards)
     }
 
     /// Cuts pieces of a thread's time where another function of the app ran. Returns each piece with its wait, as it was, and
@@ -59,7 +76,7 @@ impl Sampled {
         tid: u32,
         found: Vec<(Piece, Option<Wait>)>,
         looks: &mut u64,
-    ) -> Vec<(Piece, Option<Wait>, Option<NameId>)> {
+    ) -> Vec<(Piece, Option<Wait>, Option<Code>)> {
         let all = self.threads.get(&tid).map_or(&[][..], Vec::as_slice);
         let mut divided = Vec::with_capacity(found.len());
         for (mut rest, wait) in found {
@@ -69,16 +86,16 @@ impl Sampled {
                     break;
                 }
                 *looks -= 1;
-                let mut cut = |until_ns: u64, function| {
+                let mut cut = |until_ns: u64, code| {
                     let to_ns = until_ns.min(rest.span.to_ns);
                     if to_ns > rest.span.from_ns {
                         let span = Span { to_ns, ..rest.span };
-                        divided.push((Piece { span, ..rest }, None, function));
+                        divided.push((Piece { span, ..rest }, None, code));
                         rest.span.from_ns = to_ns;
                     }
                 };
                 cut(stretch.from_ns, None);
-                cut(stretch.to_ns, Some(stretch.function));
+                cut(stretch.to_ns, Some(stretch.code));
             }
             if rest.ns() > 0 {
                 divided.push((rest, wait, None));
@@ -128,42 +145,49 @@ enum Kind {
     Platform,
 }
 
-/// Finds the function of the app in callstacks, each worked out once.
-struct Functions<'a> {
+/// The functions of a callstack.
+#[derive(Debug)]
+struct Functions {
+    /// The one that names the cause.
+    named: NameId,
+    inwards: Vec<NameId>,
+}
+
+/// Finds the functions of the app in callstacks, each worked out once.
+struct Finder<'a> {
     trace: &'a Trace,
     names: &'a NameIndex<'a>,
     prefix: String,
     kinds: HashMap<NameId, Kind, Seeded>,
-    codes: HashMap<u32, Option<NameId>, Seeded>,
+    codes: HashMap<u32, Option<Functions>, Seeded>,
 }
 
-impl<'a> Functions<'a> {
+impl<'a> Finder<'a> {
     fn new(trace: &'a Trace, process: &Process, names: &'a NameIndex<'a>) -> Self {
         let app = trace.about.app.as_deref().filter(|app| !app.is_empty());
         let prefix = app_prefix(app.unwrap_or(&process.name));
         Self { trace, names, prefix, kinds: HashMap::default(), codes: HashMap::default() }
     }
 
-    /// Returns the innermost function of the app's packages; without one, the innermost of no platform's.
-    fn code(&mut self, stack: u32) -> Option<NameId> {
-        if let Some(&known) = self.codes.get(&stack) {
-            return known;
+    fn code(&mut self, stack: u32) -> Option<Code> {
+        if !self.codes.contains_key(&stack) {
+            let found = self.functions(stack);
+            self.codes.insert(stack, found);
         }
-        let mut library = None;
-        let mut app = None;
-        for frame in self.trace.stacks.frames(stack) {
-            match self.kind(frame.function) {
-                Kind::App => {
-                    app = Some(frame.function);
-                    break;
-                }
-                Kind::Library => library = library.or(Some(frame.function)),
-                Kind::Platform => {}
-            }
-        }
-        let code = app.or(library);
-        self.codes.insert(stack, code);
-        code
+        let function = self.codes.get(&stack)?.as_ref()?.named;
+        Some(Code { function, stack })
+    }
+
+    /// Names the innermost function of the app's packages; without one, the innermost of no platform's.
+    fn functions(&mut self, stack: u32) -> Option<Functions> {
+        let frames = self.trace.stacks.frames(stack);
+        let all: Vec<NameId> = frames.map(|frame| frame.function).collect();
+        let kinds: Vec<Kind> = all.iter().map(|&function| self.kind(function)).collect();
+        let innermost = |kind| kinds.iter().position(|&other| other == kind);
+        let place = innermost(Kind::App).or_else(|| innermost(Kind::Library))?;
+        let outermost = kinds.iter().rposition(|&kind| kind != Kind::Platform)?;
+        let inwards = all.get(..=outermost)?.iter().take(MAX_FUNCTIONS).rev().copied().collect();
+        Some(Functions { named: *all.get(place)?, inwards })
     }
 
     fn kind(&mut self, function: NameId) -> Kind {

@@ -153,6 +153,25 @@ fn the_deepest_function_of_the_app_names_the_time() {
 }
 
 #[test]
+fn flame_graphs_have_the_functions_of_samples_inside_of_their_sections() {
+    let mut text = text(60, &[(0, 40, "Feed.bind")]);
+    names(&mut text, &["java.util.HashMap.get", FIT, "android.view.View.layout", BIND, LOOP]);
+    sample(&mut text, 34_000, "a b c d e", 34_000);
+    sample(&mut text, 54_000, "e", 20_000);
+    let analysis = analyzed(&text, None);
+    let mut rows: Vec<_> =
+        analysis.stacks.iter().map(|of| (&*of.stack, of.self_ns / 1000)).collect();
+    rows.retain(|(stack, _)| stack.starts_with("main;Choreographer#doFrame"));
+    let bind = "main;Choreographer#doFrame;traversal;Feed.bind";
+    let inner = format!("{bind};{BIND};android.view.View.layout;{FIT};java.util.HashMap.get");
+    let rest = ("main;Choreographer#doFrame;traversal", 16_000);
+    let outer = format!("main;Choreographer#doFrame;traversal;{}", &inner[bind.len() + 1..]);
+    assert_eq!(rows, [rest, (&inner, 40_000), (&outer, 4_000)]);
+    let parts: u64 = analysis.parts.iter().map(|part| part.self_ns).sum();
+    assert_eq!(analysis.stacks.iter().map(|of| of.self_ns).sum::<u64>(), parts);
+}
+
+#[test]
 fn no_sample_stands_for_time_outside_of_its_frame() {
     let mut text = text(60, &[]);
     // The next frame is late, too, and has no sample.

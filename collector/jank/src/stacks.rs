@@ -149,7 +149,8 @@ impl Stacks {
         self.child(Self::root(role), &Arc::from(name))
     }
 
-    fn child(&mut self, around: u32, name: &Arc<str>) -> u32 {
+    /// Returns the node of a name inside of another one.
+    pub(crate) fn child(&mut self, around: u32, name: &Arc<str>) -> u32 {
         let name = match self.names.get(name) {
             Some(&known) => known,
             None => {

@@ -9,6 +9,7 @@ use crate::name_index::cut;
 use crate::normalize::normalize;
 use crate::pieces::Piece;
 use crate::pipelines::{Role, engine_thread};
+use crate::sampled::Code;
 use crate::states::{ThreadState, Waker, ran_at};
 use crate::thread_role::ThreadRole;
 use std::collections::HashMap;
@@ -51,7 +52,7 @@ pub(crate) enum Wait {
     /// A binder call into this process.
     Binder(u32),
     /// None: it ran this function of the app.
-    Code(NameId),
+    Code(Code),
 }
 
 /// Key of time in which no processor was free.
