@@ -269,6 +269,30 @@ export default {
     await page.click(" 2", 1_897, 4);
     has((await page.panel()).replace(/\s+/g, " "), '"why": "late"');
   },
+  async "the functions of a frame's sampled callstacks, and of a part of it"({ open, pages }) {
+    const page = await open(pages[4]);
+    const rows = () => page.evaluate(() => [...document.querySelectorAll("#panel .wordy")].filter((one) => one.ariaLabel === "Table: Function, Self, Total")
+      .flatMap((one) => [...one.querySelectorAll("tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent).join("; "))));
+    // A slice: its whole time.
+    const [x, y] = await page.spot("com.app 7", 50_000, 12 + 5);
+    await page.mouse.click(x, y);
+    assert.deepEqual(await rows(), [
+      "com.app.Feed.bind; 40.000 ms 50.0 %; 60.000 ms 75.0 %", "android.os.Looper.loop; 20.000 ms 25.0 %; 80.000 ms 100.0 %",
+      "com.app.Feed.fit; 20.000 ms 25.0 %; 20.000 ms 25.0 %",
+    ]);
+    // The tree: a click shows what a function calls, and hides it.
+    const tree = () => page.evaluate(() => document.querySelector(".calls").innerText.replace(/\s+/g, " ").trim());
+    has(await tree(), "80.000 ms 100.0 % android.os.Looper.loop, self 20.000 ms 60.000 ms 75.0 % com.app.Feed.bind, self 40.000 ms 20.000 ms 25.0 % com.app.Feed.fit");
+    await (await page.$(".calls summary")).click();
+    assert.ok(!(await tree()).includes("Feed.bind"), await tree());
+    // A range of the first 30 ms, dragged in the ruler.
+    const [from] = await page.spot("com.app 7", 0, 0), [to] = await page.spot("com.app 7", 30_000, 0);
+    const ruler = await page.evaluate(() => document.getElementById("view").getBoundingClientRect().top + 28);
+    await page.mouse.move(from, ruler); await page.mouse.down(); await page.mouse.move((from + to) / 2, ruler + 2); await page.mouse.move(to, ruler); await page.mouse.up();
+    const [only, ...others] = await rows();
+    assert.match(only, /^com\.app\.Feed\.bind; (29|30)\.\d+ ms 100\.0 %/);
+    assert.match(others.join(), /^android\.os\.Looper\.loop; 0/);
+  },
   async "JSON and SVG of the selection"({ open, pages }) {
     const page = await open(pages[0]);
     await page.press("n");

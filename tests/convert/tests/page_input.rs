@@ -71,6 +71,20 @@ const CHROME: &str = r#"{"traceEvents":[
     {"ph":"e","name":"load","cat":"io","id":"0x7","pid":1,"tid":2,"ts":2500},
     {"ph":"i","s":"t","name":"mark","cat":"ui","pid":1,"tid":2,"ts":2900,"args":{"why":"late"}}]}"#;
 
+/// A frame of 100 ms with samples of two functions, of which one calls the other.
+const SAMPLED: &str = r##"# tracer: nop
+#@ {"args":{"a":"com.app.Feed.bind","b":"com.app.Feed.fit","c":"android.os.Looper.loop"}}
+ s-9 (7) [000] ...1 5.000000: tracing_mark_write: I|7|tracetee: stack names
+ com.app-7 (7) [000] ...1 5.000000: tracing_mark_write: B|7|Choreographer#doFrame 1
+#@ {"args":{"tid":7,"stack":"a c","for_us":40000}}
+ s-9 (7) [000] ...1 5.040000: tracing_mark_write: I|7|tracetee: stack
+#@ {"args":{"tid":7,"stack":"b a c","for_us":20000}}
+ s-9 (7) [000] ...1 5.060000: tracing_mark_write: I|7|tracetee: stack
+#@ {"args":{"tid":7,"stack":"c","for_us":20000}}
+ s-9 (7) [000] ...1 5.080000: tracing_mark_write: I|7|tracetee: stack
+ com.app-7 (7) [000] ...1 5.100000: tracing_mark_write: E|7
+"##;
+
 /// Text of more than 16 MB: 120,000 slices of 1 µs of a thread.
 fn long() -> String {
     let mut text = "# tracer: nop\n".to_owned();
@@ -89,12 +103,13 @@ fn long() -> String {
     text
 }
 
-fn pages(directory: &Path) -> [std::path::PathBuf; 4] {
+fn pages(directory: &Path) -> [std::path::PathBuf; 5] {
     std::fs::write(directory.join("a.ftrace"), trace(50_000)).unwrap();
     std::fs::write(directory.join("b.json"), CHROME).unwrap();
     std::fs::write(directory.join("c.ftrace"), trace(30_000)).unwrap();
     std::fs::write(directory.join("long.ftrace"), long()).unwrap();
-    ["a.ftrace", "b.json", "c.ftrace", "long.ftrace"].map(|input| {
+    std::fs::write(directory.join("sampled.ftrace"), SAMPLED).unwrap();
+    ["a.ftrace", "b.json", "c.ftrace", "long.ftrace", "sampled.ftrace"].map(|input| {
         let page = format!("{input}.html");
         let _ = run_tool(directory, &["convert", input, "-o", &page]);
         directory.join(page)

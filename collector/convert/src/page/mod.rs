@@ -35,6 +35,7 @@ const SCRIPT: &str = concat!(
     include_str!("../../web/timeline/search.js"),
     include_str!("../../web/timeline/link.js"),
     include_str!("../../web/timeline/stats.js"),
+    include_str!("../../web/timeline/stacks.js"),
     include_str!("../../web/timeline/panel.js"),
     include_str!("../../web/timeline/compare.js"),
     include_str!("../../web/timeline/save.js"),

@@ -7,7 +7,7 @@ use tracetee_trace::{Async, NameId, Names, Sample, Trace};
 /// Name of the track.
 const TRACK: &[u8] = b"samples";
 /// Frames of a stack that are shown, the innermost first.
-const MAX_SHOWN: usize = 40;
+const MAX_SHOWN: usize = 80;
 
 /// Returns the samples as slices, with the trace's names and theirs. A thread's samples of one stack that follow each other are
 /// one slice.

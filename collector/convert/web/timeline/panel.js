@@ -118,7 +118,7 @@ function tell() {
     if (selected) { panel.append(...tellSelected()); return; }
     if (frame) {
         const app = [...threads.values()].filter((thread) => data.pid === null || data.pid === undefined || isApp(thread.pid));
-        panel.append(...tellFrame(), table(app, frame.start, frameEnd(frame), "The app's slices in it"));
+        panel.append(...tellFrame(), ...callstacks(frame.start, frameEnd(frame)), table(app, frame.start, frameEnd(frame), "The app's slices in it"));
         return;
     }
     const [from, to] = range ? [range.from, range.to] : [0, Infinity];
@@ -126,7 +126,7 @@ function tell() {
     const hits = element("div", null, ...(range ? [] : tellFound()));
     hits.id = "hits";
     if (!range) panel.append(hits, ...lateFrames());
-    else panel.append(element("h2", `Selected: ${time(to - from)}, from ${time(from)}`), actions(), ...rangeStatistics(from, to));
+    else panel.append(element("h2", `Selected: ${time(to - from)}, from ${time(from)}`), actions(), ...rangeStatistics(from, to), ...callstacks(from, to));
     panel.append(table([...threads.values()], from, to, range ? "Slices in it" : "The whole trace"));
 }
 
@@ -161,7 +161,7 @@ function tellSlice(thread, place, from, to) {
         call,
         ...detailElements({ category: slices.category[place], cpu: slices.cpu[place], args: slices.args[place] }),
         ...flows("Flows from", thread.reaching.get(place)), ...flows("Flows to", thread.leaving.get(place)),
-        ...statesTable([thread], from, to),
+        ...statesTable([thread], from, to), ...callstacks(from, to),
         table([thread], from, to, "In it", place),
     ];
 }
