@@ -18,7 +18,7 @@ mod lossiness;
 mod method_trace;
 mod page;
 mod perfetto;
-mod pprof;
+pub mod pprof;
 pub mod profile;
 mod speedscope;
 mod stacks;

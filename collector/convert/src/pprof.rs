@@ -1,4 +1,5 @@
-//! pprof's protobuf: a stack of slices with the time that its innermost slice has to itself, and samples of callstacks.
+//! pprof's protobuf: a stack of slices with the time that its innermost slice has to itself, and samples of callstacks with the time
+//! for which they stand; or the stacks of a report.
 //!
 //! The messages are those of `profile.proto` of google/pprof; its fields have never changed their numbers.
 
@@ -12,7 +13,11 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     let mut writer = Writer::default();
     writer.text("");
     let mut profile = Profile {
-        sample_type: vec![writer.unit("wall", "nanoseconds"), writer.unit("samples", "count")],
+        sample_type: vec![
+            writer.unit("wall", "nanoseconds"),
+            writer.unit("samples", "count"),
+            writer.unit("sampled", "nanoseconds"),
+        ],
         ..Profile::default()
     };
     for caller in calls::callers(trace) {
@@ -29,13 +34,14 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
         for (names, own_ns) in of_slices {
             let names = names.iter().rev().map(|&name| trace.names.text(name));
             let location_id = names.map(|name| writer.location(name)).collect();
-            let value = vec![i64::try_from(own_ns).unwrap_or(i64::MAX), 0];
+            let value = vec![i64::try_from(own_ns).unwrap_or(i64::MAX), 0, 0];
             profile.sample.push(Sample { location_id, value, label: labels.to_vec() });
         }
         for sample in &caller.samples {
             let names = calls::frames(trace, sample);
             let location_id = names.iter().map(|name| writer.location(name)).collect();
-            let value = vec![0, i64::try_from(sample.weight).unwrap_or(i64::MAX)];
+            let value = [0, sample.weight, sample.at_ns.saturating_sub(sample.since_ns)];
+            let value = value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)).to_vec();
             profile.sample.push(Sample { location_id, value, label: labels.to_vec() });
         }
     }
@@ -48,10 +54,22 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
             .map(|wall| i128::from(wall.unix_ns) + i128::from(first_ns) - i128::from(wall.at_ns));
         profile.time_nanos = unix_ns.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(0);
     }
-    profile.location = writer.locations;
-    profile.function = writer.functions;
-    profile.string_table = writer.texts;
-    out.write_all(&profile.encode_to_vec())
+    out.write_all(&writer.finish(profile))
+}
+
+/// Returns the profile of stacks `outermost;…;innermost` with their time in ns.
+#[must_use]
+pub fn of_stacks(stacks: impl Iterator<Item = (impl AsRef<str>, u64)>) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.text("");
+    let mut profile =
+        Profile { sample_type: vec![writer.unit("wall", "nanoseconds")], ..Profile::default() };
+    for (stack, ns) in stacks {
+        let location_id = stack.as_ref().rsplit(';').map(|name| writer.location(name)).collect();
+        let value = vec![i64::try_from(ns).unwrap_or(i64::MAX)];
+        profile.sample.push(Sample { location_id, value, label: Vec::new() });
+    }
+    writer.finish(profile)
 }
 
 /// The tables of a profile.
@@ -66,6 +84,14 @@ struct Writer {
 }
 
 impl Writer {
+    /// Returns a profile with these tables.
+    fn finish(self, mut profile: Profile) -> Vec<u8> {
+        profile.location = self.locations;
+        profile.function = self.functions;
+        profile.string_table = self.texts;
+        profile.encode_to_vec()
+    }
+
     fn text(&mut self, text: &str) -> i64 {
         if let Some(&place) = self.text_places.get(text) {
             return place;

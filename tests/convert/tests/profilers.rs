@@ -69,6 +69,79 @@ fn speedscope_opens_its_own_format_and_pprof() {
     }
 }
 
+/// Callstacks that Google's pprof shows of a file: `outer;…;inner` with their µs.
+fn traces(pprof: &[&str], directory: &Path) -> BTreeMap<String, u64> {
+    let go = tracetee_tests::cache("validators").join("venv/bin/go");
+    let output = Command::new(go).args(["tool", "pprof", "-traces", "-unit=us"]).args(pprof);
+    let output = output.current_dir(directory).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (mut found, mut stack, mut us) = (BTreeMap::new(), Vec::new(), 0);
+    for line in text.lines().skip_while(|line| !line.starts_with("---")) {
+        if line.starts_with("---") {
+            if us > 0 {
+                stack.reverse();
+                *found.entry(stack.join(";")).or_default() += us;
+            }
+            (stack, us) = (Vec::new(), 0);
+        } else if let Some((value, name)) = line.trim_start().split_once("us   ") {
+            us = value.parse().unwrap();
+            stack.push(name.to_owned());
+        } else if us > 0 {
+            stack.push(line.trim().to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn googles_pprof_shows_the_time_of_each_callstack_that_folded_stacks_have() {
+    let go = tracetee_tests::cache("validators").join("venv/bin/go");
+    if tracetee_tests::tools::tool(go.exists().then_some(go), "Go").is_none() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut text = "# tracer: nop\n".to_owned();
+    let mut line = |us: u32, args: &str, payload: &str| {
+        let details = format!("#@ {{\"args\":{args}}}\n");
+        let details = if args.is_empty() { "" } else { &details };
+        text.push_str(&format!(
+            "{details} main-7 (7) [000] ...1 5.{us:06}: tracing_mark_write: {payload}\n"
+        ));
+    };
+    line(
+        0,
+        r#"{"a":"com.app.Feed.bind","b":"com.app.Feed.fit","c":"android.os.Looper.loop"}"#,
+        "I|7|tracetee: stack names",
+    );
+    line(1, "", "B|7|Choreographer#doFrame 1");
+    for (us, stack) in [(40_000, "a c"), (60_000, "b a c"), (80_000, "a c"), (100_000, "c")] {
+        let args = format!(r#"{{"tid":7,"stack":"{stack}","for_us":20000}}"#);
+        line(us, &args, "I|7|tracetee: stack");
+    }
+    line(110_000, "", "E|7");
+    std::fs::write(directory.path().join("x.ftrace"), text).unwrap();
+    let run = |arguments: &[&str]| tracetee_tests_convert::run_tool(directory.path(), arguments).0;
+    let folded = |text: String, below: &str| -> BTreeMap<String, u64> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(below)?.rsplit_once(' '));
+        lines.map(|(stack, us)| (stack.to_owned(), us.parse().unwrap())).collect()
+    };
+    // A report's stacks of late frames, of one capture and of several.
+    for inputs in [&["x.ftrace"][..], &["x.ftrace", "x.ftrace"]] {
+        let _ = run(&[&["report", "-o", "late.pb"], inputs].concat());
+        let text = run(&[&["report", "--format", "folded"], inputs].concat());
+        let found = traces(&["late.pb"], directory.path());
+        assert!(text.contains("com.app.Feed.bind;com.app.Feed.fit 20000"), "{text}");
+        assert_eq!(found, folded(text, ""));
+    }
+    // All samples of a capture.
+    let _ = run(&["convert", "x.ftrace", "-q", "-o", "all.pb"]);
+    let text = run(&["convert", "x.ftrace", "-q", "--to", "folded", "-o", "-"]);
+    let found = traces(&["-sample_index=sampled", "all.pb"], directory.path());
+    assert_eq!(found.len(), 3);
+    assert_eq!(found, folded(text, "main;(samples);"));
+}
+
 /// The Firefox Profiler's command line, with a profile that its daemon has loaded.
 struct Profiler<'a> {
     script: &'a Path,

@@ -75,6 +75,7 @@ impl ReportArgs {
             Some("json") => ReportFormat::Json,
             Some("md") => ReportFormat::Markdown,
             Some("folded") => ReportFormat::Folded,
+            Some("pprof" | "pb") => ReportFormat::Pprof,
             _ => ReportFormat::Text,
         })
     }
@@ -109,4 +110,6 @@ pub(crate) enum ReportFormat {
     Html,
     /// Stacks for flame graphs: `a;b;c MICROSECONDS`.
     Folded,
+    /// The same stacks as pprof's protobuf.
+    Pprof,
 }

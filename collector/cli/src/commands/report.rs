@@ -78,7 +78,7 @@ fn ask(args: &ReportArgs) -> Ask {
 }
 
 /// The report of a store, and whether its comparison has found something worse.
-fn of_store(args: &ReportArgs) -> Result<(String, bool)> {
+fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, bool)> {
     let default = PathBuf::from("tracetee-store");
     let store = args.store.as_ref().unwrap_or(&default);
     let (address, is_remote) = location(store);
@@ -102,7 +102,7 @@ fn of_store(args: &ReportArgs) -> Result<(String, bool)> {
 }
 
 /// The report of an object store, by a copy of its tables on this machine.
-fn of_objects(args: &ReportArgs, address: String) -> Result<(String, bool)> {
+fn of_objects(args: &ReportArgs, address: String) -> Result<(Vec<u8>, bool)> {
     let copies = Copies::open(address, args.cache.as_deref())?;
     let database = Database::read(&copies.reader.tables())?;
     let report = FleetReport::from_database(&database, &ask(args))?;
@@ -138,15 +138,16 @@ fn written(
     report: &FleetReport,
     captures: Captures<'_>,
     file_of: &FileOf<'_>,
-) -> Result<(String, bool)> {
+) -> Result<(Vec<u8>, bool)> {
     let text = match args.format() {
         ReportFormat::Text => report.to_text(),
         ReportFormat::Markdown => report.to_markdown(),
         ReportFormat::Json => serde_json::to_string_pretty(report)? + "\n",
         ReportFormat::Html => html::fleet(report, captures, &timelines(args, report, file_of)?),
         ReportFormat::Folded => report.to_folded(),
+        ReportFormat::Pprof => return Ok((report.to_pprof(), report.is_worse())),
     };
-    Ok((text, report.is_worse()))
+    Ok((text.into_bytes(), report.is_worse()))
 }
 
 /// Makes the timelines that a fleet's page carries: of the best example of each app's first causes, up to
@@ -200,7 +201,7 @@ fn dumps(paths: &[PathBuf]) -> Result<(Vec<&PathBuf>, Vec<&PathBuf>)> {
     Ok((dumps, traces))
 }
 
-fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> {
+fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<Vec<u8>> {
     if args.compare.is_some() || args.screen.is_some() {
         bail!(
             "--screen and --compare need --store or several captures, not only {}",
@@ -233,7 +234,7 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
         Capture { trace, analysis }
     };
     let report = SingleReport::from_capture(&capture);
-    Ok(match args.format() {
+    let text = match args.format() {
         ReportFormat::Text => report.to_text(),
         // Its columns are those of a terminal. No name ends the fence.
         ReportFormat::Markdown => {
@@ -241,6 +242,7 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
         }
         ReportFormat::Json => serde_json::to_string_pretty(&report)? + "\n",
         ReportFormat::Folded => report.to_folded(),
+        ReportFormat::Pprof => return Ok(report.to_pprof()),
         ReportFormat::Html => {
             let bytes = std::fs::read(path).unwrap_or_default();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");
@@ -253,7 +255,8 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
                 }
             }
         }
-    })
+    };
+    Ok(text.into_bytes())
 }
 
 /// Makes the timeline that a report carries, or says why it has none. Packed it counts: so does a trace that is a file of text
@@ -271,7 +274,7 @@ fn embedded(name: &str, capture: &Capture) -> Result<Vec<u8>, String> {
     ))
 }
 
-fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<(String, bool)> {
+fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<(Vec<u8>, bool)> {
     let given = mapping(args.mapping.as_deref())?;
     let mut database = Database::open(Path::new(":memory:"))?;
     let mut read = 0;

@@ -8,6 +8,7 @@ use super::table::{Column, broken, left, right, table};
 use super::{grouped, ms, percent};
 use crate::database::{Exceeded, OTHER};
 use std::fmt::Write;
+use tracetee_convert::pprof;
 use tracetee_jank::{Evidence, Pipeline};
 
 /// Limits of printed causes: in total, and of a version or a screen.
@@ -47,19 +48,21 @@ impl FleetReport {
     /// Writes the stacks in the format of flame graphs: `a;b;c MICROSECONDS`, one per line.
     #[must_use]
     pub fn to_folded(&self) -> String {
-        let mut text = String::new();
-        for app in &self.apps {
-            for stack in &app.stacks {
-                let _ = writeln!(
-                    text,
-                    "{};{} {}",
-                    app.app.replace(';', ","),
-                    stack.stack,
-                    stack.self_ns / 1000
-                );
-            }
-        }
-        text
+        self.stacks().map(|(stack, ns)| format!("{stack} {}\n", ns / 1000)).collect()
+    }
+
+    /// Writes the stacks as pprof's protobuf.
+    #[must_use]
+    pub fn to_pprof(&self) -> Vec<u8> {
+        pprof::of_stacks(self.stacks())
+    }
+
+    /// The stacks below their app, with their time in ns.
+    fn stacks(&self) -> impl Iterator<Item = (String, u64)> {
+        self.apps.iter().flat_map(|app| {
+            let name = app.app.replace(';', ",");
+            app.stacks.iter().map(move |of| (format!("{name};{}", of.stack), of.self_ns))
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use super::table::broken;
 use super::{grouped, ms, percent};
 use crate::rows::UNKNOWN;
 use std::fmt::Write;
+use tracetee_convert::pprof;
 use tracetee_jank::{BudgetSource, Level, Pipeline, ThreadRole};
 
 /// Frames per line of the strip.
@@ -83,6 +84,12 @@ impl SingleReport {
             let _ = writeln!(text, "{stack} {}", self_ns / 1000);
         }
         text
+    }
+
+    /// Writes the stacks as pprof's protobuf.
+    #[must_use]
+    pub fn to_pprof(&self) -> Vec<u8> {
+        pprof::of_stacks(self.stacks.iter().map(|(stack, &ns)| (stack, ns)))
     }
 
     fn push_frames(&self, text: &mut String) {
