@@ -9,7 +9,7 @@ use crate::name_index::NameIndex;
 use crate::pieces::Piece;
 use crate::process::Process;
 use crate::states::Span;
-use crate::waits::Wait;
+use crate::waits::{Code, Wait};
 use std::collections::HashMap;
 use tracetee_trace::{NO_PARENT, NameId, Sample, Seeded, Thread, Trace};
 
@@ -18,13 +18,6 @@ const MAX_AFTER_NS: u64 = 20_000_000;
 
 /// Limit of the functions that a callstack adds to the stack of its section.
 const MAX_FUNCTIONS: usize = 64;
-
-/// The function that ran, and the callstack that shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Code {
-    pub(crate) function: NameId,
-    stack: u32,
-}
 
 /// Time in which a function ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,12 +163,15 @@ impl<'a> Finder<'a> {
     }
 
     fn code(&mut self, stack: u32) -> Option<Code> {
-        if !self.codes.contains_key(&stack) {
+        let name = |found: &Option<Functions>| found.as_ref().map(|functions| functions.named);
+        let known = self.codes.get(&stack).map(name);
+        let named = known.unwrap_or_else(|| {
             let found = self.functions(stack);
+            let named = name(&found);
             self.codes.insert(stack, found);
-        }
-        let function = self.codes.get(&stack)?.as_ref()?.named;
-        Some(Code { function, stack })
+            named
+        });
+        Some(Code { function: named?, stack })
     }
 
     /// Names the innermost function of the app's packages; without one, the innermost of no platform's.

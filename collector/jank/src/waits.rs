@@ -9,12 +9,18 @@ use crate::name_index::cut;
 use crate::normalize::normalize;
 use crate::pieces::Piece;
 use crate::pipelines::{Role, engine_thread};
-use crate::sampled::Code;
 use crate::states::{ThreadState, Waker, ran_at};
 use crate::thread_role::ThreadRole;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracetee_trace::{NameId, Seeded, Slice, Thread, Trace, Transaction};
+
+/// The function that ran, and the callstack that shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Code {
+    pub(crate) function: NameId,
+    pub(crate) stack: u32,
+}
 
 /// Replacement for the cause of a slice in which a thread did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
