@@ -72,8 +72,9 @@ fn speedscope_opens_its_own_format_and_pprof() {
 /// Callstacks that Google's pprof shows of a file: `outer;…;inner` with their µs.
 fn traces(pprof: &[&str], directory: &Path) -> BTreeMap<String, u64> {
     let go = tracetee_tests::cache("validators").join("venv/bin/go");
-    let output = Command::new(go).args(["tool", "pprof", "-traces", "-unit=us"]).args(pprof);
-    let output = output.current_dir(directory).output().unwrap();
+    let mut command = Command::new(go);
+    command.args(["tool", "pprof", "-traces", "-unit=us"]).args(pprof);
+    let output = command.current_dir(directory).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let (mut found, mut stack, mut us) = (BTreeMap::new(), Vec::new(), 0);
