@@ -34,6 +34,47 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[command(flatten)]
+    NeedsLinux(LinuxCommand),
+    /// Report why frames of captures and Perfetto's traces are janky.
+    ///
+    /// Reads the store of a collector (--store) or trace files: Perfetto's protobuf, ftrace text of tracetee, atrace and
+    /// systrace, plain or compressed with gzip, zstd or zlib. Of the apps in a trace, the one that draws most is
+    /// reported, and the others are named; --app or --pid chooses another.
+    #[command(display_order = 1)]
+    Report(ReportArgs),
+    /// Convert traces between Perfetto, systrace and other tools' formats.
+    ///
+    /// Reads Perfetto's protobuf, ftrace text (of tracetee, atrace, systrace's HTML and trace-cmd), Chrome and Dart JSON,
+    /// and method traces (versions 1, 2, 3 and ART's streaming format), plain or compressed with gzip, zstd or zlib.
+    /// Merges several inputs into one trace on one clock. Reports events that the target format cannot represent.
+    #[command(display_order = 4)]
+    Convert(ConvertArgs),
+    /// Print a method profile of any trace, as dmtracedump does.
+    #[command(display_order = 4)]
+    Dmtracedump(DmtracedumpArgs),
+    /// Print the completions of a shell.
+    ///
+    /// Packages install them. By hand, for bash: tracetee completions bash >
+    /// ~/.local/share/bash-completion/completions/tracetee
+    Completions {
+        /// Shell that reads them.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual's pages, for man(1), to a directory.
+    Manual {
+        /// Directory to write to.
+        #[arg(short, long, alias = "out", value_name = "DIR", default_value = ".")]
+        output: PathBuf,
+    },
+}
+
+/// Commands for Linux alone: they run programs under the agent, or have the collector's store.
+///
+/// Help lists the others among them: `display_order` counts these.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LinuxCommand {
     /// Run a program with the agent and write its trace.
     ///
     /// Traces child processes too. Exits with the program's status (128 + n after signal n), or with 125 if tracetee
@@ -44,13 +85,7 @@ pub(crate) enum Command {
     /// Serves PUT /v1/captures/ID, PUT /v1/losses/ID, PUT /v1/mappings/APP/VERSION, GET /v1/config, /healthz,
     /// /readyz and /metrics, and the report page at / of --page. Runs until Ctrl-C or SIGTERM, and finishes the requests in flight before
     /// it exits. SIGHUP reads --token-file, --tls-cert and --tls-key again.
-    Collect(CollectArgs),
-    /// Report why frames of captures and Perfetto's traces are janky.
-    ///
-    /// Reads the store of a collector (--store) or trace files: Perfetto's protobuf, ftrace text of tracetee, atrace and
-    /// systrace, plain or compressed with gzip, zstd or zlib. Of the apps in a trace, the one that draws most is
-    /// reported, and the others are named; --app or --pid chooses another.
-    Report(ReportArgs),
+    Collect(Box<CollectArgs>),
     /// Say whether a rollout may go on.
     ///
     /// Compares devices under two versions, and may be run as often as wanted: a rollout without a regression raises an alarm
@@ -68,14 +103,6 @@ pub(crate) enum Command {
     /// that -a or --pid selects, or all; on a phone, through `adb forward` and --connect. Prints atrace's output, or
     /// writes an HTML page if -o ends in .html.
     Atrace(AtraceArgs),
-    /// Convert traces between Perfetto, systrace and other tools' formats.
-    ///
-    /// Reads Perfetto's protobuf, ftrace text (of tracetee, atrace, systrace's HTML and trace-cmd), Chrome and Dart JSON,
-    /// and method traces (versions 1, 2, 3 and ART's streaming format), plain or compressed with gzip, zstd or zlib.
-    /// Merges several inputs into one trace on one clock. Reports events that the target format cannot represent.
-    Convert(ConvertArgs),
-    /// Print a method profile of any trace, as dmtracedump does.
-    Dmtracedump(DmtracedumpArgs),
     /// Maintain the store of a collector.
     #[command(subcommand)]
     Store(StoreCommand),
@@ -114,21 +141,6 @@ pub(crate) enum Command {
     /// Check and sign remote configurations.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print the completions of a shell.
-    ///
-    /// Packages install them. By hand, for bash: tracetee completions bash >
-    /// ~/.local/share/bash-completion/completions/tracetee
-    Completions {
-        /// Shell that reads them.
-        #[arg(value_enum)]
-        shell: clap_complete::Shell,
-    },
-    /// Write the manual's pages, for man(1), to a directory.
-    Manual {
-        /// Directory to write to.
-        #[arg(short, long, alias = "out", value_name = "DIR", default_value = ".")]
-        output: PathBuf,
-    },
 }
 
 /// Options of `run`.
@@ -411,6 +423,7 @@ impl From<PassOn> for PassOnSetting {
     }
 }
 
+#[cfg(target_os = "linux")]
 impl From<Precision> for tracetee_text::Precision {
     fn from(argument: Precision) -> Self {
         match argument {

@@ -1,5 +1,6 @@
 //! Traces that a command is given: their mapping, and what is said of how they were read.
 
+use crate::stored;
 use crate::terminal::say;
 use anyhow::{Context, Result, bail};
 use std::borrow::Cow;
@@ -50,7 +51,7 @@ pub(crate) fn mapping_of<'a>(
 ) -> Result<Option<Cow<'a, Mapping>>> {
     Ok(match given {
         Some(given) => Some(Cow::Borrowed(given)),
-        None => tracetee_server::mapping_of_stored(path)?.map(Cow::Owned),
+        None => stored::mapping_of(path)?.map(Cow::Owned),
     })
 }
 

@@ -3,15 +3,30 @@
 //! `args` says what can be said on the command line, and `terminal` prints; each command is a module of
 //! [`commands`]. The server behind `collect` is a crate of its own, `tracetee-server`. The agent's library
 //! is [`embedded`] in a release; [`agent_library`] installs and loads it.
+//!
+//! On other systems than Linux, the program has the commands that read traces: `report`, `convert` and `dmtracedump`.
 
+#[cfg(target_os = "linux")]
 mod agent_library;
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "options of commands that need Linux are parsed, not used"
+    )
+)]
 mod args;
 mod commands;
+#[cfg(target_os = "linux")]
 mod embedded;
 mod input;
 mod output;
+#[cfg(target_os = "linux")]
 mod peer;
+mod stored;
 mod terminal;
+#[cfg(target_os = "linux")]
 mod units;
 
 use std::process::ExitCode;

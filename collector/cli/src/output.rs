@@ -5,16 +5,10 @@
 //! a rename would replace it by a regular file.
 
 use anyhow::{Context, Result};
-use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
-
-/// Mode of a new file, of which the umask takes away.
-const NEW_FILE: u32 = 0o666;
-/// Bits of a mode that a file keeps.
-const MODE: u32 = 0o7777;
 
 /// The way in which a file gets its content.
 pub(crate) enum Target {
@@ -38,7 +32,7 @@ impl Target {
         }
         match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => anyhow::bail!("{}: it is a directory", failed()),
-            Ok(found) if found.is_file() && found.nlink() == 1 => {
+            Ok(found) if found.is_file() && modes::has_one_name(&found) => {
                 let path = path.canonicalize().with_context(failed)?;
                 Ok(Self::Renamed(path, Some(found)))
             }
@@ -70,7 +64,7 @@ impl Target {
             Self::Renamed(path, replaced) => {
                 let file = File::open(&finished).with_context(failed)?;
                 if let Some(replaced) = replaced
-                    && !keep_owner(&file, replaced)
+                    && !modes::keep_owner(&file, replaced)
                 {
                     copy(&finished, path).with_context(failed)?;
                     return Ok(path.clone());
@@ -86,14 +80,50 @@ impl Target {
     }
 }
 
-/// Gives a file the mode and the owner of the one that it replaces. False: the owner cannot be kept.
-fn keep_owner(file: &File, replaced: &Metadata) -> bool {
-    let is_ours = file
-        .metadata()
-        .is_ok_and(|ours| (ours.uid(), ours.gid()) == (replaced.uid(), replaced.gid()));
-    // The owner first: a change of it takes bits of the mode away.
-    (is_ours || fchown(file, Some(replaced.uid()), Some(replaced.gid())).is_ok())
-        && file.set_permissions(Permissions::from_mode(replaced.mode() & MODE)).is_ok()
+/// Modes, owners and names of files.
+#[cfg(unix)]
+mod modes {
+    use std::fs::{File, Metadata, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+
+    /// Mode of a new file, of which the umask takes away.
+    const NEW_FILE: u32 = 0o666;
+    /// Bits of a mode that a file keeps.
+    const MODE: u32 = 0o7777;
+
+    pub(super) fn has_one_name(found: &Metadata) -> bool {
+        found.nlink() == 1
+    }
+
+    pub(super) fn of_new_file(builder: &mut tempfile::Builder<'_, '_>) {
+        builder.permissions(Permissions::from_mode(NEW_FILE));
+    }
+
+    /// Gives a file the mode and the owner of the one that it replaces. False: the owner cannot be kept.
+    pub(super) fn keep_owner(file: &File, replaced: &Metadata) -> bool {
+        let is_ours = file
+            .metadata()
+            .is_ok_and(|ours| (ours.uid(), ours.gid()) == (replaced.uid(), replaced.gid()));
+        // The owner first: a change of it takes bits of the mode away.
+        (is_ours || fchown(file, Some(replaced.uid()), Some(replaced.gid())).is_ok())
+            && file.set_permissions(Permissions::from_mode(replaced.mode() & MODE)).is_ok()
+    }
+}
+
+/// A system that has no modes, and no owners to keep.
+#[cfg(not(unix))]
+mod modes {
+    use std::fs::{File, Metadata};
+
+    pub(super) const fn has_one_name(_: &Metadata) -> bool {
+        true
+    }
+
+    pub(super) const fn of_new_file(_: &mut tempfile::Builder<'_, '_>) {}
+
+    pub(super) const fn keep_owner(_: &File, _: &Metadata) -> bool {
+        true
+    }
 }
 
 /// Opens what is at a path, to write over it.
@@ -190,10 +220,9 @@ fn in_place(path: &Path) -> Result<Sink> {
 }
 
 fn temporary(directory: &Path) -> io::Result<(File, TempPath)> {
-    let mode = Permissions::from_mode(NEW_FILE);
-    let made =
-        tempfile::Builder::new().prefix(".tracetee-").permissions(mode).tempfile_in(directory)?;
-    Ok(made.into_parts())
+    let mut builder = tempfile::Builder::new();
+    modes::of_new_file(builder.prefix(".tracetee-"));
+    Ok(builder.tempfile_in(directory)?.into_parts())
 }
 
 impl Write for Output {

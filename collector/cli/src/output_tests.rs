@@ -1,8 +1,9 @@
 //! Tests of the files that `-o` names: nothing is replaced that is not a regular file, and a regular one keeps its mode.
 
 use super::*;
+use std::fs::Permissions;
 use std::io::Read;
-use std::os::unix::fs::{FileTypeExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
 use tempfile::TempDir;
 

@@ -1,32 +1,49 @@
 //! One module for each command; [`run_command_line`] parses the command line and calls the one that it names.
 
+#[cfg(target_os = "linux")]
 mod alerts;
+#[cfg(target_os = "linux")]
 mod atrace;
+#[cfg(target_os = "linux")]
 mod collect;
+#[cfg(target_os = "linux")]
 mod config;
 mod convert;
+#[cfg(target_os = "linux")]
 mod demo;
 mod dmtracedump;
+#[cfg(target_os = "linux")]
 mod doctor;
+#[cfg(target_os = "linux")]
 mod guard;
+#[cfg(target_os = "linux")]
 mod hooks;
+#[cfg(target_os = "linux")]
 mod init;
 mod manual;
+#[cfg(target_os = "linux")]
 mod mapping;
+#[cfg(target_os = "linux")]
 mod otlp;
+#[cfg(target_os = "linux")]
 mod probe;
 mod report;
+#[cfg(target_os = "linux")]
 mod run;
+#[cfg(target_os = "linux")]
 mod simulate;
+#[cfg(target_os = "linux")]
 mod store;
 
 use crate::EXIT_OWN_FAILURE;
+#[cfg(target_os = "linux")]
 use crate::agent_library;
-use crate::args::{Cli, Command, MappingCommand, StoreCommand};
+use crate::args::{Cli, Command, LinuxCommand};
 use crate::input::with_stdin;
+#[cfg(target_os = "linux")]
 use crate::terminal::print;
 use anyhow::Result;
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -35,7 +52,15 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
     let arguments = with_store(std::env::args_os().collect());
     // The status of clap's errors, 2, would be the guard's "not yet".
     let is_guard = arguments.get(1).is_some_and(|command| command == "guard");
-    let cli = match Cli::try_parse_from(arguments) {
+    let mut command = Cli::command();
+    if !cfg!(target_os = "linux") {
+        command = command.mut_subcommands(|command| {
+            let needs_linux = LinuxCommand::has_subcommand(command.get_name());
+            command.hide(needs_linux)
+        });
+    }
+    let parsed = command.try_get_matches_from(arguments);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Err(error) if is_guard && error.use_stderr() => {
             error.print()?;
             return Ok(ExitCode::from(EXIT_OWN_FAILURE));
@@ -44,12 +69,6 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         Ok(cli) => cli,
     };
     let done = match cli.command {
-        Command::Run(args) => return run::run(&args),
-        Command::Atrace(args) => return atrace::atrace(&args),
-        Command::Doctor(args) => return doctor::doctor(&args),
-        Command::Guard(args) => return guard::guard(&args),
-        Command::Bisect(args) => guard::bisect(&args),
-        Command::Collect(args) => collect::collect(&args),
         Command::Report(mut args) => {
             let _stdin = with_stdin(&mut args.captures)?;
             return report::report(&args);
@@ -62,24 +81,46 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
             let _stdin = with_stdin(std::slice::from_mut(&mut args.trace))?;
             dmtracedump::dmtracedump(&args)
         }
-        Command::Store(StoreCommand::Rebuild(args)) => store::rebuild(&args),
-        Command::Store(StoreCommand::Backup(args)) => store::backup(&args),
-        Command::Store(StoreCommand::Forget(args)) => store::forget(&args),
-        Command::Store(StoreCommand::Mapping(MappingCommand::Upload(args))) => {
-            mapping::upload(&args)
-        }
-        Command::Store(StoreCommand::Tables(args)) => store::tables(&args),
-        Command::Simulate(args) => simulate::simulate(&args),
-        Command::Demo(args) => demo::demo(&args),
-        Command::Hooks(args) => hooks::hooks(&args),
-        Command::Init(args) => init::init(&args),
-        Command::Probe(args) => probe::probe(&args),
-        Command::Config(command) => config::config(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Manual { output } => manual::manual(&output),
-        Command::Library { output } => agent_library::write_to(&output).map(|[library, header]| {
-            print(&format!("{}\n{}\n", library.display(), header.display()));
-        }),
+        Command::NeedsLinux(command) => return run_on_linux(command),
+    };
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run_on_linux(_: LinuxCommand) -> Result<ExitCode> {
+    anyhow::bail!("this command needs Linux; `tracetee --help` lists those that run here")
+}
+
+#[cfg(target_os = "linux")]
+fn run_on_linux(command: LinuxCommand) -> Result<ExitCode> {
+    use crate::args::{MappingCommand, StoreCommand};
+    let done = match command {
+        LinuxCommand::Run(args) => return run::run(&args),
+        LinuxCommand::Atrace(args) => return atrace::atrace(&args),
+        LinuxCommand::Doctor(args) => return doctor::doctor(&args),
+        LinuxCommand::Guard(args) => return guard::guard(&args),
+        LinuxCommand::Bisect(args) => guard::bisect(&args),
+        LinuxCommand::Collect(args) => collect::collect(&args),
+        LinuxCommand::Store(StoreCommand::Rebuild(args)) => store::rebuild(&args),
+        LinuxCommand::Store(StoreCommand::Backup(args)) => store::backup(&args),
+        LinuxCommand::Store(StoreCommand::Forget(args)) => store::forget(&args),
+        LinuxCommand::Store(StoreCommand::Mapping(MappingCommand::Upload(args))) => {
+            mapping::upload(&args)
+        }
+        LinuxCommand::Store(StoreCommand::Tables(args)) => store::tables(&args),
+        LinuxCommand::Simulate(args) => simulate::simulate(&args),
+        LinuxCommand::Demo(args) => demo::demo(&args),
+        LinuxCommand::Hooks(args) => hooks::hooks(&args),
+        LinuxCommand::Init(args) => init::init(&args),
+        LinuxCommand::Probe(args) => probe::probe(&args),
+        LinuxCommand::Config(command) => config::config(&command),
+        LinuxCommand::Library { output } => {
+            agent_library::write_to(&output).map(|[library, header]| {
+                print(&format!("{}\n{}\n", library.display(), header.display()));
+            })
+        }
     };
     done.map(|()| ExitCode::SUCCESS)
 }
@@ -96,7 +137,6 @@ fn with_store(mut arguments: Vec<OsString>) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn commands_of_the_store_are_taken_without_its_name() {

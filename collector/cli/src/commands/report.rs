@@ -1,24 +1,26 @@
 //! `tracetee report`: of a collector's store, of one trace, of several.
 
-use super::store::{Copies, location};
+#[cfg_attr(not(target_os = "linux"), path = "report/no_store.rs")]
+mod of_store;
+
 use crate::args::{FailOn, ReportArgs, ReportFormat};
 use crate::input::{mapping, mapping_of, unpacked};
+use crate::stored::profile_beside;
 use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
+use of_store::{copied, of_store};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_with_profile};
 use tracetee_fleet::database::Database;
-use tracetee_fleet::object_keys::{RawKey, pair};
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::html::{self, Captures, Timeline};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline;
 use tracetee_fleet::rows::{About, from_capture};
 use tracetee_jank::{Options, Which};
-use tracetee_server::{StoredProfile, tables_of};
 use tracetee_trace::{Mapping, is_system_process};
 
 /// The trace travels in its report, and so does its timeline, if it is no larger: a page of some 40 MB opens on a phone.
@@ -75,58 +77,6 @@ fn ask(args: &ReportArgs) -> Ask {
         time_limit: Some(TIME_LIMIT),
         is_unwanted: None,
     }
-}
-
-/// The report of a store, and whether its comparison has found something worse.
-fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, bool)> {
-    let default = PathBuf::from("tracetee-store");
-    let store = args.store.as_ref().unwrap_or(&default);
-    let (address, is_remote) = location(store);
-    if is_remote {
-        return of_objects(args, address);
-    }
-    let tables = tables_of(store);
-    let report = Database::read(&tables)
-        .and_then(|database| FleetReport::from_database(&database, &ask(args)));
-    let report = match report {
-        Err(error) if error.is_damage() => {
-            return Err(anyhow::Error::new(error).context(tables.display().to_string()));
-        }
-        report => report?,
-    };
-    // Links of a page on this machine lead into the store.
-    let at = std::fs::canonicalize(store).ok();
-    let at = at.map(|path| format!("file://{}/", path.display()));
-    let captures = at.as_deref().map_or(Captures::Nowhere, Captures::At);
-    written(args, &report, captures, &|raw_key| Ok(store.join(raw_key)))
-}
-
-/// The report of an object store, by a copy of its tables on this machine.
-fn of_objects(args: &ReportArgs, address: String) -> Result<(Vec<u8>, bool)> {
-    let copies = Copies::open(address, args.cache.as_deref())?;
-    let database = Database::read(&copies.reader.tables())?;
-    let report = FleetReport::from_database(&database, &ask(args))?;
-    written(args, &report, Captures::Nowhere, &|raw_key| copies.file(raw_key))
-}
-
-/// Copies a capture of an object store, and the one that belongs to it; `None`: it is a file.
-fn copied(args: &ReportArgs, capture: &Path) -> Result<Option<(Copies, PathBuf)>> {
-    let (text, is_remote) = location(capture);
-    let Some((address, key)) = text.split_once("/raw/v1/").filter(|_| is_remote) else {
-        return Ok(None);
-    };
-    let copies = Copies::open(address.to_owned(), args.cache.as_deref())?;
-    let file = copies.file(&format!("raw/v1/{key}"))?;
-    let database = Database::read(&copies.reader.tables())?;
-    let id = RawKey::parse(&text).map(|key| key.id).unwrap_or_default();
-    for other in pair(&id).into_iter().flat_map(|(capture, profile)| [capture, profile]) {
-        if other != id
-            && let Some(raw_key) = database.raw_key(&other)?
-        {
-            copies.file(&raw_key)?;
-        }
-    }
-    Ok(Some((copies, file)))
 }
 
 /// Gives the file of a capture by its key.
@@ -216,10 +166,10 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<Vec<u8>>
     let mapping = mapping_of(given.as_ref(), path)?;
     let options = Options { process, mapping: mapping.as_deref(), ..Options::default() };
     let is_page = args.format() == ReportFormat::Html;
-    let profile = dumps.is_empty().then(|| StoredProfile::beside(path)).flatten();
-    let capture = if let Some(profile) = profile.filter(StoredProfile::is_trace) {
-        say(&format!("with the {} {}", profile.kind, profile.path.display()));
-        read_with_profile(path, &profile.path, &options)?
+    let profile = dumps.is_empty().then(|| profile_beside(path)).flatten();
+    let capture = if let Some((kind, profile)) = profile {
+        say(&format!("with the {kind} {}", profile.display()));
+        read_with_profile(path, &profile, &options)?
     } else if dumps.is_empty() {
         let read = if is_page { read_file_for_timeline } else { read_file };
         read(path, &options)?

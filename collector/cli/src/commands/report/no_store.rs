@@ -1,0 +1,13 @@
+//! In place of `of_store.rs` where there is no collector, and so no store.
+
+use crate::args::ReportArgs;
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+
+pub(super) fn of_store(_: &ReportArgs) -> Result<(Vec<u8>, bool)> {
+    bail!("a collector's store needs Linux; give the files of captures")
+}
+
+pub(super) fn copied(_: &ReportArgs, _: &Path) -> Result<Option<((), PathBuf)>> {
+    Ok(None)
+}

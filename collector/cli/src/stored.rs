@@ -1,0 +1,28 @@
+//! What a collector's store has beside a capture. Only Linux has stores: elsewhere no file is in one.
+
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+use tracetee_trace::Mapping;
+
+/// Reads the mapping of a capture's version.
+#[cfg(target_os = "linux")]
+pub(crate) fn mapping_of(capture: &Path) -> Result<Option<Mapping>> {
+    tracetee_server::mapping_of_stored(capture)
+}
+
+/// Finds the system trace that was taken with a capture: its kind and its file.
+#[cfg(target_os = "linux")]
+pub(crate) fn profile_beside(capture: &Path) -> Option<(String, PathBuf)> {
+    let profile = tracetee_server::StoredProfile::beside(capture)?;
+    profile.is_trace().then_some((profile.kind, profile.path))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn mapping_of(_: &Path) -> Result<Option<Mapping>> {
+    Ok(None)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn profile_beside(_: &Path) -> Option<(String, PathBuf)> {
+    None
+}
