@@ -26,6 +26,7 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 #[cfg(feature = "cloud")]
 use tempfile::TempDir;
 use tracetee_fleet::Error;
@@ -145,8 +146,10 @@ async fn report(
         Ok(ask) => ask,
         Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
     };
-    let made =
-        page.maker.make(move |maker, is_unwanted| Ok(answer(&maker.report(ask, is_unwanted)?)));
+    let asked = Instant::now();
+    let made = page
+        .maker
+        .make(move |maker, is_unwanted| Ok(answer(&maker.report(ask, asked, is_unwanted)?)));
     made.await.unwrap_or_else(|error| refused(&error))
 }
 

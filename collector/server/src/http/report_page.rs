@@ -1,7 +1,8 @@
-//! Makes what the page shows, on blocking threads: a few requests at a time, so that whoever asks for much takes no thread
-//! that devices need. When too many wait, [`Error::Busy`] is the answer.
+//! Makes what the page shows, on threads of low priority: a few requests at a time, so that whoever asks for much takes neither
+//! threads nor processor time that devices need. When too many wait, [`Error::Busy`] is the answer.
 //!
-//! The report of an app is remembered until rows of the app change. Work that nobody waits for any longer is given up.
+//! The report of an app is remembered until rows of the app change, and answers all requests that waited when it was begun. Work
+//! that nobody waits for any longer is given up.
 
 use super::tokens::Viewer;
 use crate::store::tables_of;
@@ -10,8 +11,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
-use tokio::sync::Semaphore;
+use std::time::{Duration, Instant};
+use tokio::sync::{Semaphore, oneshot};
 use tracetee_fleet::Error;
 use tracetee_fleet::compare::classes;
 use tracetee_fleet::database::Database;
@@ -21,6 +22,8 @@ use tracetee_fleet::selection::Since;
 /// Requests that are worked on at once, and that may wait.
 const AT_ONCE: usize = 2;
 const MAX_WAITING: usize = 64;
+/// Niceness of the threads: nice(1)'s default.
+const NICENESS: libc::c_int = 10;
 /// Reports of apps that are remembered.
 const MAX_REMEMBERED: usize = 200;
 /// Time of each app's report: hundred times that of a large app's. Others wait for it.
@@ -93,8 +96,17 @@ pub(super) struct Maker {
     turns: Arc<Semaphore>,
     /// Flags that stop the work in progress.
     running: Mutex<Vec<Weak<AtomicBool>>>,
-    /// The number of an app's changes, and its report then, by app and filters.
-    remembered: Mutex<HashMap<AppAndFilters, (i64, AppReport)>>,
+    /// Reports by app and filters.
+    remembered: Mutex<HashMap<AppAndFilters, Remembered>>,
+}
+
+/// The report of an app.
+#[derive(Debug, Clone)]
+struct Remembered {
+    /// The number of the app's changes.
+    changes: i64,
+    begun: Instant,
+    report: AppReport,
 }
 
 /// App, screen, time, version, API level and class of device.
@@ -126,7 +138,7 @@ impl Maker {
         }
     }
 
-    /// Does work on a blocking thread, in its turn. `work` gets a flag that is set when nobody waits any longer.
+    /// Does work on a thread of its own, in its turn. `work` gets a flag that is set when nobody waits any longer.
     ///
     /// # Errors
     /// [`Error::Busy`] when too many wait, or when the server ends; and those of `work`.
@@ -143,11 +155,16 @@ impl Maker {
             running.retain(|flag| flag.strong_count() > 0);
             running.push(Arc::downgrade(&is_unwanted));
         }
-        let made = tokio::task::spawn_blocking(move || {
+        let (made, result) = oneshot::channel();
+        // Not one of tokio's threads, which cannot take a low priority back.
+        let begun = std::thread::Builder::new().name("page".to_owned()).spawn(move || {
+            // SAFETY: sets a number of this thread.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
             let _turn = turn;
-            work(&maker, &is_unwanted)
+            let _ = made.send(work(&maker, &is_unwanted));
         });
-        made.await.unwrap_or(Err(Error::Busy))
+        begun.map_err(|_| Error::Busy)?;
+        result.await.unwrap_or(Err(Error::Busy))
     }
 
     /// Makes no more, and gives up the work in progress.
@@ -164,13 +181,15 @@ impl Maker {
         Database::read(&self.tables)
     }
 
-    /// Makes a report of the tables as they are now.
+    /// Makes a report of the tables as they are now, or have been since it was `asked` for.
     pub(super) fn report(
         &self,
         ask: Ask,
+        asked: Instant,
         is_unwanted: &Arc<AtomicBool>,
     ) -> Result<FleetReport, Error> {
         let ask = Ask { is_unwanted: Some(Arc::clone(is_unwanted)), ..ask };
+        let begun = Instant::now();
         let database = self.database()?;
         let changes = database.changes()?;
         let apps: Vec<String> = match &ask.app {
@@ -192,8 +211,10 @@ impl Maker {
                 ask.class,
             );
             let known = locked(&self.remembered).get(&key).cloned();
-            if let Some((_, known)) = known.filter(|(of, _)| Some(*of) == number) {
-                report.apps.push(known);
+            if let Some(known) =
+                known.filter(|known| Some(known.changes) == number || known.begun >= asked)
+            {
+                report.apps.push(known.report);
                 continue;
             }
             let made =
@@ -207,7 +228,11 @@ impl Maker {
             if remembered.len() >= MAX_REMEMBERED {
                 remembered.clear();
             }
-            remembered.extend(number.zip(made.first().cloned()).map(|made| (key, made)));
+            remembered.extend(
+                number
+                    .zip(made.first().cloned())
+                    .map(|(changes, report)| (key, Remembered { changes, begun, report })),
+            );
             report.apps.extend(made);
         }
         report.check_found(&ask)?;
@@ -248,7 +273,7 @@ mod tests {
         let maker = Maker::new(directory.path());
         let report = |app: Option<&str>| {
             let ask = Ask { app: app.map(str::to_owned), ..Ask::default() };
-            maker.report(ask, &Arc::default())
+            maker.report(ask, Instant::now(), &Arc::default())
         };
         let captures = |report: &FleetReport, app: &str| {
             let of_app = report.apps.iter().find(|of_app| of_app.app == app);
@@ -274,6 +299,24 @@ mod tests {
         writer.delete(&keys).unwrap();
         assert!(report(None).unwrap().apps.is_empty());
         assert!(matches!(report(Some("a")), Err(Error::Missing(_))));
+    }
+
+    #[test]
+    fn a_report_answers_all_who_waited_when_it_was_begun_and_nobody_who_asks_later() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = Database::open(&tables_of(directory.path())).unwrap();
+        writer.insert(&rows("a", 1)).unwrap();
+        let maker = Maker::new(directory.path());
+        let captures = |asked: Instant| {
+            let report = maker.report(Ask::default(), asked, &Arc::default()).unwrap();
+            report.apps[0].versions.iter().map(|of| of.captures).sum::<u64>()
+        };
+        let asked = Instant::now();
+        let first = captures(asked);
+        let more = rows("a", 2);
+        writer.insert(&more).unwrap();
+        assert_eq!(captures(asked), first);
+        assert_eq!(captures(Instant::now()), first + more.len() as u64);
     }
 
     #[test]
