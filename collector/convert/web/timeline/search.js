@@ -113,7 +113,8 @@ let foundOrder = "Duration";
 function tellFound() {
     if (!matches) return [];
     if (!matches.count) return [element("p", `Nothing is found for “${$("search").value}”. Slices, async slices, instants, arguments, threads and counters were searched.`)];
-    const { found, sum, timed } = matches.longest ??= longest(matches.sources, MAX_LISTED);
+    matches.longest ??= longest(matches.sources, MAX_LISTED);
+    const { found, sum, timed } = matches.longest;
     const titles = ["Name", "At", "Duration", "On", "In"].map((title) => (title === "At" || title === "Duration"
         ? link(title + (title === foundOrder ? (title === "At" ? " ▴" : " ▾") : ""), () => { foundOrder = title; $("hits").replaceChildren(...tellFound()); }) : title));
     const list = headed(titles, foundOrder === "At" ? earliest(matches.sources, MAX_LISTED) : found, ([, source, index]) => {
