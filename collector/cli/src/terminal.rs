@@ -13,7 +13,7 @@ pub(crate) fn say(message: &str) {
 }
 
 /// Writes output that was asked for to stdout.
-pub(crate) fn print(text: impl AsRef<[u8]>) {
+pub(crate) fn print(text: &(impl AsRef<[u8]> + ?Sized)) {
     // A closed pipe (`| head`) is no reason to fail.
     let _ = std::io::stdout().write_all(text.as_ref());
 }
