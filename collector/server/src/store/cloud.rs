@@ -207,7 +207,7 @@ impl Cloud {
     pub(super) fn update<T>(
         &self,
         path: &str,
-        work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<(Vec<u8>, T)>,
+        mut work: impl FnMut(Option<Vec<u8>>) -> Result<(Vec<u8>, T)>,
     ) -> Result<T> {
         for _ in 0..UPDATES {
             let (bytes, mode) = match found(self.get_version(path))? {

@@ -283,7 +283,7 @@ impl Replica {
     pub(super) fn with_guards<T>(&self, work: &mut dyn FnMut(&Path) -> Result<T>) -> Result<T> {
         let copy = tempfile::tempdir_in(&self.root)?;
         let file = state::path(copy.path());
-        self.cloud.update(GUARDS, &mut |bytes| {
+        self.cloud.update(GUARDS, |bytes| {
             match bytes {
                 Some(bytes) => fs::write(&file, bytes)?,
                 None => remove(&file)?,
