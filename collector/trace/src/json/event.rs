@@ -226,7 +226,8 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static st
     let scope = text.scope.map(|scope| names.id(scope.as_bytes()));
     let scope = scope.or(is_of_process.then_some(name));
     let is_global = kind == Kind::Instant && text.s.as_deref() == Some("g");
-    let cpu_ns = text.tts.and_then(ns);
+    // Nothing begins with a processor time of 0: it is not known.
+    let cpu_ns = text.tts.and_then(ns).filter(|&cpu_ns| cpu_ns > 0);
     Ok(Event {
         kind,
         at_ns,

@@ -206,7 +206,7 @@ impl Reader {
                 if let Some(open) = thread.ends.pop_if(|open| open.end.is_none()) {
                     leave_open(builder, live, open.unfinished, at_ns);
                     if let Some(place) = builder.end(live, at_ns) {
-                        builder.cpu(live, place, None, event.cpu_ns);
+                        builder.cpu_end(live, place, event.cpu_ns);
                         builder.more_args(live, place, args);
                     }
                 } else {
@@ -294,7 +294,7 @@ fn close(builder: &mut Builder, live: Live, ends: &mut Vec<OpenSlice>, by_ns: u6
         let end_ns = builder.at(live, end_ns);
         leave_open(builder, live, unfinished, end_ns);
         if let Some(place) = builder.end(live, end_ns) {
-            builder.cpu(live, place, None, cpu_ns);
+            builder.cpu_end(live, place, cpu_ns);
         }
     }
 }
