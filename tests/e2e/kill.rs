@@ -190,7 +190,7 @@ fn two_hundred_kills_while_callstacks_are_sampled_leave_all_that_were_published(
 #[test]
 fn fifty_kills_of_a_flight_recorder_leave_the_last_callstacks_with_the_names_of_their_rows() {
     let setup = Setup::with_agent();
-    let recorder = json!({"mode": "ring", "capacity_kb": 256, "block_kb": 8});
+    let recorder = json!({"mode": "ring", "capacity_kb": 64, "block_kb": 8});
     let mut lapped = 0;
     for (published, path) in traces(&setup, &recorder, "stacks", 50) {
         let Some(path) = path else { continue };
