@@ -1,4 +1,4 @@
-//! What a collector's store has beside a capture. Only Linux has stores: elsewhere no file is in one.
+//! Reads the files that a collector's store has beside a capture. Stores exist on Linux only; on other systems no file is in one.
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! What captures and loss reports add to the tables, as one object, in which the collectors of an object store pass it on.
+//! A part is one object with the contributions of many captures and loss reports. The collectors of an object store exchange parts.
 //!
-//! A part is a sequence of zstd frames; each unpacks to records: a length (u32, little-endian), and postcard of a [`Record`].
+//! It is a sequence of zstd frames; each unpacks to records: a length (u32, little-endian), and postcard of a [`Record`].
 //! Parts can be joined by joining their bytes. Only programs whose tables have the same version read one
 //! ([`directory`] names the version), because collectors can make parts anew from the captures.
 

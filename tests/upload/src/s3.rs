@@ -106,7 +106,7 @@ pub struct Bucket {
     _runtime: Runtime,
     /// Address of the server.
     pub endpoint: String,
-    /// What the server has answered.
+    /// Counts of the requests that the server has answered, and of their bytes.
     pub traffic: Arc<Traffic>,
 }
 

@@ -1,8 +1,8 @@
 //! Tables of some of the captures, for reports since a time, of one version, or of some devices.
 //!
-//! Sums of all captures cannot be told apart by time, version and kind of device: a device counts once, whichever captures it sent. So what each
-//! selected capture has added to the sums is added again, to tables of their own in a temporary file, which SQLite deletes. A
-//! report of them has the same queries, and is exact.
+//! The store's sums are of all captures; they cannot be split by time, version or kind of device, because a device counts once
+//! however many captures it sent. So the contributions of the selected captures are added up again, in tables of their own in a
+//! temporary file, which SQLite deletes. A report of them has the same queries, and is exact.
 
 use super::changes::{contribution, read};
 use super::rollups::{Changes, apply};

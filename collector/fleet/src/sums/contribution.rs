@@ -1,4 +1,4 @@
-//! What a capture, or a loss report, adds to the tables: its own row and its sums, without its frames.
+//! A contribution is what a capture or a loss report adds to the tables: one row and the sums, without the frames.
 //!
 //! An analysis makes one ([`Contribution::from`] rows); [`crate::database`] inserts it, and collectors of an object store pass it on
 //! ([`crate::part`]). It is a tenth of the rows.
@@ -8,7 +8,7 @@ use crate::rows::Rows;
 use crate::schema::{CaptureRow, LossRow, Text};
 use serde::{Deserialize, Serialize};
 
-/// What a capture, or a loss report, adds to the tables.
+/// The row and the sums that a capture or a loss report adds to the tables.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Contribution {
     /// The capture's own row; a loss report has none.

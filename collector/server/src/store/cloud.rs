@@ -43,7 +43,7 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     }
 }
 
-/// `None` for an object that is not there.
+/// Returns `None` if the object does not exist.
 fn found<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(found) => Ok(Some(found)),

@@ -1,5 +1,5 @@
-//! What waits to be published: files in `outbox/` of a replica (`replica.rs`), which the indexer's thread that writes the
-//! tables makes, one for each of its batches. A store that is a directory has no outbox.
+//! The files in `outbox/` of a replica (`replica.rs`) wait to be published. The indexer's thread that writes the tables makes one
+//! for each of its batches. A store that is a directory has no outbox.
 
 use std::fs;
 use std::io;
