@@ -1,6 +1,8 @@
 //! The page in a real browser: a million slices, zoom by key, search, what a selection says; hostile names.
 
 use std::path::Path;
+use std::process::Command;
+use tracetee_tests::root;
 use tracetee_tests::tools::{chromium, phone_trace, rendered};
 use tracetee_tests_convert::{Random, driven, frames, run_tool};
 
@@ -21,6 +23,33 @@ const LOOK: &str = "
     const status = page.getElementById('status').textContent;
     const rows = [...page.querySelectorAll('#profile tbody tr')].slice(0, 3).map((row) => row.innerText);
     return { before, zoomed, right, found, panel, status, rows, all: tracetee.view.to - tracetee.view.from };";
+
+/// Compares the statements of a script with those of its sources, as the parser in node reads them.
+const SAME_STATEMENTS: &str = r#"
+const { parse } = require("internal/deps/acorn/acorn/dist/acorn"), { readFileSync } = require("node:fs");
+const [script, ...sources] = process.argv.slice(1);
+const statements = (path) => parse(readFileSync(path, "utf8"), { ecmaVersion: "latest" }).body;
+const said = (one) => JSON.stringify(one, (key, value) => (["start", "end", "raw"].includes(key) ? undefined : value));
+const made = statements(script)[1].expression.callee.body.body.map(said).sort();
+const meant = sources.flatMap(statements).map(said).sort();
+if (made.length !== meant.length || !meant.length) throw new Error(`${made.length} statements of ${meant.length}`);
+meant.forEach((one, i) => { if (one !== made[i]) throw new Error(`${one}\n${made[i]}`); });
+"#;
+
+#[test]
+fn the_page_s_script_says_what_its_sources_say() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.js");
+    std::fs::write(&script, &*tracetee_convert::PAGE_SCRIPT).unwrap();
+    let sources = std::fs::read_dir(root().join("collector/convert/web/timeline")).unwrap();
+    let output = Command::new("node")
+        .args(["--expose-internals", "-e", SAME_STATEMENTS])
+        .arg(&script)
+        .args(sources.map(|file| file.unwrap().path()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
 
 #[test]
 fn a_million_slices_are_shown_searched_and_described() {
