@@ -272,7 +272,7 @@ export default {
   async "the functions of a frame's sampled callstacks, and of a part of it"({ open, pages }) {
     const page = await open(pages[4]);
     const rows = () => page.evaluate(() => [...document.querySelectorAll("#panel .wordy")].filter((one) => one.ariaLabel === "Table: Function, Self, Total")
-      .flatMap((one) => [...one.querySelectorAll("tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent).join("; "))));
+      .flatMap((one) => [...one.querySelectorAll("tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent.replace(/\s+/g, " ")).join("; "))));
     // A slice: its whole time.
     const [x, y] = await page.spot("com.app 7", 50_000, 12 + 5);
     await page.mouse.click(x, y);

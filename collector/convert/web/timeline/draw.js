@@ -196,7 +196,7 @@ function drawRuler() {
     context.beginPath(); context.moveTo(LEFT - 0.5, 0); context.lineTo(LEFT - 0.5, height); context.stroke();
 }
 
-/** The whole trace, coloured by its latest frames; the part in view has a border. */
+/** The whole trace, coloured by its latest frames, or those that FrameTimeline displayed; the part in view has a border. */
 function drawOverview() {
     const wide = width - LEFT, xAt = (at) => LEFT + at / Math.max(trace.last, 1) * wide;
     box(0, 0, width, OVERVIEW, colours.bg);
@@ -206,6 +206,10 @@ function drawOverview() {
         box(xAt(one.start), 2, Math.max(xAt(frameEnd(one)) - xAt(one.start), isLate ? 2 : 0.5), OVERVIEW - 6, frameColour(one));
     }
     context.fillStyle = colours.dim;
+    const layer = frames.length ? null : mainLayer();
+    if (layer) for (const colour of [SHOWN_COLOURS.none, SHOWN_COLOURS.jank]) layer.start.forEach((start, i) => {
+        if (shownColour(layer, i) === colour) box(xAt(start), 2, Math.max(xAt(layer.end[i]) - xAt(start), 1), OVERVIEW - 6, colour);
+    });
     inside(0, 0, LEFT - 4, OVERVIEW, () => context.fillText("overview", 6, OVERVIEW / 2));
     context.strokeStyle = colours.accent; context.lineWidth = 2;
     const from = Math.max(LEFT + 1, xAt(view.from)), to = Math.min(width - 1, xAt(view.to));

@@ -116,7 +116,7 @@ function tellFrame() {
     const { why, start, dur, deadline } = frame;
     const end = start + dur;
     const over = dur - deadline;
-    const made = [element("h2", `Frame at ${time(start)}: ${time(dur)}${over > 0 ? `, ${time(over)} past its deadline` : ", in time"}`), actions()];
+    const made = [element("h2", `Frame at ${time(start)}: ${time(dur)}${over > 0 ? `, ${time(over)} past its deadline` : ", in time"}${over > 0 && !frame.slow ? ", but displayed in time" : ""}`), actions()];
     const about = [frame.pipeline, `deadline ${time(deadline)} after its begin`, missed(frame)];
     if (why) {
         const source = START_SOURCES[why.start_source] || why.start_source;
@@ -179,11 +179,16 @@ function answer() {
     return `${late.length} of ${frames.length} frames were late${worst ? `, most because of ${worst[0]} (${time(worst[1])} past the deadlines)` : ""}.`;
 }
 
-/** The same of a trace that has frames by FrameTimeline alone: of the layer with most frames, the app's if it has one. */
-function answerOfShown() {
+/** The layer with most frames by FrameTimeline, the app's if it has one. */
+function mainLayer() {
     const most = (all) => all.reduce((most, one) => (one.start.length > (most?.start.length || 0) ? one : most), null);
     const layers = shown.filter((one) => one.actual && !isSystem(one.pid) && one.layer);
-    const { pid, jank, start } = most(layers.filter((one) => isApp(one.pid))) || most(layers) || most(shown.filter((one) => one.actual));
+    return most(layers.filter((one) => isApp(one.pid))) || most(layers) || most(shown.filter((one) => one.actual));
+}
+
+/** The same sentence of a trace that has frames by FrameTimeline alone. */
+function answerOfShown() {
+    const { pid, jank, start } = mainLayer();
     const kinds = new Map();
     for (const kind of jank) if (kind !== "None") kinds.set(kind, (kinds.get(kind) || 0) + 1);
     const [worst] = [...kinds].sort((a, b) => b[1] - a[1]), janky = [...kinds.values()].reduce((sum, count) => sum + count, 0);

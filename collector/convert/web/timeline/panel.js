@@ -6,7 +6,9 @@ const element = (tag, text, ...children) => {
     made.append(...children);
     return made;
 };
-const cells = (...texts) => texts.map((text) => element("td", null, text instanceof Node ? text : String(text)));
+/** A number stays on a line with its unit. */
+const unbroken = (text) => String(text).replace(/(\d) (s|ms|µs|%)(?![\w])/g, "$1\u00a0$2");
+const cells = (...texts) => texts.map((text) => element("td", null, text instanceof Node ? text : unbroken(text)));
 /** Rows of a table that are shown unasked. */
 const FEW = 10;
 const MAX_ROWS = 300;

@@ -57,12 +57,17 @@ function byProcess() {
     };
     return list.sort((a, b) => isApp(b.pid) - isApp(a.pid) || ranks[rowOrder](a, b));
 }
-/** A process without a name has that of its layers' package, if it has layers. */
+/** A process without a name has that of its layers' package, if no other process has more frames of it: SystemUI has layers of an app that starts. */
 const nameOf = (pid) => processes.get(pid)?.name || threads.get(pid)?.name || layerNames().get(pid) || "(no name)";
 function layerNames() {
     if (!isComplete) return new Map();
-    layerNames.made ??= new Map(shown.map(({ pid, layer }) => [pid, /([\w.]+)\/[\w.$]/.exec(layer)?.[1]]).filter(([, name]) => name));
-    return layerNames.made;
+    if (layerNames.made) return layerNames.made;
+    const byName = new Map();
+    for (const { pid, layer } of [...shown].sort((a, b) => b.start.length - a.start.length)) {
+        const name = /([\w.]+)\/[\w.$]/.exec(layer)?.[1];
+        if (name && !byName.has(name)) byName.set(name, pid);
+    }
+    return (layerNames.made = new Map([...byName].map(([name, pid]) => [pid, name])));
 }
 
 const THREAD_RANKS = {
