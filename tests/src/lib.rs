@@ -15,7 +15,9 @@ pub mod trace;
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -228,6 +230,18 @@ impl Tracefs {
     #[must_use]
     pub fn marker(&self) -> String {
         self.path.join("trace_marker").display().to_string()
+    }
+
+    /// Takes what was recorded since the last call, as `trace_pipe` has it: with notes where the kernel overwrote records.
+    #[must_use]
+    pub fn piped(&self) -> String {
+        let mut options = File::options();
+        let pipe = options.read(true).custom_flags(libc::O_NONBLOCK);
+        let mut text = Vec::new();
+        // It ends with the error that a read would block.
+        let end = pipe.open(self.path.join("trace_pipe")).unwrap().read_to_end(&mut text);
+        assert_eq!(end.map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// Stops recording; gives what was recorded and frees the buffer.

@@ -1,6 +1,7 @@
 //! Several traces of one device as one.
 
 use crate::builder::{Builder, Live};
+use crate::gaps::Gap;
 use crate::model::{MAX_NS, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
@@ -63,6 +64,12 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
     merged.frames.sort_by_key(|one| one.start_ns);
     merged.buffers.sort_by_key(|one| one.at_ns);
     merged.samples.sort_by_key(|one| one.at_ns);
+    let spans = parts.iter().zip(&maps).filter_map(|((trace, _), map)| {
+        let (first_ns, last_ns) = trace.span_ns?;
+        Some((map.at(first_ns), map.at(last_ns)))
+    });
+    merged.gaps_between(spans.collect());
+    merged.losses.gaps.sort_by_key(|gap| gap.from_ns);
     for thread in merged.threads.values_mut() {
         thread.names.sort_by_key(|&(at_ns, _)| at_ns);
         thread.names.dedup_by_key(|&mut (_, name)| name);
@@ -191,6 +198,12 @@ impl Map {
                 *all.entry(what.clone()).or_default() += count;
             }
         }
+        let gaps = part.gaps.iter().map(|gap| Gap {
+            from_ns: self.at(gap.from_ns),
+            to_ns: self.at(gap.to_ns),
+            ..*gap
+        });
+        all.gaps.extend(gaps);
         if all.truncated.is_none() {
             all.truncated.clone_from(&part.truncated);
         }

@@ -1,6 +1,7 @@
 //! The model of a trace. Times are nanoseconds of the trace's own clock.
 
 use crate::frames::{BufferEvent, TimelineFrame};
+use crate::gaps::Gap;
 use crate::kernel::KernelEvent;
 use crate::names::{NameId, NameSet, Names};
 use crate::samples::{Sample, Stacks};
@@ -360,6 +361,8 @@ pub struct Losses {
     pub unread: BTreeMap<String, u64>,
     /// Losses that the recorder itself reports, by kind.
     pub lost: BTreeMap<String, u64>,
+    /// Times of losses, as far as they are known, by their begin.
+    pub gaps: Vec<Gap>,
     /// Position in the uncompressed text at which the file ended early or became unreadable, and the reason.
     pub truncated: Option<(u64, String)>,
 }

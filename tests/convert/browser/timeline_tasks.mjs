@@ -293,6 +293,35 @@ export default {
     assert.match(only, /^com\.app\.Feed\.bind; (29|30)\.\d+ ms 100\.0 %/);
     assert.match(others.join(), /^android\.os\.Looper\.loop; 0/);
   },
+  async "missing records are hatched, and say why when they are selected"({ open, pages }) {
+    const page = await open(pages[5]);
+    const rows = await page.evaluate(() => window.tracetee.rows().map((row) => row.title));
+    assert.equal(rows[0], "Missing records");
+    await page.click("Missing records", 50_000, 8);
+    const panel = (await page.panel()).replace(/\s+/g, " ");
+    has(panel, "Missing records: kernel events overwritten"); has(panel, "40.000 ms, from 30.000 ms; 113 records; of processor 1");
+    const data = await page.evaluate(() => window.tracetee.selectionData());
+    assert.deepEqual([data.kind, data.reason, data.records, data.processor, data.from_us, data.to_us], ["gap", "kernel events overwritten", 113, 1, 30_000, 70_000]);
+    // The strip goes through the rows of threads: some of its pixels have the colour of its lines.
+    const reds = (from, to) => page.evaluate((from, to) => {
+      const { rows, yOf, xOf, draw } = window.tracetee;
+      draw();
+      const ratio = devicePixelRatio || 1, row = rows().find((row) => row.kind === "thread" && row.title === "com.example 7");
+      const { data } = document.getElementById("canvas").getContext("2d").getImageData(Math.round(xOf(from) * ratio), Math.round((yOf(row) + 31) * ratio), Math.round((xOf(to) - xOf(from)) * ratio), 1);
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) if (data[i] > data[i + 1] + 40) count++;
+      return count;
+    }, from, to);
+    assert.ok((await reds(50_000, 65_000)) > 5); assert.equal(await reds(12_000, 28_000), 0);
+    await settle(page);
+    const again = await open(pages[5], { hash: await page.evaluate(() => location.hash) });
+    has(await again.panel(), "113 records");
+    await again.press("Escape"); await again.focus("#view"); await again.press("j", "Enter");
+    has(await again.panel(), "Missing records: kernel events overwritten");
+    // The agent's note, at a point.
+    await page.click("Missing records", 90_000, 8);
+    has(await page.panel(), "tracetee: 1 sections open before lost records");
+  },
   async "JSON and SVG of the selection"({ open, pages }) {
     const page = await open(pages[0]);
     await page.press("n");

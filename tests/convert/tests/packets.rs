@@ -4,7 +4,7 @@
 use std::io::{Cursor, Write};
 use std::time::Duration;
 use tracetee_tests_convert::{Message, Random, everything, everything_of, trace};
-use tracetee_trace::{Trace, read_any};
+use tracetee_trace::{Gap, Trace, read_any};
 
 fn read(packets: &[Message]) -> Trace {
     read_any(Cursor::new(trace(packets))).unwrap()
@@ -138,6 +138,51 @@ fn events_after_a_loss_wait_for_the_writer_to_start_anew() {
     ];
     assert_eq!(unread(&trace), expected);
     assert_eq!(trace.losses.lost["gaps in sequences of packets"], 1);
+    // From the last packet before the loss to the first that is read again.
+    let (why, cpu, count) = ("gaps in sequences of packets", None, None);
+    assert_eq!(trace.losses.gaps, [Gap { why, from_ns: 10, to_ns: 40, cpu, count }]);
+}
+
+#[test]
+fn losses_of_the_kernel_are_gaps_of_their_processors() {
+    let marker =
+        |at_ns| Message::new().int(1, at_ns).int(2, 7).of(3, &Message::new().bytes(2, "E|7\n"));
+    let bundle = |cpu: u64, lost: u64, times: &[u64]| {
+        let bundle = Message::new().int(1, cpu).int(3, lost);
+        let bundle = times.iter().fold(bundle, |bundle, &at_ns| bundle.of(2, &marker(at_ns)));
+        Message::new().of(1, &bundle)
+    };
+    let stats = |phase: u64, overruns: [u64; 3]| {
+        let cpus =
+            (0..).zip(overruns).fold(Message::new().int(1, phase), |stats, (cpu, overrun)| {
+                stats.of(2, &Message::new().int(1, cpu).int(3, overrun).int(8, cpu))
+            });
+        Message::new().of(34, &cpus)
+    };
+    let mut trace = read(&[
+        track(),
+        packet(1, 100).of(11, &begin("first")),
+        stats(1, [5, 0, 1]),
+        bundle(0, 0, &[200, 300]),
+        bundle(1, 0, &[250]),
+        bundle(0, 1, &[700, 750]),
+        bundle(1, 1, &[]),
+        stats(2, [25, 0, 4]),
+        packet(1, 900).of(11, &begin("last")),
+    ]);
+    let gap = |why, from_ns, to_ns, cpu, count| Gap { why, from_ns, to_ns, cpu: Some(cpu), count };
+    trace.losses.gaps.sort_by_key(|gap| (gap.from_ns, gap.why));
+    assert_eq!(
+        trace.losses.gaps,
+        [
+            // Only statistics count it: at any time.
+            gap("kernel events overwritten", 100, 900, 2, Some(3)),
+            // No bundle of the processor follows.
+            gap("gaps in the kernel's events", 250, 900, 1, None),
+            gap("gaps in the kernel's events", 300, 700, 0, None),
+        ]
+    );
+    assert_eq!(trace.losses.lost["kernel events overwritten"], 23);
 }
 
 #[test]

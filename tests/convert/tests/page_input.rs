@@ -103,17 +103,36 @@ fn long() -> String {
     text
 }
 
-fn pages(directory: &Path) -> [std::path::PathBuf; 5] {
+/// Text of `trace_pipe` whose second processor lost records, as the agent did, and which says so.
+const GAPS: &str = "# tracer: nop
+ com.example-7 (7) [000] ...1 5.000000: tracing_mark_write: B|7|frame
+ com.example-7 (7) [000] ...1 5.010000: tracing_mark_write: E|7
+ worker-8 (7) [001] ...1 5.020000: tracing_mark_write: B|7|work
+ worker-8 (7) [001] ...1 5.030000: tracing_mark_write: E|7
+ com.example-7 (7) [000] ...1 5.035000: tracing_mark_write: B|7|frame
+ com.example-7 (7) [000] ...1 5.045000: tracing_mark_write: E|7
+CPU:1 [LOST 113 EVENTS]
+ worker-8 (7) [001] ...1 5.070000: tracing_mark_write: B|7|work
+ worker-8 (7) [001] ...1 5.080000: tracing_mark_write: E|7
+ com.example-7 (7) [000] ...1 5.090000: tracing_mark_write: I|7|tracetee: 1 sections open before lost records
+ com.example-7 (7) [000] ...1 5.100000: tracing_mark_write: B|7|frame
+ com.example-7 (7) [000] ...1 5.110000: tracing_mark_write: E|7
+";
+
+fn pages(directory: &Path) -> [std::path::PathBuf; 6] {
     std::fs::write(directory.join("a.ftrace"), trace(50_000)).unwrap();
     std::fs::write(directory.join("b.json"), CHROME).unwrap();
     std::fs::write(directory.join("c.ftrace"), trace(30_000)).unwrap();
     std::fs::write(directory.join("long.ftrace"), long()).unwrap();
     std::fs::write(directory.join("sampled.ftrace"), SAMPLED).unwrap();
-    ["a.ftrace", "b.json", "c.ftrace", "long.ftrace", "sampled.ftrace"].map(|input| {
-        let page = format!("{input}.html");
-        let _ = run_tool(directory, &["convert", input, "-o", &page]);
-        directory.join(page)
-    })
+    std::fs::write(directory.join("gaps.ftrace"), GAPS).unwrap();
+    ["a.ftrace", "b.json", "c.ftrace", "long.ftrace", "sampled.ftrace", "gaps.ftrace"].map(
+        |input| {
+            let page = format!("{input}.html");
+            let _ = run_tool(directory, &["convert", input, "-o", &page]);
+            directory.join(page)
+        },
+    )
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, BufWriter, Write};
 use tracetee_trace::{
-    Async, Counter, NO_PARENT, NO_WAKER, NameId, Scope, Slice, Thread, Trace, UNFINISHED,
+    Async, Counter, Gap, NO_PARENT, NO_WAKER, NameId, Scope, Slice, Thread, Trace, UNFINISHED,
     is_system_process,
 };
 
@@ -46,6 +46,17 @@ struct Rest {
     flows: Vec<[u32; 4]>,
     clocks: Vec<ClockColumns>,
     shown: Vec<ShownColumns>,
+    gaps: Vec<GapColumns>,
+}
+
+/// Time in which records are missing.
+#[derive(Serialize)]
+struct GapColumns {
+    from: u64,
+    to: u64,
+    cpu: Option<u32>,
+    count: Option<u64>,
+    why: &'static str,
 }
 
 /// Clock of a processor.
@@ -165,7 +176,7 @@ fn line(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn json(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()> {
-    let (begin_ns, end_ns) = trace.span_ns.unwrap_or_default();
+    let (begin_ns, end_ns) = span(trace);
     let (names, samples) = samples::slices(trace);
     let (names, calls) = binder::calls(trace, names);
     let mut instants: HashMap<u32, (Clock, PointColumns)> = HashMap::new();
@@ -201,7 +212,8 @@ fn json(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()>
     line(&head, out)?;
     for (&key, thread) in threads {
         let instants = instants.remove(&key).map(|(_, points)| points);
-        line(&thread_columns(trace, key, thread, instants.unwrap_or_default()), out)?;
+        let instants = instants.unwrap_or_default();
+        line(&thread_columns(trace, begin_ns, (key, thread), instants), out)?;
     }
     let rest = Rest {
         counters: counters(trace, begin_ns),
@@ -209,8 +221,29 @@ fn json(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()>
         flows: arrows(trace).into_iter().map(|(from, to)| [from.0, from.1, to.0, to.1]).collect(),
         clocks: clocks(trace, begin_ns),
         shown: shown(trace, begin_ns),
+        gaps: gaps(trace, begin_ns),
     };
     line(&rest, out)
+}
+
+/// Begin and end of the page: those of the records, or of a window that has none there.
+fn span(trace: &Trace) -> (u64, u64) {
+    let (begin_ns, end_ns) = trace.span_ns.unwrap_or_default();
+    let gaps = &trace.losses.gaps;
+    let from_ns = gaps.iter().map(|gap| gap.from_ns).fold(begin_ns, u64::min);
+    (from_ns, gaps.iter().map(|gap| gap.to_ns).fold(end_ns, u64::max))
+}
+
+fn gaps(trace: &Trace, begin_ns: u64) -> Vec<GapColumns> {
+    let since = |at_ns: u64| at_ns.saturating_sub(begin_ns);
+    let column = |&Gap { why, from_ns, to_ns, cpu, count }: &Gap| GapColumns {
+        from: since(from_ns),
+        to: since(to_ns),
+        cpu,
+        count,
+        why,
+    };
+    trace.losses.gaps.iter().map(column).collect()
 }
 
 /// Clocks of processors, by processor.
@@ -253,12 +286,11 @@ fn shown(trace: &Trace, begin_ns: u64) -> Vec<ShownColumns> {
 
 fn thread_columns<'a>(
     trace: &'a Trace,
-    key: u32,
-    thread: &'a Thread,
+    begin_ns: u64,
+    (key, thread): (u32, &'a Thread),
     instants: PointColumns,
 ) -> ThreadColumns<'a> {
     let slices = &thread.slices;
-    let begin_ns = trace.span_ns.unwrap_or_default().0;
     let (mut clock, mut of_states) = (Clock(begin_ns), Clock(begin_ns));
     let has_categories = slices.iter().any(|slice| slice.category != NameId::NONE);
     let categories = if has_categories { slices.as_slice() } else { &[] };

@@ -7,14 +7,14 @@ const STATES = ["running", "runnable", "asleep", "uninterruptible", "io", "unkno
 
 /** An empty trace. `threads` by key: the thread's id, or another number if two threads have the id. */
 const emptyTrace = () => ({
-    names: [], threads: new Map(), processes: new Map(), counters: [], asyncs: [], clocks: new Map(), shown: [],
+    names: [], threads: new Map(), processes: new Map(), counters: [], asyncs: [], clocks: new Map(), shown: [], gaps: [],
     /** Scheduler states by thread, each valid from its time on. `waker`: the thread that ended the wait before it. */
     states: new Map(),
     originSeconds: 0, origin: 0, last: 0, unclosed: 0, unmatched: 0, badLines: 0, lost: {},
 });
 /** The trace of this page. A second one, to compare with, is read into a value of its own. */
 const trace = emptyTrace();
-const { names, threads, processes, counters, asyncs, states, clocks, shown } = trace;
+const { names, threads, processes, counters, asyncs, states, clocks, shown, gaps } = trace;
 
 const listOf = (map, key, make) => {
     let list = map.get(key);
@@ -105,6 +105,7 @@ function readRest(into, rest) {
         const end = Float64Array.from(start, (from, i) => (took[i] < 0 ? into.last : from + took[i] / 1e3));
         into.shown.push({ pid, layer: into.names[layer], actual, start, end, token, jank });
     }
+    for (const { from, to, cpu, count, why } of rest.gaps) into.gaps.push({ start: from / 1e3, end: to / 1e3, processor: cpu, count, why });
 }
 
 function counter(pid, name, unit, at, value) {

@@ -76,7 +76,7 @@ function paint() {
         inside(LEFT, RULER, width - LEFT, height - RULER, () => drawRow(row, y));
         drawTitle(row, y);
     }
-    inside(LEFT, RULER, width - LEFT, height - RULER, () => { drawNotes(); drawArrows(); });
+    inside(LEFT, RULER, width - LEFT, height - RULER, () => { drawGapStrips(); drawArrows(); });
     drawRuler();
     drawOverview();
     if (frame) drawFrameLines();
@@ -112,6 +112,7 @@ function drawRow(row, y) {
     switch (row.kind) {
     case "process": context.fillStyle = colours.row; context.fillRect(LEFT, y, width, row.height); break;
     case "frames": drawFrames(row, y); break;
+    case "gaps": gaps.lanes.forEach((lane, i) => { drawGaps(lane, y + i * ROW); }); break;
     case "async": row.track.lanes.forEach((lane, i) => { drawAsyncs(row.track, lane, y + i * ROW); }); break;
     case "shown": row.layer.lanes.forEach((lane, i) => { drawShown(row.layer, lane, y + i * ROW); }); break;
     case "thread": drawThread(row, y); break;
@@ -205,11 +206,11 @@ function drawOverview() {
         if (one.slow !== isLate) continue;
         box(xAt(one.start), 2, Math.max(xAt(frameEnd(one)) - xAt(one.start), isLate ? 2 : 0.5), OVERVIEW - 6, frameColour(one));
     }
-    context.fillStyle = colours.dim;
     const layer = frames.length ? null : mainLayer();
     if (layer) for (const colour of [SHOWN_COLOURS.none, SHOWN_COLOURS.jank]) layer.start.forEach((start, i) => {
         if (shownColour(layer, i) === colour) box(xAt(start), 2, Math.max(xAt(layer.end[i]) - xAt(start), 1), OVERVIEW - 6, colour);
     });
+    context.fillStyle = colours.dim;
     inside(0, 0, LEFT - 4, OVERVIEW, () => context.fillText("overview", 6, OVERVIEW / 2));
     context.strokeStyle = colours.accent; context.lineWidth = 2;
     const from = Math.max(LEFT + 1, xAt(view.from)), to = Math.min(width - 1, xAt(view.to));

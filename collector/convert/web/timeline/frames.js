@@ -206,6 +206,6 @@ function legend() {
     if (frames.some((one) => one.why)) made.push(swatch("var(--accent)", "critical path of the selected frame"));
     if (calls) made.push(swatch(SAME, `calls of ${names[calls.name]}`), swatch(PARENT, "their parents"), swatch(CHILD, "their children"));
     if (matches) made.push(swatch(MATCH, "found"));
-    if (notes().length) made.push(swatch("repeating-linear-gradient(135deg,#c62828 0 2px,transparent 2px 4px)", "a note of the agent: something is missing"));
+    if (gaps.length) made.push(swatch("repeating-linear-gradient(135deg,#c62828 0 2px,transparent 2px 4px)", "records are missing"));
     $("legend").replaceChildren(...made);
 }

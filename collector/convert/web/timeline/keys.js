@@ -34,6 +34,7 @@ function firstInView(row) {
         return list && { kind: "state", thread: row.thread, place: Math.max(0, first(list.at.length, (i) => list.at[i], view.from) - 1) };
     }
     if (row.kind === "frames") { const i = after(row.list.length, (i) => row.list[i].reach); return i === NONE ? null : { kind: "frame", frame: row.list[i] }; }
+    if (row.kind === "gaps") { const one = gaps.find((one) => one.end >= view.from && one.start < view.to); return one && { kind: "gap", one }; }
     if (row.kind === "async") { const one = row.track.all.find((one) => one.end > view.from && one.start < view.to); return one && { kind: "async", track: row.track, one }; }
     if (row.kind === "counter") { const i = first(row.counter.at.length, (i) => row.counter.at[i], view.from); return row.counter.at.length ? { kind: "value", counter: row.counter, place: Math.max(0, i - 1) } : null; }
     if (row.kind === "cpu") { const i = after(row.ran.length, (i) => row.ran[i].end); return i === NONE ? null : { kind: "state", thread: row.ran[i].thread, place: row.ran[i].place }; }

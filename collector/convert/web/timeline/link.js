@@ -32,7 +32,7 @@ function selectionText() {
     return {
         slice: () => `s.${thread.key}.${place}`, state: () => `x.${thread.key}.${place}`, mark: () => `m.${thread.key}.${thread.instants.indexOf(one)}`,
         async: () => `a.${asyncs.indexOf(track)}.${track.all.indexOf(one)}`, value: () => `c.${counter.pid === null ? `k${keyOf(counter)}` : counters.indexOf(counter)}.${place}`,
-        shown: () => `d.${shown.indexOf(layer)}.${place}`,
+        gap: () => `g.${gaps.indexOf(one)}`, shown: () => `d.${shown.indexOf(layer)}.${place}`,
     }[kind]();
 }
 const keyOf = (clock) => [...clocks].find(([, one]) => one === clock)?.[0];
@@ -49,6 +49,7 @@ function parseSelection(text) {
     case "a": { const track = asyncs[owner]; return has(track?.all) ? { kind: "async", track, one: track.all[place] } : null; }
     case "c": { const counter = owner?.startsWith("k") ? clocks.get(+owner.slice(1)) : counters[owner]; return has(counter?.at) ? { kind: "value", counter, place } : null; }
     case "d": { const layer = shown[owner]; return has(layer?.start) ? { kind: "shown", layer, place } : null; }
+    case "g": return gaps[owner] ? { kind: "gap", one: gaps[owner] } : null;
     case "f": return frames[owner] ? { kind: "frame", frame: frames[owner] } : null;
     case "r": { const [from, to] = text.slice(2).split("_").map(Number); return from <= to ? { kind: "range", from, to } : null; }
     default: return null;

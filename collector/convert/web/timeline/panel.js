@@ -138,6 +138,7 @@ function tellSelected() {
     if (kind === "slice") return [title, ...tellSlice(thread, place, from, to)];
     const about = [`${time(to - from)}, from ${time(from)}`];
     if (kind === "async") about.push(`on track ${selected.track.name} of ${nameOf(selected.track.pid)} ${selected.track.pid}`);
+    if (kind === "gap") about.push(...gapWords(selected.one));
     if (kind === "mark") about.push(`on ${thread.name} ${thread.tid}`);
     if (kind === "value") about.push(`value ${selections.value.tip(selected)}`, ...(place > 0 ? [`before it ${selected.counter.value[place - 1]}`] : []));
     if (kind === "shown" && selected.layer.actual) about.push(`jank: ${selected.layer.jank[place]}`, `token ${selected.layer.token[place]}`);

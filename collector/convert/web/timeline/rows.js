@@ -135,6 +135,7 @@ function layOut() {
     const minor = minors(list, (process) => !revealed.has(process.pid) && !isApp(process.pid) && process.busy < least && !process.counters.length && process.asyncs.every((track) => track.thread) && !process.shown.length, "processes");
     const made = [];
     const push = (row) => made.push(row);
+    if (isComplete && gaps.length) push({ kind: "gaps", id: "gaps", height: gaps.lanes.length * ROW + GAP, title: "Missing records" });
     let hasProcessors = false;
     for (const process of list) {
         // After the app, before the others.

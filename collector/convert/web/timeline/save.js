@@ -51,6 +51,7 @@ function selectionData() {
         Object.assign(made, { kind, name: nameOfSelection(selected) });
         if (thread) Object.assign(made, { thread: thread.name, tid: thread.tid, pid: thread.pid });
         if (track) made.track = track.name;
+        if (kind === "gap") Object.assign(made, { reason: one.why, records: one.count, processor: one.processor });
         if (counter) made.value = counter.value[place];
         const args = kind === "slice" ? thread.slices.args[place] : one?.args;
         if (args) { try { made.args = JSON.parse(names[args]); } catch { made.args = names[args]; } }

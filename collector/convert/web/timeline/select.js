@@ -29,6 +29,10 @@ function under(x, y) {
         return i === NONE ? { row } : found("slice", { thread, place: level[i] });
     }
     case "frames": { const i = hit(row.list.length, (i) => row.list[i].start, (i) => row.list[i].reach); return i === NONE ? { row } : found("frame", { frame: row.list[i] }); }
+    case "gaps": {
+        const list = gaps.lanes[lane], i = list ? hit(list.length, (i) => list[i].start, (i) => list[i].end) : NONE;
+        return i === NONE ? { row } : found("gap", { one: list[i] });
+    }
     case "async": {
         const list = row.track.lanes[lane];
         const i = list ? hit(list.length, (i) => list[i].start, (i) => list[i].end) : NONE;
@@ -56,6 +60,7 @@ const selections = {
         times: ({ one }) => ({ from: one.start, to: one.end }), name: ({ one }) => names[one.name],
         tip: ({ one }) => [time(one.end - one.start) + (one.open ? "; its end is not in the trace" : ""), ...details(one)].join("\n"),
     },
+    gap: { times: ({ one }) => ({ from: one.start, to: one.end }), name: ({ one }) => `Missing records: ${one.why}`, tip: ({ one }) => [time(one.end - one.start), ...gapWords(one)].join(", ") },
     mark: { times: ({ one }) => ({ from: one.start, to: one.start }), name: ({ one }) => names[one.name], tip: ({ one }) => details(one).join("\n") },
     state: {
         times: ({ thread, place }) => stateTimes(thread, place),
@@ -176,7 +181,8 @@ function changed() {
 function rowOfSelection() {
     if (frame) return rows.find((row) => row.list?.includes(frame));
     if (!selected) return null;
-    const { thread, track, counter, layer } = selected;
+    const { kind, thread, track, counter, layer } = selected;
+    if (kind === "gap") return rows.find((row) => row.kind === "gaps");
     return (thread && rowOfThread.get(thread)) || rows.find((row) => (track && row.track === track) || (counter && row.counter === counter) || (layer && row.layer === layer));
 }
 

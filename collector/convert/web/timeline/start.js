@@ -72,6 +72,7 @@ async function begin() {
         track.lanes = lanes(track.all, (one) => one.start, (one) => one.end);
     }
     for (const layer of shown) layer.lanes = lanes([...layer.start.keys()], (i) => layer.start[i], (i) => layer.end[i]);
+    readGaps();
     isComplete = true;
     layOut();
     draw();

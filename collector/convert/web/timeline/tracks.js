@@ -182,14 +182,31 @@ function arrow(from, to) {
 }
 
 const NOTE = "tracetee: ";
-/** Notes of the agent (records were lost, tags were reset): a hatched strip from top to bottom. */
-function drawNotes() {
-    for (const { start } of notes()) {
-        const x = xOf(start);
-        if (x > LEFT - 8 && x < width + 8) hatch(x - 4, RULER, 8, height - RULER, "#c62828");
+/** Adds the agent's notes (records were lost, tags were taken) to the gaps, and puts those that overlap beside each other. */
+function readGaps() {
+    for (const { instants, slices } of threads.values()) {
+        for (const { name, start } of instants) if (names[name].startsWith(NOTE)) gaps.push({ start, end: start, why: names[name] });
+        for (const i of placesWith(slices, noteNames(), -Infinity, Infinity)) gaps.push({ start: slices.start[i], end: slices.end[i], why: names[slices.name[i]] });
     }
+    gaps.sort((a, b) => a.start - b.start);
+    gaps.lanes = lanes(gaps, (one) => one.start, (one) => one.end);
 }
-function notes() {
-    notes.made ??= [...threads.values()].flatMap((thread) => thread.instants.filter((one) => names[one.name].startsWith(NOTE)));
-    return notes.made;
+const noteNames = () => (noteNames.made ??= Uint8Array.from(names, (name) => (name.startsWith(NOTE) ? 1 : 0)));
+/** The number of missing records and their processor, where the trace has them. */
+const gapWords = ({ processor, count }) => [count ? `${count} records` : "", Number.isInteger(processor) ? `of processor ${processor}` : ""].filter(Boolean);
+
+function drawGaps(lane, y) {
+    drawBoxes(lane.length, (i) => lane[i].start, (i) => lane[i].end, y, () => "#c6282855", (i) => lane[i].why, { hatched: () => true });
+    if (selected?.kind === "gap" && lane.includes(selected.one)) outline(selected.one.start, selected.one.end, y, ROW - 1);
+}
+/** Hatched strips from top to bottom, but for losses that may be anywhere in the trace. */
+function drawGapStrips() {
+    let until = LEFT;
+    for (const { start, end } of gaps) {
+        if (end >= view.to && start <= view.from && end - start >= trace.last) continue;
+        const middle = xOf((start + end) / 2), half = Math.max(4, (xOf(end) - xOf(start)) / 2), from = Math.max(until, middle - half), to = Math.min(middle + half, width);
+        if (to <= from) continue;
+        hatch(from, RULER, to - from, height - RULER, "#c62828");
+        until = to;
+    }
 }

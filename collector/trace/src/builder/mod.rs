@@ -11,6 +11,7 @@ mod slices;
 pub(crate) use asyncs::AsyncKey;
 pub(crate) use slices::is_ended_by;
 
+use crate::gaps::Processors;
 use crate::model::{Counter, FIRST_KEY, Flow, Instant, Process, State, Thread, Trace};
 use crate::names::NameId;
 use crate::scheduling::{Blocked, Pending};
@@ -60,6 +61,8 @@ pub(crate) struct Builder {
     blocked: HashMap<u32, Vec<Blocked>, Seeded>,
     pending: Pending,
     events: u64,
+    /// The last record of each processor.
+    processors: Processors,
     /// Threads that notes of losses have looked at.
     looks_at_losses: u64,
     /// Last name in a scheduler event, by thread id.

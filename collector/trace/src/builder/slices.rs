@@ -51,16 +51,18 @@ impl Builder {
     }
 
     /// Notes the processor on which a thread wrote its last line.
-    pub(crate) fn on_cpu(&mut self, live: Live, cpu: u32) {
+    pub(crate) fn on_cpu(&mut self, live: Live, cpu: u32, at_ns: u64) {
         if let Some(running) = self.running.get_mut(live.0) {
             running.cpu = cpu;
         }
+        self.processors.seen(cpu, at_ns, &mut self.trace);
     }
 
     /// Records of a processor are lost: open slices of threads that wrote there last end with their last event, because
     /// their ends may be among them.
-    pub(crate) fn records_lost(&mut self, cpu: u32, count: u64) {
-        *self.trace.losses.lost.entry(LOST.to_owned()).or_default() += count;
+    pub(crate) fn records_lost(&mut self, cpu: u32, count: Option<u64>) {
+        *self.trace.losses.lost.entry(LOST.to_owned()).or_default() += count.unwrap_or(1);
+        self.processors.lost(cpu, count, LOST, &mut self.trace);
         // Slices stay open in a text with so many threads and notes of losses that it would take too long.
         self.looks_at_losses += self.running.len() as u64;
         if self.looks_at_losses > MAX_LOOKS {

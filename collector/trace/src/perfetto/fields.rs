@@ -448,6 +448,7 @@ macro_rules! perfetto_messages {
                 cpu_stats = 2,
             }
             FtraceCpuStats ftrace_cpu_stats {
+                cpu = 1,
                 overrun = 3,
                 commit_overrun = 4,
                 dropped_events = 8,

@@ -25,6 +25,7 @@ impl Reader {
         self.put_names();
         self.put_kernel(&converters);
         self.put_frames(&converters);
+        self.put_gaps(&converters);
         let mut events = std::mem::take(&mut self.events);
         let unread = &mut self.unread;
         events.retain_mut(|event| {
@@ -193,7 +194,7 @@ impl Reader {
     }
 }
 
-fn converted(converters: &Converters, clock: Clock, at_ns: u64) -> Option<u64> {
+pub(super) fn converted(converters: &Converters, clock: Clock, at_ns: u64) -> Option<u64> {
     converters.convert(clock, at_ns).filter(|&at_ns| at_ns <= MAX_NS)
 }
 

@@ -8,6 +8,7 @@ use super::fields::{
     ftrace_bundle, ftrace_event, print, sched_blocked_reason, sched_switch, sched_wakeup,
     task_newtask, task_rename,
 };
+use super::gaps;
 use super::unread::Message;
 use super::wire::{Fields, Malformed, Value};
 use crate::kernel::{KernelEvent, KernelKind, Task, Wake};
@@ -33,11 +34,13 @@ struct At {
 impl Reader {
     pub(super) fn ftrace_bundle(&mut self, sequence: u32, message: &[u8]) -> Result<(), Malformed> {
         let (mut cpu, mut kind, mut ftrace_ns, mut boot_ns) = (None, 0, None, None);
+        let mut is_after_loss = false;
         for field in Fields::of(message) {
             match field? {
                 (ftrace_bundle::cpu, value) => cpu = Some(value.u32()?),
                 (ftrace_bundle::lost_events, value) if value.bool()? => {
-                    self.lost("gaps in the kernel's events", 1)
+                    is_after_loss = true;
+                    self.lost(gaps::KERNEL, 1);
                 }
                 (ftrace_bundle::ftrace_clock, value) => kind = value.number()?,
                 (ftrace_bundle::ftrace_timestamp, value) => ftrace_ns = Some(value.number()?),
@@ -56,6 +59,7 @@ impl Reader {
                     .add(sequence, &[reading(FTRACE, ftrace_ns), reading(BOOTTIME, boot_ns)])?;
             }
         }
+        let mut read_until = None;
         for field in Fields::of(message) {
             // Before this time the buffers of other processors may have what this one's lacks.
             if let (
@@ -64,9 +68,11 @@ impl Reader {
                 value,
             ) = field?
             {
+                read_until = Some((clock, value.number()?));
                 self.covered.entry(cpu).or_insert((clock, value.number()?));
             }
         }
+        let before = (self.kernel.len(), self.events.len());
         for field in Fields::of(message) {
             let (number, value) = field?;
             match number {
@@ -86,6 +92,7 @@ impl Reader {
                 _ => self.unread.field(Message::FtraceBundle, number),
             }
         }
+        self.bundle_ends((clock, cpu), before, read_until, is_after_loss);
         Ok(())
     }
 

@@ -16,6 +16,7 @@ mod fields;
 mod finish;
 mod frames;
 mod ftrace;
+mod gaps;
 mod legacy;
 mod packets;
 mod processes;
@@ -113,8 +114,11 @@ struct Reader {
     tree: BTreeMap<u32, (u32, crate::names::NameId)>,
     /// By processor: the time from which its first bundle has all of its events.
     covered: BTreeMap<u16, (Clock, u64)>,
-    /// Counts of the kernel's losses at the begin of the recording: overwritten, dropped.
-    kernel_losses: [u64; 2],
+    /// Counts of the kernel's losses at the begin of the recording, by processor: overwritten, dropped.
+    kernel_losses: BTreeMap<u32, [u64; 2]>,
+    /// The last kernel event of each processor.
+    last_of_cpu: BTreeMap<u16, (Clock, u64)>,
+    gaps: gaps::Gaps,
     /// Counts of the kernel's events that are not read, by their field.
     other_ftrace: BTreeMap<u32, u64>,
     unread: Unread,
@@ -199,7 +203,8 @@ impl Reader {
         }
         // The first packet of a sequence always has the flag.
         if head.dropped != 0 && !is_first {
-            self.lost("gaps in sequences of packets", 1);
+            state.lost_since = state.lost_since.or(state.last);
+            self.lost(gaps::PACKETS, 1);
         }
         if head.has_state {
             self.read_state(&head, packet)?;
@@ -209,6 +214,13 @@ impl Reader {
             return Ok(());
         }
         let time = self.time(&head)?;
+        if let Some(time) = time {
+            let state = self.sequence(head.sequence);
+            state.last = Some(time);
+            if let Some(since) = state.lost_since.take() {
+                self.gaps.packets(since, time);
+            }
+        }
         self.read_content(&head, time, packet)
     }
 

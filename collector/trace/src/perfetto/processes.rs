@@ -6,10 +6,12 @@ use super::fields::{
     buffer_stats, ftrace_cpu_stats, ftrace_stats, package_info, packages_list, process,
     process_descriptor, process_tree, service_event, system_info, thread, trace_stats, utsname,
 };
+use super::gaps;
 use super::unread::Message;
 use super::wire::{Fields, Malformed};
 use crate::model::Package;
 use crate::names::NameId;
+use std::collections::BTreeMap;
 
 /// Limit of packages and of rows of process trees.
 const MAX_ROWS: usize = 1 << 20;
@@ -140,13 +142,15 @@ impl Reader {
 
     /// Losses of the kernel's buffers. There are statistics of the begin and the end; the last count.
     pub(super) fn ftrace_stats(&mut self, message: &[u8]) -> Result<(), Malformed> {
-        let (mut phase, mut overrun, mut dropped) = (0, 0_u64, 0_u64);
+        let (mut phase, mut by_cpu) = (0, BTreeMap::new());
         for field in Fields::of(message) {
             match field? {
                 (ftrace_stats::phase, value) => phase = value.number()?,
                 (ftrace_stats::cpu_stats, value) => {
+                    let (mut cpu, mut overrun, mut dropped) = (0, 0_u64, 0_u64);
                     for field in Fields::of(value.bytes()?) {
                         match field? {
+                            (ftrace_cpu_stats::cpu, value) => cpu = value.u32()?,
                             (
                                 ftrace_cpu_stats::overrun | ftrace_cpu_stats::commit_overrun,
                                 value,
@@ -157,18 +161,24 @@ impl Reader {
                             _ => {}
                         }
                     }
+                    by_cpu.insert(cpu, [overrun, dropped]);
                 }
                 _ => {}
             }
         }
         // The counts are since boot: those of the begin are none of the trace's.
         if phase == 1 {
-            self.kernel_losses = [overrun, dropped];
+            self.kernel_losses = by_cpu;
             return Ok(());
         }
-        let [before_overrun, before_dropped] = self.kernel_losses;
-        self.lost("kernel events overwritten", overrun.saturating_sub(before_overrun));
-        self.lost("kernel events dropped", dropped.saturating_sub(before_dropped));
+        for (cpu, after) in by_cpu {
+            let before = self.kernel_losses.get(&cpu).copied().unwrap_or_default();
+            for (why, count) in gaps::OVERRUNS.into_iter().zip(after.into_iter().zip(before)) {
+                let count = count.0.saturating_sub(count.1);
+                self.lost(why, count);
+                self.gaps.overrun(cpu, why, count);
+            }
+        }
         Ok(())
     }
 

@@ -304,6 +304,7 @@ impl Put {
         let mut trace = builder.finish();
         trace.losses.unclosed_asyncs += open as u64;
         trace.losses.unread.extend(unread.into_counts());
+        trace.cut_gaps();
         trace.losses.lost =
             lost.into_iter().map(|(what, count)| (what.to_owned(), count)).collect();
         trace

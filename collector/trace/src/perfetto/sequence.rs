@@ -1,6 +1,7 @@
 //! The state of a packet sequence: what a writer interned, its defaults, and the deltas that its values are relative to.
 //! Packet loss makes it invalid until the writer starts anew.
 
+use super::clock::Clock;
 use super::fields::{
     callstack, execution_context, frame, interned, interned_data, mapping, packet_defaults,
     task_context, track_event,
@@ -21,6 +22,10 @@ pub(super) struct Sequence {
     pub(super) is_valid: bool,
     /// True after the sequence's first packet.
     pub(super) is_known: bool,
+    /// Time of the last packet that has one.
+    pub(super) last: Option<(Clock, u64)>,
+    /// The same at a loss, until the first packet that is read after it.
+    pub(super) lost_since: Option<(Clock, u64)>,
     pub(super) categories: Table<NameId>,
     pub(super) names: Table<NameId>,
     pub(super) annotation_names: Table<NameId>,
@@ -156,10 +161,11 @@ impl<T> Table<T> {
 }
 
 impl Sequence {
-    /// The writer starts anew: all that it interned is void. Its thread stays.
+    /// The writer starts anew: all that it interned is void. Its thread and the times of its packets stay.
     pub(super) fn clear(&mut self) {
-        let thread = self.thread;
-        *self = Self { is_valid: true, is_known: true, thread, ..Self::default() };
+        let Self { thread, last, lost_since, .. } = *self;
+        let is_valid = true;
+        *self = Self { is_valid, is_known: true, thread, last, lost_since, ..Self::default() };
     }
 
     /// Packets were lost.

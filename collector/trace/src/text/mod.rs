@@ -96,6 +96,8 @@ fn read_by<R: BufRead>(mut text: R, mut reader: Reader) -> Result<Trace, Error> 
     let is_text = reader.in_text;
     let mut trace = reader.builder.finish();
     trace.kernel.sort_by_key(|event| event.at_ns);
+    trace.cut_gaps();
+    trace.window_gaps();
     // A capture of an app that wrote nothing has its header only.
     let is_header_only = trace.losses.bad_lines == 0 && (is_text || !trace.processes.is_empty());
     if trace.span_ns.is_none() && !is_header_only {
@@ -170,7 +172,7 @@ impl Reader {
         {
             self.in_text = true;
             let at_ns = self.builder.at(live, line.at_ns);
-            self.builder.on_cpu(live, line.cpu);
+            self.builder.on_cpu(live, line.cpu, at_ns);
             self.event(live, at_ns, &line);
             return;
         }
@@ -198,7 +200,7 @@ impl Reader {
                 self.in_text = true;
                 let live = self.builder.thread(line.tid, line.tgid);
                 let at_ns = self.builder.at(live, line.at_ns);
-                self.builder.on_cpu(live, line.cpu);
+                self.builder.on_cpu(live, line.cpu, at_ns);
                 if !line.task.is_empty() && line.task != b"<...>" {
                     self.builder.name(live, at_ns, line.task);
                 }
@@ -342,12 +344,15 @@ impl Reader {
     }
 }
 
-/// Reads the kernel's note about a buffer that overflowed, `CPU:4 [LOST 37 EVENTS]`: the processor, and how many events were
-/// lost, 1 if it does not say so. Its other note, `CPU 4 buffer started`, is none.
-fn lost(line: &[u8]) -> Option<(u32, u64)> {
+/// Reads a note about a buffer that overflowed, the kernel's `CPU:4 [LOST 37 EVENTS]` or trace-cmd's `CPU:4 [37 EVENTS
+/// DROPPED]`: the processor, and the number of lost events if it has it. The kernel's `CPU 4 buffer started` is none.
+fn lost(line: &[u8]) -> Option<(u32, Option<u64>)> {
     let (cpu, count) = digits(line.strip_prefix(b"CPU:")?)?;
-    let rest = line.get(b"CPU:".len() + count..)?.trim_ascii().strip_prefix(b"[LOST")?;
-    let lost = digits(rest.trim_ascii_start()).map_or(1, |(lost, _)| lost);
+    let rest = line.get(b"CPU:".len() + count..)?.trim_ascii().strip_prefix(b"[")?;
+    let text = rest
+        .strip_prefix(b"LOST")
+        .or_else(|| rest.strip_suffix(b"EVENTS DROPPED]").map(|count| count.trim_ascii_end()))?;
+    let lost = digits(text.trim_ascii_start()).map(|(lost, _)| lost);
     Some((u32::try_from(cpu).ok()?, lost))
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the text reader: line by line, and with traces of real phones.
 
 use super::*;
+use crate::gaps::Gap;
 use crate::model::{FIRST_KEY, NO_PARENT};
 
 fn parsed(lines: &[&str]) -> Trace {
@@ -400,6 +401,64 @@ fn records_that_are_lost_are_counted_and_end_what_is_open() {
     let at = |us: u64| 1_000_000 + us;
     assert_eq!(us(5), [(at(1), at(3), false), (at(3), at(3), false), (at(400), at(500), true)]);
     assert_eq!(us(6), [(at(2), at(600), true)]);
+    // To the next record of the processor; one that has none is missing all the time.
+    let gap = |from_us, to_us, cpu, count| Gap {
+        why: "kernel events overwritten",
+        from_ns: at(from_us) * 1000,
+        to_ns: at(to_us) * 1000,
+        cpu: Some(cpu),
+        count,
+    };
+    assert_eq!(trace.losses.gaps, [gap(1, 600, 7, None), gap(3, 400, 4, Some(37))]);
+}
+
+#[test]
+fn notes_of_losses_are_read_as_the_kernel_and_trace_cmd_write_them() {
+    let lost = |note: &str| super::lost(note.as_bytes());
+    assert_eq!(lost("CPU:4 [LOST 37 EVENTS]"), Some((4, Some(37))));
+    assert_eq!(lost("CPU:4 [LOST EVENTS]"), Some((4, None)));
+    assert_eq!(lost("CPU:12 [37 EVENTS DROPPED]"), Some((12, Some(37))));
+    assert_eq!(lost("CPU:1 [EVENTS DROPPED]"), Some((1, None)));
+    assert_eq!(lost("CPU:1 [EVENTS]"), None);
+    assert_eq!(lost("CPU 4 buffer started"), None);
+}
+
+#[test]
+fn many_notes_of_losses_without_a_record_between_them_are_one_gap() {
+    let record = "a-5 (5) [000] ...1 1.000001: tracing_mark_write: E|5\n";
+    let notes = "CPU:0 [LOST 2 EVENTS]\n".repeat(50_000);
+    let trace = read(format!("# tracer: nop\n{record}{notes}{record}").as_bytes()).unwrap();
+    let counts: Vec<_> = trace.losses.gaps.iter().map(|gap| gap.count).collect();
+    assert_eq!(counts, [Some(100_000)]);
+    let apart = format!("{record}CPU:0 [LOST 2 EVENTS]\n").repeat(50_000);
+    let trace = read(format!("# tracer: nop\n{apart}").as_bytes()).unwrap();
+    assert_eq!(trace.losses.gaps.len(), crate::gaps::MAX_GAPS);
+    assert_eq!(trace.losses.lost["kernel events overwritten"], 100_000);
+}
+
+#[test]
+fn ends_of_a_window_and_times_between_traces_without_records_are_gaps() {
+    let text = |window: &str, seconds: [u32; 2]| {
+        let [from, to] = seconds.map(|s| format!("a-5 (5) [000] ...1 {s}.0: tracing_mark_write: "));
+        format!("# tracer: nop\n# tracetee: {{\"span_ns\":{window}}}\n{from}B|5|x\n{to}E|5\n")
+    };
+    let gaps = |trace: &Trace| -> Vec<_> {
+        let gaps = trace.losses.gaps.iter();
+        gaps.map(|gap| (gap.why, gap.from_ns / 1_000_000, gap.to_ns / 1_000_000)).collect()
+    };
+    let first = read(text("[500000000,2050000000]", [1, 2]).as_bytes()).unwrap();
+    let window = ("no records at the begin of the capture's window", 500, 1_000);
+    assert_eq!(gaps(&first), [window]);
+    let second = read(text("[3000000000,4200000000]", [3, 4]).as_bytes()).unwrap();
+    let end = ("no records at the end of the capture's window", 4_000, 4_200);
+    assert_eq!(gaps(&second), [end]);
+    // Not of a window that lies elsewhere, or is longer than any.
+    for window in ["[0,100]", "[9,1]", "[0,9000000000000000000]"] {
+        assert_eq!(gaps(&read(text(window, [1, 2]).as_bytes()).unwrap()), []);
+    }
+    let both = crate::merge(&[(&first, 0), (&second, 1_000_000_000)]);
+    let between = ("no trace has this time", 2_000, 4_000);
+    assert_eq!(gaps(&both), [window, between, (end.0, 5_000, 5_200)]);
 }
 
 #[test]
