@@ -37,7 +37,9 @@ pub fn driven_at(chromium: &Path, page: &Path, link: &str, width: u32, script: &
     let dom = rendered(chromium, &format!("file://{}", wrapper.display()));
     let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
     let title = title.unwrap_or_else(|| panic!("the page did not get ready: {dom}"));
-    let title = title.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    // A number and its unit have a no-break space between them.
+    let title = title.replace("&nbsp;", " ").replace("&lt;", "<").replace("&gt;", ">");
+    let title = title.replace("&amp;", "&");
     serde_json::from_str(&title).unwrap()
 }
 

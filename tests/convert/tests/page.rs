@@ -149,7 +149,7 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
 
     let page = std::fs::read_to_string(path.join("frames.html")).unwrap();
     for reference in
-        ["src=", "href=", "@import", "url(h", "url(\"", "fetch(", "XMLHttpRequest", "import("]
+        [" src=", " href=", "@import", "url(h", "url(\"", "fetch(", "XMLHttpRequest", "import("]
     {
         assert!(!page.contains(reference), "{reference}");
     }
