@@ -1,6 +1,6 @@
 //! Times in which a recorder lost records.
 
-use crate::model::{Trace, UNFINISHED};
+use crate::model::{Gap, Trace, UNFINISHED};
 
 /// Limit of the gaps of a trace; the losses of more are only counted.
 pub(crate) const MAX_GAPS: usize = 10_000;
@@ -11,21 +11,6 @@ const MAX_CPUS: usize = 1024;
 const SILENT_NS: u64 = 100_000_000;
 /// Longest plausible window of a capture.
 const MAX_WINDOW_NS: u64 = 3_600_000_000_000;
-
-/// A time in which records are missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
-    /// Reason; of the recorder's losses as in [`crate::Losses::lost`].
-    pub why: &'static str,
-    /// Time of the last record before it, or the trace's begin.
-    pub from_ns: u64,
-    /// Time of the first record after it, or the trace's end.
-    pub to_ns: u64,
-    /// Processor whose records are missing, if it is only that one.
-    pub cpu: Option<u32>,
-    /// Number of records, if the recorder says it.
-    pub count: Option<u64>,
-}
 
 impl Trace {
     /// Adds a gap, unless there are too many.

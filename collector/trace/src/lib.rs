@@ -38,12 +38,11 @@ mod wall_clock;
 pub use error::Error;
 pub use event_text::EventText;
 pub use frames::{ActualFrame, BufferEvent, TimelineFrame};
-pub use gaps::Gap;
 pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_text};
 pub use mapping::Mapping;
 pub use merge::{merge, without_twins};
 pub use model::{
-    Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, Instant, Losses, NO_PARENT, Package,
+    Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, Gap, Instant, Losses, NO_PARENT, Package,
     Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
 };
 pub use names::{NameId, NameSet, Names};

@@ -1,8 +1,7 @@
 //! Several traces of one device as one.
 
 use crate::builder::{Builder, Live};
-use crate::gaps::Gap;
-use crate::model::{MAX_NS, Trace, UNFINISHED};
+use crate::model::{Gap, MAX_NS, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
 use crate::twins::Twins;

@@ -1,7 +1,6 @@
 //! The model of a trace. Times are nanoseconds of the trace's own clock.
 
 use crate::frames::{BufferEvent, TimelineFrame};
-use crate::gaps::Gap;
 use crate::kernel::KernelEvent;
 use crate::names::{NameId, NameSet, Names};
 use crate::samples::{Sample, Stacks};
@@ -365,6 +364,21 @@ pub struct Losses {
     pub gaps: Vec<Gap>,
     /// Position in the uncompressed text at which the file ended early or became unreadable, and the reason.
     pub truncated: Option<(u64, String)>,
+}
+
+/// A time in which records are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// Reason; of the recorder's losses as in [`Losses::lost`].
+    pub why: &'static str,
+    /// Time of the last record before it, or the trace's begin.
+    pub from_ns: u64,
+    /// Time of the first record after it, or the trace's end.
+    pub to_ns: u64,
+    /// Processor whose records are missing, if it is only that one.
+    pub cpu: Option<u32>,
+    /// Number of records, if the recorder says it.
+    pub count: Option<u64>,
 }
 
 /// Number of malformed lines that are kept, and bytes of each.

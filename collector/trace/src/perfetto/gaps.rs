@@ -3,7 +3,8 @@
 use super::Reader;
 use super::clock::{Clock, Converters};
 use super::finish::converted;
-use crate::gaps::{Gap, MAX_GAPS};
+use crate::gaps::MAX_GAPS;
+use crate::model::Gap;
 use std::collections::BTreeSet;
 
 /// Losses of a sequence of packets.

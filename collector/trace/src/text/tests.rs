@@ -1,8 +1,7 @@
 //! Tests of the text reader: line by line, and with traces of real phones.
 
 use super::*;
-use crate::gaps::Gap;
-use crate::model::{FIRST_KEY, NO_PARENT};
+use crate::model::{FIRST_KEY, Gap, NO_PARENT};
 
 fn parsed(lines: &[&str]) -> Trace {
     let mut text = "# tracer: nop\n".to_owned();
