@@ -2,14 +2,20 @@
 
 let scratch = new Uint32Array(1024);
 const NO_PLACES = new Uint32Array(0);
-/** Places of a thread's slices whose name `has` has, and whose duration is within two limits in ns. */
+/** Places of a thread's slices whose name `has` has (null: any), and whose duration is within two limits in ns. */
 function placesWith({ name, start, end }, has, least, most) {
     const count = name.length, anyDuration = least === -Infinity && most === Infinity;
     if (scratch.length < count) scratch = new Uint32Array(count);
     // As `isWithin`, without a call for each.
     const low = (least - 0.5) / 1e3, high = (most + 0.5) / 1e3;
     let size = 0;
-    for (let i = 0; i < count; i++) {
+    // Most of a million slices: without a branch, a number costs less than a look at a name.
+    if (!has) for (let i = 0; i < count; i++) {
+        const took = end[i] - start[i];
+        scratch[size] = i;
+        size += +(took >= low && took < high);
+    }
+    else for (let i = 0; i < count; i++) {
         if (!has[name[i]]) continue;
         const took = end[i] - start[i];
         if (anyDuration || (took >= low && took < high)) scratch[size++] = i;

@@ -48,7 +48,7 @@ function search(text) {
     for (const thread of threads.values()) {
         if (!isOn(on, thread)) continue;
         const { slices } = thread, { name, start, end, args, argPlaces } = slices;
-        let places = placesWith(slices, has, least, most);
+        let places = placesWith(slices, query.text || anyDuration ? has : null, least, most);
         const byArgument = query.text && argPlaces.length ? argPlaces.filter((i) => has[args[i]] && !has[name[i]] && (anyDuration || isWithin(end[i] - start[i], least, most))) : NO_PLACES;
         if (byArgument.length) {
             places = Uint32Array.of(...places, ...byArgument).sort();
