@@ -100,22 +100,11 @@ macro_rules! record {
                 )*
                 Ok(())
             }
+        }
 
-            fn schema(schema: &mut $crate::record::schema::Schema) -> String {
-                let about = concat!($($about, "\n"),*);
-                schema.object(stringify!($name), about, |fields| {
-                    let default = Self::default();
-                    $(
-                        let field = fields.field::<$type>(
-                            $crate::record!(@name $field $($json)?),
-                            concat!($($doc, "\n"),*),
-                            &default.$field,
-                        );
-                        $(let field = $crate::record!(@describe $limit field, $($arg)*);)*
-                        field.end();
-                    )*
-                })
-            }
+        $crate::described! {
+            struct $name [$($about)*]
+            $({$field $(= $json)?: $type [$($doc)*] $($limit($($arg)*))*})*
         }
     )*};
     (@name $field:ident) => { stringify!($field) };
@@ -138,10 +127,6 @@ macro_rules! record {
     };
     (@check omit $($rest:tt)*) => {};
     (@check required $($rest:tt)*) => {};
-    (@describe within $field:ident, $range:expr) => { $field.range(&$range) };
-    (@describe required $field:ident,) => { $field.required() };
-    (@describe count $field:ident, $range:expr) => { $field.count(&$range) };
-    (@describe $other:ident $field:ident, $($rest:tt)*) => { $field };
 }
 
 /// Declares enums that are one of several texts; the first one is the default. See
@@ -193,13 +178,10 @@ macro_rules! words {
             fn write(&self, out: &mut $crate::json::Writer) {
                 out.text(self.as_str());
             }
+        }
 
-            fn schema(schema: &mut $crate::record::schema::Schema) -> String {
-                schema.one_of(stringify!($name), concat!($($about, "\n"),*), |choices| {
-                    choices.word($first_word, concat!($($first_doc, "\n"),*));
-                    $(choices.word($word, concat!($($doc, "\n"),*));)*
-                })
-            }
+        $crate::described! {
+            enum $name [$($about)*] {$first_word [$($first_doc)*]} $({$word [$($doc)*]})*
         }
     )*};
 }
@@ -281,15 +263,9 @@ macro_rules! choice {
                 }
                 Ok(())
             }
-
-            fn schema(schema: &mut $crate::record::schema::Schema) -> String {
-                schema.one_of(stringify!($name), concat!($($about, "\n"),*), |choices| {
-                    $($crate::choice!(
-                        @describe choices, $word, concat!($($doc, "\n"),*) $(, $payload)?
-                    );)*
-                })
-            }
         }
+
+        $crate::described! { enum $name [$($about)*] $({$word [$($doc)*] $($payload)?})* }
     )*};
     (@default $variant:ident; $($rest:tt)*) => { Self::$variant };
     (@default $variant:ident $payload:ty; $($rest:tt)*) => {
@@ -325,10 +301,13 @@ macro_rules! choice {
             $path.leave(parent);
         }
     };
-    (@describe $choices:ident, $word:literal, $doc:expr) => { $choices.word($word, $doc) };
-    (@describe $choices:ident, $word:literal, $doc:expr, $payload:ty) => {
-        $choices.object::<$payload>($word, $doc)
-    };
+}
+
+/// Describes what the other macros declare; only in tests of this crate, which make the JSON schema of it.
+#[cfg(not(test))]
+#[macro_export]
+macro_rules! described {
+    ($($ignored:tt)*) => {};
 }
 
 /// Reads an object's members into the fields of a record.

@@ -2,7 +2,6 @@
 
 use super::{Json, read};
 use crate::json::{Error, Kind, Value, Writer};
-use crate::record::schema::Schema;
 use std::collections::BTreeMap;
 
 /// A key of such an object.
@@ -57,10 +56,5 @@ impl<K: Key, T: Json + Default> Json for BTreeMap<K, T> {
             value.write(out);
         }
         out.end_object();
-    }
-
-    fn schema(schema: &mut Schema) -> String {
-        let value = T::schema(schema);
-        format!(r#""type":"object","additionalProperties":{{{value}}}"#)
     }
 }

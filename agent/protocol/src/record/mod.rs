@@ -1,9 +1,10 @@
 //! Structs and enums that are declared with their JSON.
 //!
 //! [`record!`](crate::record!) declares a struct by a table: name, type, default, limits,
-//! description of each field. From it come the struct, its `Default`, the reader, the writer, the
-//! check of the limits and the JSON schema. [`words!`](crate::words!) declares an enum that is one
-//! of several texts, [`choice!`](crate::choice!) one whose values may have fields of their own.
+//! description of each field. From it come the struct, its `Default`, the reader, the writer and the
+//! check of the limits; in this crate's tests, the JSON schema, too. [`words!`](crate::words!) declares
+//! an enum that is one of several texts, [`choice!`](crate::choice!) one whose values may have fields of
+//! their own.
 //!
 //! ```
 //! use tracetee_protocol::{json::Limits, record, record::{check, parse, to_json}, words};
@@ -48,13 +49,13 @@
 //! `required()` makes it an error when the field is missing in a document that is read.
 //! `omit(FUNCTION)`, `fn(&T) -> bool`, leaves a field out of the JSON.
 
-pub mod schema;
-
 mod limits;
 mod macros;
 mod maps;
 mod types;
 
+#[cfg(test)]
+pub(crate) mod schema_tests;
 #[cfg(test)]
 mod tests;
 
@@ -64,7 +65,6 @@ pub use maps::Key;
 pub use types::RawJson;
 
 use crate::json::{Error, Limits, Tree, Value, Writer};
-use schema::Schema;
 
 /// A type with one JSON form.
 pub trait Json {
@@ -88,11 +88,6 @@ pub trait Json {
         let _ = path;
         Ok(())
     }
-
-    /// The JSON schema of the type.
-    fn schema(schema: &mut Schema) -> String
-    where
-        Self: Sized;
 }
 
 /// A struct as [`read_fields`] sees it: what [`record!`](crate::record!) implements.

@@ -123,7 +123,7 @@ fn unknown_fields_are_named() {
 
 #[test]
 fn the_schema_has_description_default_and_limits() {
-    let schema = crate::record::schema::document::<Root>("Root");
+    let schema = crate::record::schema_tests::document::<Root>("Root");
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
     let number = &schema["properties"]["number"];
     assert_eq!(number["description"], "A number.");

@@ -2,11 +2,10 @@
 
 use super::{Json, Path};
 use crate::json::{Decimal, Error, Kind, Limits, Value, Writer};
-use crate::record::schema::Schema;
 use std::path::PathBuf;
 
 macro_rules! unsigned {
-    ($($type:ty: $format:literal),*) => {$(
+    ($($type:ty),*) => {$(
         impl Json for $type {
             fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
                 let read = read_u64(value, <$type>::MAX as u64)?;
@@ -17,18 +16,14 @@ macro_rules! unsigned {
             fn write(&self, out: &mut Writer) {
                 out.u64(*self as u64);
             }
-
-            fn schema(_: &mut Schema) -> String {
-                concat!(r#""type":"integer","format":""#, $format, r#"","minimum":0"#).to_owned()
-            }
         }
     )*};
 }
 
 #[allow(clippy::cast_lossless, reason = "one macro for all widths, none above 64 bits")]
 mod whole {
-    use super::{Error, Json, Schema, Value, Writer, read_u64};
-    unsigned!(u8: "uint8", u16: "uint16", u32: "uint32", u64: "uint64", usize: "uint");
+    use super::{Error, Json, Value, Writer, read_u64};
+    unsigned!(u8, u16, u32, u64, usize);
 }
 
 fn read_u64(value: Value<'_>, max: u64) -> Result<u64, Error> {
@@ -51,10 +46,6 @@ impl Json for i64 {
     fn write(&self, out: &mut Writer) {
         out.i64(*self);
     }
-
-    fn schema(_: &mut Schema) -> String {
-        r#""type":"integer","format":"int64""#.to_owned()
-    }
 }
 
 impl Json for i32 {
@@ -66,10 +57,6 @@ impl Json for i32 {
 
     fn write(&self, out: &mut Writer) {
         out.i64((*self).into());
-    }
-
-    fn schema(_: &mut Schema) -> String {
-        r#""type":"integer","format":"int32""#.to_owned()
     }
 }
 
@@ -83,10 +70,6 @@ impl Json for Decimal {
     fn write(&self, out: &mut Writer) {
         out.decimal(*self);
     }
-
-    fn schema(_: &mut Schema) -> String {
-        r#""type":"number""#.to_owned()
-    }
 }
 
 impl Json for bool {
@@ -97,10 +80,6 @@ impl Json for bool {
 
     fn write(&self, out: &mut Writer) {
         out.bool(*self);
-    }
-
-    fn schema(_: &mut Schema) -> String {
-        r#""type":"boolean""#.to_owned()
     }
 }
 
@@ -117,10 +96,6 @@ impl Json for String {
     fn write(&self, out: &mut Writer) {
         out.text(self);
     }
-
-    fn schema(_: &mut Schema) -> String {
-        r#""type":"string""#.to_owned()
-    }
 }
 
 impl Json for PathBuf {
@@ -132,10 +107,6 @@ impl Json for PathBuf {
     /// Bytes that are no UTF-8 become U+FFFD.
     fn write(&self, out: &mut Writer) {
         out.text(&self.to_string_lossy());
-    }
-
-    fn schema(_: &mut Schema) -> String {
-        r#""type":"string""#.to_owned()
     }
 }
 
@@ -156,10 +127,6 @@ impl<T: Json + Default> Json for Option<T> {
 
     fn check(&self, path: &mut Path) -> Result<(), Error> {
         self.as_ref().map_or(Ok(()), |value| value.check(path))
-    }
-
-    fn schema(schema: &mut Schema) -> String {
-        Schema::or_null(T::schema(schema))
     }
 }
 
@@ -196,11 +163,6 @@ impl<T: Json + Default> Json for Vec<T> {
             }
         }
         Ok(())
-    }
-
-    fn schema(schema: &mut Schema) -> String {
-        let item = T::schema(schema);
-        format!(r#""type":"array","items":{{{item}}}"#)
     }
 }
 
@@ -240,10 +202,6 @@ impl Json for RawJson {
     fn write(&self, out: &mut Writer) {
         out.raw(&self.0);
     }
-
-    fn schema(_: &mut Schema) -> String {
-        r#""type":["object","array","string","number","boolean","null"]"#.to_owned()
-    }
 }
 
 /// A pair is an array of two.
@@ -264,12 +222,5 @@ impl<A: Json + Default, B: Json + Default> Json for (A, B) {
         self.0.write(out);
         self.1.write(out);
         out.end_array();
-    }
-
-    fn schema(schema: &mut Schema) -> String {
-        let (first, second) = (A::schema(schema), B::schema(schema));
-        format!(
-            r#""type":"array","minItems":2,"maxItems":2,"prefixItems":[{{{first}}},{{{second}}}]"#
-        )
     }
 }

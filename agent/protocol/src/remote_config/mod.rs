@@ -221,9 +221,3 @@ impl Document {
         Ok(())
     }
 }
-
-/// The JSON schema of the document.
-#[must_use]
-pub fn schema() -> String {
-    crate::record::schema::document::<Document>("tracetee remote configuration")
-}

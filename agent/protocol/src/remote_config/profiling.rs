@@ -6,7 +6,6 @@
 use super::limits::*;
 use super::{Match, Sampling};
 use crate::json::{Decimal, Error, Value, Writer};
-use crate::record::schema::Schema;
 use crate::record::{Json, Path};
 use crate::{record, words};
 use std::marker::PhantomData;
@@ -152,9 +151,5 @@ impl<T: Json + Default> Json for Elsewhere<T> {
 
     fn check(&self, _: &mut Path) -> Result<(), Error> {
         Ok(())
-    }
-
-    fn schema(schema: &mut Schema) -> String {
-        T::schema(schema)
     }
 }

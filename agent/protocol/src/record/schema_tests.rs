@@ -1,14 +1,129 @@
-//! JSON schemas, made of the same tables that documents are read by.
-//!
-//! For tests and documentation: the agent never calls this, so the library does not contain it.
+//! JSON schemas, made of the same tables that documents are read by: a test compares the one that is checked in.
 
-use crate::json::{Kind, Limits, Tree, Value, Writer};
-use crate::record::{Json, to_json};
+use crate::json::{Decimal, Kind, Limits, Tree, Value, Writer};
+use crate::record::{Json, Key, RawJson, to_json};
+use crate::remote_config::Elsewhere;
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// A type that has a schema.
+pub(crate) trait Described: Json {
+    /// The members of the schema, without the braces.
+    fn schema(schema: &mut Schema) -> String
+    where
+        Self: Sized;
+}
+
+/// Describes what `record!`, `words!` and `choice!` declare.
+#[macro_export]
+macro_rules! described {
+    (struct $name:ident [$($about:literal)*]
+        $({$field:ident $(= $json:literal)?: $type:ty [$($doc:literal)*] $($limit:ident($($arg:tt)*))*})*
+    ) => {
+        impl $crate::record::schema_tests::Described for $name {
+            fn schema(schema: &mut $crate::record::schema_tests::Schema) -> String {
+                schema.object(stringify!($name), concat!($($about, "\n"),*), |fields| {
+                    let default = Self::default();
+                    $(
+                        let field = fields.field::<$type>(
+                            $crate::record!(@name $field $($json)?),
+                            concat!($($doc, "\n"),*),
+                            &default.$field,
+                        );
+                        $(let field = $crate::described!(@limit $limit field, $($arg)*);)*
+                        field.end();
+                    )*
+                })
+            }
+        }
+    };
+    (enum $name:ident [$($about:literal)*]
+        $({$word:literal [$($doc:literal)*] $($payload:ty)?})*
+    ) => {
+        impl $crate::record::schema_tests::Described for $name {
+            fn schema(schema: &mut $crate::record::schema_tests::Schema) -> String {
+                schema.one_of(stringify!($name), concat!($($about, "\n"),*), |choices| {
+                    $($crate::described!(@choice choices, $word, concat!($($doc, "\n"),*) $(, $payload)?);)*
+                })
+            }
+        }
+    };
+    (@limit within $field:ident, $range:expr) => { $field.range(&$range) };
+    (@limit required $field:ident,) => { $field.required() };
+    (@limit count $field:ident, $range:expr) => { $field.count(&$range) };
+    (@limit $other:ident $field:ident, $($rest:tt)*) => { $field };
+    (@choice $choices:ident, $word:literal, $doc:expr) => { $choices.word($word, $doc) };
+    (@choice $choices:ident, $word:literal, $doc:expr, $payload:ty) => {
+        $choices.object::<$payload>($word, $doc)
+    };
+}
+
+/// Describes types that are not made of others.
+macro_rules! plain {
+    ($($type:ty: $schema:literal)*) => {$(
+        impl Described for $type {
+            fn schema(_: &mut Schema) -> String {
+                $schema.to_owned()
+            }
+        }
+    )*};
+}
+
+plain! {
+    u8: r#""type":"integer","format":"uint8","minimum":0"#
+    u16: r#""type":"integer","format":"uint16","minimum":0"#
+    u32: r#""type":"integer","format":"uint32","minimum":0"#
+    u64: r#""type":"integer","format":"uint64","minimum":0"#
+    usize: r#""type":"integer","format":"uint","minimum":0"#
+    i64: r#""type":"integer","format":"int64""#
+    i32: r#""type":"integer","format":"int32""#
+    Decimal: r#""type":"number""#
+    bool: r#""type":"boolean""#
+    String: r#""type":"string""#
+    PathBuf: r#""type":"string""#
+    RawJson: r#""type":["object","array","string","number","boolean","null"]"#
+}
+
+impl<T: Described + Default> Described for Option<T> {
+    fn schema(schema: &mut Schema) -> String {
+        Schema::or_null(T::schema(schema))
+    }
+}
+
+impl<T: Described + Default> Described for Vec<T> {
+    fn schema(schema: &mut Schema) -> String {
+        let item = T::schema(schema);
+        format!(r#""type":"array","items":{{{item}}}"#)
+    }
+}
+
+impl<K: Key, T: Described + Default> Described for BTreeMap<K, T> {
+    fn schema(schema: &mut Schema) -> String {
+        let value = T::schema(schema);
+        format!(r#""type":"object","additionalProperties":{{{value}}}"#)
+    }
+}
+
+impl<T: Described + Default> Described for Elsewhere<T> {
+    fn schema(schema: &mut Schema) -> String {
+        T::schema(schema)
+    }
+}
+
+/// A pair is an array of two.
+impl<A: Described + Default, B: Described + Default> Described for (A, B) {
+    fn schema(schema: &mut Schema) -> String {
+        let (first, second) = (A::schema(schema), B::schema(schema));
+        format!(
+            r#""type":"array","minItems":2,"maxItems":2,"prefixItems":[{{{first}}},{{{second}}}]"#
+        )
+    }
+}
 
 /// The schema of a document, indented.
-pub fn document<T: Json>(title: &str) -> String {
+pub(crate) fn document<T: Described>(title: &str) -> String {
     let mut schema = Schema::default();
     let root = T::schema(&mut schema);
     let root_name = root.strip_prefix(REFERENCE).and_then(|rest| rest.strip_suffix('"'));
@@ -42,13 +157,13 @@ const REFERENCE: &str = r##""$ref":"#/$defs/"##;
 /// The types that a schema is made of. Each type's schema is the members of an object, without the
 /// braces, so that others can be added.
 #[derive(Debug, Default)]
-pub struct Schema {
+pub(crate) struct Schema {
     types: Vec<(&'static str, String)>,
 }
 
 impl Schema {
     /// A struct.
-    pub fn object(
+    pub(crate) fn object(
         &mut self,
         name: &'static str,
         about: &str,
@@ -70,7 +185,7 @@ impl Schema {
     }
 
     /// An enum.
-    pub fn one_of(
+    pub(crate) fn one_of(
         &mut self,
         name: &'static str,
         about: &str,
@@ -98,7 +213,7 @@ impl Schema {
 
     /// The schema of what may also be `null`.
     #[must_use]
-    pub fn or_null(inner: String) -> String {
+    pub(crate) fn or_null(inner: String) -> String {
         let typed = inner.strip_prefix(r#""type":""#).and_then(|rest| rest.split_once('"'));
         match typed {
             Some((name, rest)) => format!(r#""type":["{name}","null"]{rest}"#),
@@ -117,7 +232,7 @@ fn quoted(doc: &str) -> String {
 
 /// The fields of a struct.
 #[derive(Debug)]
-pub struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     schema: &'a mut Schema,
     members: Vec<String>,
     /// The names of the fields that must be there, as JSON.
@@ -126,7 +241,7 @@ pub struct Fields<'a> {
 
 impl Fields<'_> {
     /// Adds a field.
-    pub fn field<T: Json>(&mut self, name: &str, doc: &str, default: &T) -> Field<'_> {
+    pub(crate) fn field<T: Described>(&mut self, name: &str, doc: &str, default: &T) -> Field<'_> {
         let about = quoted(doc);
         let schema = T::schema(self.schema);
         Field {
@@ -141,7 +256,7 @@ impl Fields<'_> {
 
 /// A field that is being described.
 #[derive(Debug)]
-pub struct Field<'a> {
+pub(crate) struct Field<'a> {
     members: &'a mut Vec<String>,
     required: &'a mut Vec<String>,
     /// The name, as JSON.
@@ -155,7 +270,7 @@ pub struct Field<'a> {
 impl Field<'_> {
     /// Marks a field that must be there.
     #[must_use]
-    pub fn required(mut self) -> Self {
+    pub(crate) fn required(mut self) -> Self {
         self.required.push(self.name.clone());
         self.default = None;
         self
@@ -163,7 +278,7 @@ impl Field<'_> {
 
     /// The range of a number.
     #[must_use]
-    pub fn range(mut self, range: &RangeInclusive<impl Display>) -> Self {
+    pub(crate) fn range(mut self, range: &RangeInclusive<impl Display>) -> Self {
         let lowest = self.text.find(r#","minimum":0"#);
         if let Some(at) = lowest {
             self.text.replace_range(at..at + r#","minimum":0"#.len(), "");
@@ -174,13 +289,13 @@ impl Field<'_> {
 
     /// The number of entries of a list.
     #[must_use]
-    pub fn count(mut self, range: &RangeInclusive<usize>) -> Self {
+    pub(crate) fn count(mut self, range: &RangeInclusive<usize>) -> Self {
         let _ = write!(self.text, r#","minItems":{},"maxItems":{}"#, range.start(), range.end());
         self
     }
 
     /// Adds the field to its struct.
-    pub fn end(self) {
+    pub(crate) fn end(self) {
         let default = self.default.map_or_else(String::new, |json| format!(r#","default":{json}"#));
         self.members.push(format!("{}:{{{}{default}}}", self.name, self.text));
     }
@@ -188,20 +303,20 @@ impl Field<'_> {
 
 /// The variants of an enum.
 #[derive(Debug)]
-pub struct Choices<'a> {
+pub(crate) struct Choices<'a> {
     schema: &'a mut Schema,
     choices: Vec<String>,
 }
 
 impl Choices<'_> {
     /// A text.
-    pub fn word(&mut self, word: &str, doc: &str) {
+    pub(crate) fn word(&mut self, word: &str, doc: &str) {
         let about = quoted(doc);
         self.choices.push(format!(r#"{{"description":{about},"type":"string","const":"{word}"}}"#));
     }
 
     /// An object with one member.
-    pub fn object<T: Json>(&mut self, word: &str, doc: &str) {
+    pub(crate) fn object<T: Described>(&mut self, word: &str, doc: &str) {
         let (about, schema) = (quoted(doc), T::schema(self.schema));
         self.choices.push(format!(
             r#"{{"description":{about},"type":"object","properties":{{"{word}":{{{schema}}}}},"additionalProperties":false,"required":["{word}"]}}"#
