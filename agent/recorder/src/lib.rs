@@ -69,9 +69,11 @@ mod writing;
 
 #[cfg(test)]
 #[cfg(loom)]
+#[path = "models_tests.rs"]
 mod models;
 #[cfg(test)]
 #[cfg(not(loom))]
+#[path = "oracle_tests.rs"]
 mod oracle;
 
 #[cfg(not(loom))]

@@ -254,6 +254,7 @@ mod process_tests;
 #[cfg(test)]
 mod processor_tests;
 #[cfg(test)]
+#[path = "sched_text_tests.rs"]
 mod sched_text;
 #[cfg(test)]
 mod sleep_tests;

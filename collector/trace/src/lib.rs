@@ -25,6 +25,7 @@ mod one_process;
 mod open;
 pub mod perfetto;
 #[cfg(test)]
+#[path = "phone_trace_tests.rs"]
 mod phone_trace;
 mod process_names;
 mod samples;

@@ -50,6 +50,7 @@ mod supervised;
 #[cfg(feature = "cloud")]
 pub(crate) mod tend;
 #[cfg(test)]
+#[path = "test_store_tests.rs"]
 mod test_store;
 pub(crate) mod validate;
 
