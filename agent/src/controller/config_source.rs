@@ -6,10 +6,11 @@
 //! report gives the reason for a refusal; the configuration in force stays.
 
 use super::budget_ledger::Now;
-use super::install::{Install, from_hex};
+use super::install::Install;
 use super::remote_config::parse;
 use super::state_dir::StateDir;
 use crate::error::Error;
+use hex::FromHex;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tracetee_protocol::json::Limits;
@@ -52,8 +53,7 @@ record! {
 
 impl Highest {
     fn from_document(seq: u64, bytes: &[u8]) -> Self {
-        let digest = hmac_sha256::Hash::hash(bytes);
-        Self { seq, sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect() }
+        Self { seq, sha256: hex::encode(hmac_sha256::Hash::hash(bytes)) }
     }
 }
 
@@ -238,14 +238,9 @@ fn check_signature(key: [u8; 32], bytes: &[u8], signature: &[u8]) -> Result<(), 
     if signature.is_empty() {
         return Err("signature: there is none, and a public key is configured".to_owned());
     }
-    let raw = match <[u8; 64]>::try_from(signature) {
-        Ok(raw) => raw,
-        Err(_) => std::str::from_utf8(signature)
-            .ok()
-            .and_then(from_hex)
-            .and_then(|raw| raw.try_into().ok())
-            .ok_or("signature: it is neither 64 bytes nor their hexadecimal digits")?,
-    };
+    let raw = <[u8; 64]>::try_from(signature)
+        .or_else(|_| FromHex::from_hex(signature.trim_ascii()))
+        .map_err(|_| "signature: it is neither 64 bytes nor their hexadecimal digits")?;
     PublicKey::new(key)
         .verify(bytes, &Signature::new(raw))
         .map_err(|_| "signature: it is not that of these bytes by the configured key".to_owned())
@@ -327,8 +322,7 @@ mod tests {
     #[test]
     fn where_a_key_is_given_only_what_it_signed_is_in_force() {
         let pair = ed25519_compact::KeyPair::from_seed(ed25519_compact::Seed::new([7; 32]));
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let mut setup = setup(Some(hex(&*pair.pk)));
+        let mut setup = setup(Some(hex::encode(*pair.pk)));
         let signature = pair.sk.sign(text(5), None);
         let offer = |setup: &mut Setup, bytes: &[u8], signature: &[u8]| {
             let is_new = setup.source.offer(bytes, signature, &setup.store, NOW);
@@ -343,7 +337,7 @@ mod tests {
         assert!(setup.refused().starts_with("signature: it is not that"));
         assert!(offer(&mut setup, &text(5), &*signature));
         // The digits do as well, and the one on the disk is looked at again.
-        assert!(offer(&mut setup, &text(6), hex(&*pair.sk.sign(text(6), None)).as_bytes()));
+        assert!(offer(&mut setup, &text(6), hex::encode(*pair.sk.sign(text(6), None)).as_bytes()));
         setup.source.in_force = None;
         assert!(setup.source.load(&setup.store, NOW));
         setup.store.write("config.json", &text(8)).unwrap();

@@ -4,6 +4,7 @@
 use super::policy::Device;
 use crate::android::properties;
 use crate::error::Error;
+use hex::FromHex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tracetee_protocol::json::{self, Limits};
@@ -117,7 +118,7 @@ fn is_short(device: &BTreeMap<String, RawJson>) -> Result<(), String> {
 }
 
 fn key_from_hex(digits: &str) -> Option<[u8; 32]> {
-    from_hex(digits).and_then(|bytes| bytes.try_into().ok())
+    FromHex::from_hex(digits.trim()).ok()
 }
 
 impl Install {
@@ -210,17 +211,6 @@ impl Install {
             api: self.api.or_else(properties::api_level),
         }
     }
-}
-
-/// Bytes from hexadecimal digits.
-pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<_>> = text.trim().chars().map(|char| char.to_digit(16)).collect();
-    let digits = digits?;
-    let byte = |pair: &[u32]| match *pair {
-        [high, low] => u8::try_from(high * 16 + low).ok(),
-        _ => None,
-    };
-    digits.chunks(2).map(byte).collect()
 }
 
 #[cfg(test)]

@@ -143,7 +143,7 @@ impl StateDir {
         let mut random = [0u8; 16];
         let mut file = tracetee_os::open(path).map_err(io)?;
         std::io::Read::read_exact(&mut file, &mut random).map_err(io)?;
-        let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = hex::encode(random);
         self.replace("install_id", id.as_bytes())?;
         Ok(id)
     }

@@ -160,11 +160,9 @@ fn name(group: &[&Rows]) -> String {
         hash.update(id(rows));
         hash.update([0]);
     }
-    let mut name = String::from("part-");
-    for byte in hash.finalize().iter().take(16) {
-        let _ = write!(name, "{byte:02x}");
-    }
-    name
+    let mut digest = hex::encode(hash.finalize());
+    digest.truncate(32);
+    format!("part-{digest}")
 }
 
 /// Makes the file of these rows.

@@ -84,15 +84,11 @@ impl Uploader {
         let text = fs::read_to_string(self.etag_file()).ok()?;
         let (of, etag) = text.split_once('\n')?;
         let is_clean = etag.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-        (of == hex(&digest?) && is_clean).then(|| etag.to_owned())
+        (of == hex::encode(digest?) && is_clean).then(|| etag.to_owned())
     }
 
     fn keep_etag(&self, digest: &[u8; 32], etag: &str) {
         // A cache: torn, it fits no digest.
-        let _ = tracetee_os::write(self.etag_file(), format!("{}\n{etag}", hex(digest)));
+        let _ = tracetee_os::write(self.etag_file(), format!("{}\n{etag}", hex::encode(digest)));
     }
-}
-
-fn hex(bytes: &[u8; 32]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

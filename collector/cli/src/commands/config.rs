@@ -106,10 +106,7 @@ mod tests {
             std::fs::write(&path, content).unwrap();
             path
         };
-        let hex = |seed: u8| {
-            let public = KeyPair::from_seed(Seed::new([seed; 32])).pk;
-            public.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
-        };
+        let hex = |seed: u8| hex::encode(*KeyPair::from_seed(Seed::new([seed; 32])).pk);
         let (key, own) = (write("key.pem", &private_pem(&[7; 32])), write("own", &hex(7)));
         let (file, other) =
             (write("remote.json", r#"{"schema": 1, "seq": 3}"#), write("other", &hex(8)));

@@ -54,10 +54,10 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
     remote_config::parse(CONFIGURATION.as_bytes()).context("the example configuration")?;
     let seed: [u8; 32] = random()?;
     let pair = KeyPair::from_seed(Seed::new(seed));
-    let public = hex(pair.pk.as_ref());
-    let token = hex(&random::<24>()?);
+    let public = hex::encode(pair.pk.as_ref());
+    let token = hex::encode(random::<24>()?);
     // Whoever takes the app apart has the first; the second stays where releases are built; people log in with the third.
-    let [of_mappings, of_readers] = [hex(&random::<24>()?), hex(&random::<24>()?)];
+    let [of_mappings, of_readers] = [hex::encode(random::<24>()?), hex::encode(random::<24>()?)];
     let tokens = format!("{app} {token}\n{app} {of_mappings} mappings\n{app} {of_readers} read\n");
     create(&out.join(TOKENS), tokens.as_bytes(), 0o600)?;
     create(&out.join(KEY), private_pem(&seed).as_bytes(), 0o600)?;
@@ -91,13 +91,6 @@ fn random<const N: usize>() -> Result<[u8; N]> {
         .and_then(|mut source| source.read_exact(&mut bytes))
         .context("cannot read /dev/urandom")?;
     Ok(bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Creates a file that does not exist yet.
@@ -185,9 +178,7 @@ mod tests {
         run(&out, "com.example.app", "https://traces.example.com/").unwrap();
         let read = |name: &str| std::fs::read(out.join(name)).unwrap();
         let public = String::from_utf8(read(PUBLIC_KEY)).unwrap();
-        let bytes: Vec<u8> = (0..32)
-            .map(|at| u8::from_str_radix(&public[2 * at..2 * at + 2], 16).unwrap())
-            .collect();
+        let bytes = hex::decode(public).unwrap();
         let key = PublicKey::from_slice(&bytes).unwrap();
         let signature = Signature::from_slice(&read(SIGNATURE)).unwrap();
         assert!(key.verify(read(REMOTE), &signature).is_ok());

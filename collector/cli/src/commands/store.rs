@@ -4,7 +4,6 @@ use crate::args::{BackupArgs, ForgetArgs, RebuildArgs, TablesArgs};
 use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -27,10 +26,8 @@ pub(crate) fn cache_of(address: &str, given: Option<&Path>) -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     let endpoint = std::env::var("AWS_ENDPOINT").unwrap_or_default();
-    let mut name = String::new();
-    for byte in hmac_sha256::Hash::hash(format!("{address} {endpoint}").as_bytes()).iter().take(8) {
-        let _ = write!(name, "{byte:02x}");
-    }
+    let mut name = hex::encode(hmac_sha256::Hash::hash(format!("{address} {endpoint}").as_bytes()));
+    name.truncate(16);
     let directory = cache.join("tracetee/stores").join(name);
     std::fs::create_dir_all(&directory).is_ok().then_some(directory)
 }

@@ -337,7 +337,7 @@ impl StackTables {
             self.new.mapping_paths.push(InternedName { iid: Some(iid), name: Some(name) });
             path_string_ids.push(iid);
         }
-        let bytes = unhex(names.text(build));
+        let bytes = hex::decode(names.text(build)).unwrap_or_default();
         let build_id = (!bytes.is_empty()).then_some(iid);
         if build_id.is_some() {
             self.new.build_ids.push(InternedBytes { iid: Some(iid), str: Some(bytes) });
@@ -345,10 +345,4 @@ impl StackTables {
         self.new.mappings.push(Mapping { iid: Some(iid), build_id, path_string_ids });
         iid
     }
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits = text.as_bytes().chunks_exact(2);
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    digits.map_while(byte).collect()
 }

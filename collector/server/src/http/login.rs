@@ -146,10 +146,7 @@ impl Login {
     fn begin(&self, token: [u8; 32]) -> Option<String> {
         let mut bytes = [0; 32];
         rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes).ok()?;
-        let mut id = String::new();
-        for byte in bytes {
-            let _ = write!(id, "{byte:02x}");
-        }
+        let id = hex::encode(bytes);
         let mut sessions = self.sessions();
         sessions.retain(|_, session| session.began.elapsed() < SESSION);
         if sessions.len() >= MOST_SESSIONS {

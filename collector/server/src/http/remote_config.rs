@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_compact::{PublicKey, Signature};
-use std::fmt::Write as _;
+use hex::FromHex;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -166,7 +166,7 @@ impl RemoteConfig {
         }
         Ok(Served {
             etag: etag(&bytes, signature),
-            signature: signed.map(|bytes| hex(&bytes)),
+            signature: signed.map(hex::encode),
             seq: parsed.document.seq,
             bytes,
         })
@@ -183,39 +183,17 @@ fn etag(bytes: &[u8], signature: &[u8]) -> String {
 
 /// The bytes of a signature: as openssl writes them, or as digits.
 fn raw_signature(signature: &[u8]) -> Option<[u8; SIGNATURE_BYTES]> {
-    signature.try_into().ok().or_else(|| unhex(std::str::from_utf8(signature).ok()?))
+    signature.try_into().or_else(|_| FromHex::from_hex(signature.trim_ascii())).ok()
 }
 
 /// Reads a public key as `tracetee init` writes it: 64 hexadecimal digits.
 fn read_key(path: &Path) -> Result<PublicKey> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the public key {}", path.display()))?;
-    let bytes: Option<[u8; KEY_BYTES]> = unhex(&text);
-    let bytes =
-        bytes.with_context(|| format!("{}: expected 64 hexadecimal digits", path.display()))?;
+    let bytes = <[u8; KEY_BYTES]>::from_hex(text.trim())
+        .ok()
+        .with_context(|| format!("{}: expected 64 hexadecimal digits", path.display()))?;
     Ok(PublicKey::new(bytes))
-}
-
-fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digits = text.trim().as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let pair = std::str::from_utf8(pair)
-            .ok()
-            .filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
-        *byte = u8::from_str_radix(pair, 16).ok()?;
-    }
-    Some(bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]
@@ -264,7 +242,7 @@ mod tests {
     fn with_a_public_key_only_what_is_signed_is_served() {
         let files = Files(TempDir::new().unwrap());
         let pair = KeyPair::from_seed(Seed::new([7; 32]));
-        let key = files.write("key.txt", hex(pair.pk.as_ref()) + "\n");
+        let key = files.write("key.txt", hex::encode(pair.pk.as_ref()) + "\n");
         let [first, second] = [1, 2].map(|seq| format!(r#"{{"schema": 1, "seq": {seq}}}"#));
         let path = files.write("remote.json", &first);
         let open = || RemoteConfig::open(&path, Some(&key));
@@ -275,7 +253,7 @@ mod tests {
         files.write("remote.json", &second);
         assert_eq!(config.current().unwrap().bytes, first.as_bytes());
         assert!(config.is_refused());
-        let signature = hex(pair.sk.sign(&second, None).as_ref());
+        let signature = hex::encode(pair.sk.sign(&second, None).as_ref());
         files.write("remote.json.sig", format!("{signature}\n"));
         let served = config.current().unwrap();
         assert_eq!(

@@ -1,6 +1,7 @@
 //! App of a request, by its bearer token; and the people who may read reports, by token or by the name that a proxy gives.
 
 use anyhow::{Context, Result, bail};
+use hex::FromHex;
 use hmac_sha256::Hash;
 use std::path::Path;
 use tracetee_protocol::http;
@@ -155,7 +156,7 @@ impl Tokens {
             }
             let digest = match token.strip_prefix(DIGEST) {
                 None => Hash::hash(token.as_bytes()),
-                Some(digits) => from_hex(digits).with_context(|| {
+                Some(digits) => <[u8; 32]>::from_hex(digits).ok().with_context(|| {
                     format!("line {number}: not a SHA-256 in 64 hexadecimal digits (printf %s TOKEN | sha256sum)")
                 })?,
             };
@@ -213,17 +214,6 @@ fn is_equal(known: &[u8; 32], digest: &[u8; 32]) -> bool {
     known.iter().zip(digest).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
-fn from_hex(digits: &str) -> Option<[u8; 32]> {
-    if digits.len() != 64 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(digits.get(place * 2..place * 2 + 2)?, 16).ok()?;
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,8 +237,7 @@ mod tests {
         let any = Tokens::parse("com.a 0123456789abcdef\ncom.b user:* read\n").unwrap();
         assert!(any.viewer_of_user("eve").unwrap().sees("com.b"));
         assert!(!Tokens::parse("com.a 0123456789abcdef upload\n").unwrap().has_readers());
-        let digest: String =
-            Hash::hash(b"token-of-a-device").iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex::encode(Hash::hash(b"token-of-a-device"));
         let hashed = Tokens::parse(&format!("com.a sha256:{digest}\n")).unwrap();
         assert_eq!(hashed.find(Some("Bearer token-of-a-device")), Some(("com.a", Right::Send)));
         assert_eq!(hashed.find(Some(&format!("Bearer sha256:{digest}"))), None);

@@ -6,7 +6,6 @@
 //! look for it after they have stored a file; mostly there is no such directory.
 
 use hmac_sha256::Hash;
-use std::fmt::Write;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,11 +62,7 @@ fn path(root: &Path, device: &str) -> PathBuf {
 
 /// Returns the path of a device's note below the store's root, in a directory and in a bucket.
 pub(super) fn key(device: &str) -> String {
-    let mut name = "forgetting/".to_owned();
-    for byte in Hash::hash(device.as_bytes()) {
-        let _ = write!(name, "{byte:02x}");
-    }
-    name
+    format!("forgetting/{}", hex::encode(Hash::hash(device.as_bytes())))
 }
 
 fn note(path: &Path, valid: Duration) -> io::Result<()> {

@@ -12,7 +12,6 @@ use super::replica::{Listing, Replica};
 use super::{forgetting, id_index, tables_of};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -39,10 +38,8 @@ const CLOCKS_MS: u128 = 60_000;
 
 /// The name of a part: the time, so that parts are taken in the order in which they were made, the number of records, and a digest.
 fn name(ms: u128, count: usize, bytes: &[u8]) -> String {
-    let mut digest = String::new();
-    for byte in hmac_sha256::Hash::hash(bytes).iter().take(8) {
-        let _ = write!(digest, "{byte:02x}");
-    }
+    let mut digest = hex::encode(hmac_sha256::Hash::hash(bytes));
+    digest.truncate(16);
     format!("{}/{ms:013}-{count}-{digest}", directory())
 }
 

@@ -231,20 +231,12 @@ pub(super) fn intern(
         let (iid, text) = entry(value.bytes()?)?;
         let text = match number {
             // Build ids are bytes; shown as hex.
-            interned_data::build_ids => names.id(hex(text).as_bytes()),
+            interned_data::build_ids => names.id(hex::encode(text).as_bytes()),
             _ => names.id(text),
         };
         table.insert(iid, text);
     }
     Ok(unread)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }
 
 /// Id and text of an entry: fields 1 and 2 of all such messages.

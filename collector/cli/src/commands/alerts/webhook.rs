@@ -69,11 +69,7 @@ fn secret(path: &Path) -> Result<String> {
 }
 
 pub(super) fn signature(secret: &[u8], body: &[u8]) -> String {
-    let mut text = "sha256=".to_owned();
-    for byte in HMAC::mac(body, secret) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    format!("sha256={}", hex::encode(HMAC::mac(body, secret)))
 }
 
 /// Address of a capture that shows the finding, or of the page.

@@ -146,7 +146,7 @@ fn spool_directory(url: &str, version: Option<&str>) -> Result<PathBuf> {
         // Names that differ in what a file name does not take are told apart.
         let digest = hmac_sha256::Hash::hash(version.as_bytes());
         name.push_str("-version-");
-        name.extend(digest.iter().take(8).map(|byte| format!("{byte:02x}")));
+        name.extend(hex::encode(digest).chars().take(16));
     }
     Ok(state.join("tracetee").join(format!("spool-{name}")))
 }
