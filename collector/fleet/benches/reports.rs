@@ -113,8 +113,8 @@ fn run(
     let compared: u64 = compared.map(|of| of.devices.stratified.iter().sum::<u64>()).sum();
     let comparison_s = processor_s() - began - report_s;
     let count = |table: &str| {
-        let answer = database.query(&format!("SELECT COUNT(*) AS n FROM {table}"));
-        answer.map_or(0, |answer| answer.iter().next().map_or(0, |row| row.count("n")))
+        let counts = database.rows::<u64>(&format!("SELECT COUNT(*) FROM {table}"));
+        counts.map_or(0, |counts| counts[0])
     };
     let read = [
         "capture_rollups",

@@ -12,6 +12,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
 };
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,6 @@ use std::time::{Duration, Instant};
 use tables::ANALYZED_BY;
 use tracetee_jank::Stopped;
 
-mod answer;
 mod changes;
 mod digests;
 mod examples;
@@ -31,7 +31,6 @@ mod rollups;
 mod selection;
 mod tables;
 
-pub use answer::{Answer, Row};
 pub use name_limits::{Exceeded, OTHER};
 
 /// Time for which a reader or a writer waits for the other.
@@ -312,24 +311,14 @@ impl Database {
         Ok(Snapshot { _transaction: self.connection.unchecked_transaction()? })
     }
 
-    /// Runs a query and returns its answer.
+    /// Runs a query and returns its rows: a field of a struct, or the key of a map, is the column of that name.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn query(&self, sql: &str) -> Result<Answer, Error> {
+    pub fn rows<T: DeserializeOwned>(&self, sql: &str) -> Result<Vec<T>, Error> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
-        let width = columns.len();
-        let mut found = statement.query([])?;
-        let mut rows = Vec::new();
-        while let Some(row) = found.next()? {
-            let mut values = Vec::with_capacity(width);
-            for place in 0..width {
-                values.push(value(row.get_ref(place)?));
-            }
-            rows.push(values);
-        }
-        Ok(Answer { columns, rows })
+        let rows = serde_rusqlite::from_rows(statement.query([])?);
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Runs statements that have no answer.

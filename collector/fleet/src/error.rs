@@ -115,6 +115,15 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
+impl From<serde_rusqlite::Error> for Error {
+    fn from(error: serde_rusqlite::Error) -> Self {
+        match error {
+            serde_rusqlite::Error::Rusqlite(error) => Self::Sqlite(error),
+            other => Self::Sqlite(rusqlite::Error::ToSqlConversionFailure(other.into())),
+        }
+    }
+}
+
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)

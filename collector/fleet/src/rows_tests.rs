@@ -13,6 +13,9 @@ use tracetee_jank::{
     StateTimes, ThreadRole, Totals,
 };
 
+/// A row of a table, by column.
+type Row = serde_json::Map<String, serde_json::Value>;
+
 type Expected = Vec<(&'static str, Vec<Json>)>;
 
 fn frame(n: u64, level: Level, [slow, janky, frozen]: [bool; 3]) -> Frame {
@@ -316,21 +319,13 @@ fn every_value_is_in_its_own_column_of_sqlite() {
     for (name, expected) in expected {
         let table = TABLES.iter().find(|table| table.name == name).unwrap();
         if !["captures", "losses"].contains(&name) {
-            assert!(database.query(&format!("SELECT * FROM {name}")).is_err(), "{name}");
+            assert!(database.rows::<Row>(&format!("SELECT * FROM {name}")).is_err(), "{name}");
             continue;
         }
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
-        let answer = database.query(&format!("SELECT {} FROM {name}", columns.join(","))).unwrap();
-        let json = |value: &Value| match value {
-            Value::Null => Json::Null,
-            Value::Int(value) => json!(value),
-            Value::Real(value) => json!(value),
-            Value::Text(value) => json!(value.as_str()),
-        };
-        let row = |values: &Vec<Value>| {
-            answer.columns.iter().cloned().zip(values.iter().map(json)).collect::<Json>()
-        };
-        assert_eq!(sorted(answer.rows.iter().map(row).collect()), sorted(expected), "{name}");
+        let sql = format!("SELECT {} FROM {name}", columns.join(","));
+        let found = database.rows::<Row>(&sql).unwrap().into_iter().map(Json::from);
+        assert_eq!(sorted(found.collect()), sorted(expected), "{name}");
     }
 }
 

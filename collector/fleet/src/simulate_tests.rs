@@ -10,6 +10,9 @@ use crate::rows::About;
 use std::io::Cursor;
 use std::path::Path;
 
+/// A row of a table, by column.
+type Row = serde_json::Map<String, serde_json::Value>;
+
 /// The tables of a simulated fleet, and the truth.
 fn fleet(plan: &Plan, seed: u64, devices: u64) -> (Database, Truth) {
     let mut database = Database::open(Path::new(":memory:")).unwrap();
@@ -261,7 +264,7 @@ fn what_is_asked_for_and_not_there_is_said() {
     );
     // A name that looks like SQL is a name.
     database.run(&choose("x' OR '1'='1", "")).unwrap();
-    assert!(database.query(&SET[0].text()).unwrap().rows.is_empty());
+    assert!(database.rows::<Row>(&SET[0].text()).unwrap().is_empty());
 }
 
 #[test]
@@ -281,7 +284,7 @@ fn what_is_deleted_is_in_no_table() {
     database.delete(&keys).unwrap();
     for table in ["captures", "losses", "contributions", "frame_rollups", "reach"] {
         assert!(
-            database.query(&format!("SELECT * FROM {table}")).unwrap().rows.is_empty(),
+            database.rows::<Row>(&format!("SELECT * FROM {table}")).unwrap().is_empty(),
             "{table}"
         );
     }

@@ -42,9 +42,12 @@ pub fn contents(store: &Path) -> Vec<(&'static str, Vec<String>)> {
     tables.map(|name| (name, content(&database, name, columns(name)))).collect()
 }
 
+/// A row of a table, by column.
+type Row = serde_json::Map<String, Value>;
+
 fn content(database: &Database, table: &str, columns: &str) -> Vec<String> {
-    let answer = database.query(&format!("SELECT {columns} FROM {table}")).unwrap();
-    let mut rows: Vec<String> = answer.rows.iter().map(|row| format!("{row:?}")).collect();
+    let found = database.rows::<Row>(&format!("SELECT {columns} FROM {table}")).unwrap();
+    let mut rows: Vec<String> = found.iter().map(|row| format!("{row:?}")).collect();
     rows.sort();
     rows
 }
@@ -89,14 +92,15 @@ pub fn compare(answers: &Value, database: &Database) {
     let mut values = 0;
     for query in SET {
         let name = query.name;
-        let found = database.query(&query.text()).unwrap();
+        let found = database.rows::<Row>(&query.text()).unwrap();
         let columns = answers[name]["columns"].as_array().unwrap();
         let rows = answers[name]["rows"].as_array().unwrap();
-        assert_eq!(found.rows.len(), rows.len(), "{name}");
+        assert_eq!(found.len(), rows.len(), "{name}");
         for (found, expected) in found.iter().zip(rows) {
             for (column, expected) in columns.iter().zip(expected.as_array().unwrap()) {
                 let column = column.as_str().unwrap();
-                assert!(found.has(column), "{name} has no {column}");
+                let value = found.get(column);
+                let value = value.unwrap_or_else(|| panic!("{name} has no {column}"));
                 let error = if column.ends_with("_100us") {
                     Some((errors.frames_percent, 0.0))
                 } else {
@@ -104,13 +108,10 @@ pub fn compare(answers: &Value, database: &Database) {
                         .then_some((errors.times_percent, 512.0))
                 };
                 let is_same = match (expected, error) {
-                    (Value::Null, _) => {
-                        found.real(column).is_none() && found.text(column).is_empty()
-                    }
-                    (Value::String(text), _) => found.text(column) == *text,
+                    (Value::Null, _) => value.is_null() || value == "",
+                    (Value::String(text), _) => value == text,
                     (number, error) => {
-                        let (number, found) =
-                            (number.as_f64().unwrap(), found.real(column).unwrap());
+                        let (number, found) = (number.as_f64().unwrap(), value.as_f64().unwrap());
                         let (percent, least) = error.unwrap_or((TOLERANCE * 100.0, TOLERANCE));
                         (number - found).abs() <= (number.abs() * percent / 100.0).max(least)
                     }

@@ -426,8 +426,8 @@ fn poison_is_analysed_as_quickly_as_its_size_and_what_cannot_be_is_set_aside() {
     let database =
         tracetee_fleet::database::Database::read(&collector.store().join("tables.sqlite"));
     let count = |table: &str| {
-        let sql = format!("SELECT count(*) AS n FROM {table}");
-        database.as_ref().unwrap().query(&sql).unwrap().iter().next().unwrap().count("n")
+        let sql = format!("SELECT count(*) FROM {table}");
+        database.as_ref().unwrap().rows::<u64>(&sql).unwrap()[0]
     };
     assert_eq!(count("captures"), 5);
     assert!(count("cause_rollups") <= 520 && count("stack_rollups") <= 520, "rows are bounded");

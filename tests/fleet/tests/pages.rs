@@ -198,14 +198,7 @@ fn a_fleet_s_page_shows_what_is_so() {
     let device = {
         let database =
             tracetee_fleet::database::Database::read(&collector.store().join("tables.sqlite"));
-        database
-            .unwrap()
-            .query("SELECT device FROM captures LIMIT 1")
-            .unwrap()
-            .iter()
-            .next()
-            .unwrap()
-            .text("device")
+        database.unwrap().rows::<String>("SELECT device FROM captures LIMIT 1").unwrap().remove(0)
     };
     let before = collector.files("raw").len();
     let said = collector.tracetee(&["store", "forget", "--store", "store", &device]);

@@ -2,9 +2,9 @@
 //! first thread. The analysis of a capture has replayed each late frame (`tracetee_jank::Gain`); this adds nothing to it
 //! but shares, ranks, and an interval over devices.
 
-use crate::database::Row;
+use super::fleet::CauseOf;
 use crate::significance::{Clusters, share_interval};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
 /// Limits of reported fixes: of the app, and of a screen.
@@ -53,16 +53,34 @@ pub struct Fix {
     pub all_devices: u64,
 }
 
+/// A row of the query `causes`.
+#[derive(Debug, Deserialize)]
+pub(super) struct CauseRow {
+    #[serde(flatten)]
+    pub(super) cause: CauseOf,
+    saved: u64,
+    saved_halved: u64,
+    saved_moved: u64,
+    saved_most: u64,
+    saved_devices: u64,
+    saved_squares: f64,
+    saved_products: f64,
+    all_devices: Option<u64>,
+    late: Option<u64>,
+    late_squares: Option<f64>,
+    late_stateless: Option<u64>,
+}
+
 impl Fixes {
-    /// Takes a row of the query `causes`.
-    pub(super) fn take(&mut self, row: Row<'_>, screen: Option<String>) {
-        if screen.is_none() {
-            self.late = row.count("late");
-            self.late_stateless = row.count("late_stateless");
-            self.saved_by_any += row.count("saved_most");
+    /// Takes a row, of the app or of a screen.
+    pub(super) fn take(&mut self, row: &CauseRow) {
+        if row.cause.screen.is_none() {
+            self.late = row.late.unwrap_or(0);
+            self.late_stateless = row.late_stateless.unwrap_or(0);
+            self.saved_by_any += row.saved_most;
         }
-        if row.count("saved") > 0 {
-            self.rows.push(Fix::new(row, screen));
+        if row.saved > 0 {
+            self.rows.push(Fix::from(row));
         }
     }
 
@@ -83,31 +101,32 @@ impl Fixes {
     }
 }
 
-impl Fix {
-    fn new(row: Row<'_>, screen: Option<String>) -> Self {
-        let real = |name: &str| row.real(name).unwrap_or(0.0);
+impl From<&CauseRow> for Fix {
+    fn from(row: &CauseRow) -> Self {
+        let (late, all_devices) = (row.late.unwrap_or(0), row.all_devices.unwrap_or(0));
+        #[allow(clippy::cast_precision_loss, reason = "for people")]
         let clusters = Clusters {
-            clusters: row.count("all_devices"),
-            part: real("saved"),
-            whole: real("late"),
-            part_squares: real("saved_squares"),
-            whole_squares: real("late_squares"),
-            products: real("saved_products"),
+            clusters: all_devices,
+            part: row.saved as f64,
+            whole: late as f64,
+            part_squares: row.saved_squares,
+            whole_squares: row.late_squares.unwrap_or(0.0),
+            products: row.saved_products,
         };
         let (low, high) = share_interval(&clusters);
         Self {
-            screen,
-            cause: row.text("cause"),
-            key: row.text("cause_key"),
-            late: row.count("late"),
-            saved: row.count("saved"),
+            screen: row.cause.screen.clone(),
+            cause: row.cause.cause.clone(),
+            key: row.cause.key.clone(),
+            late,
+            saved: row.saved,
             percent: clusters.share() * 100.0,
             percent_from_to: [low * 100.0, high * 100.0],
-            saved_halved: row.count("saved_halved"),
-            saved_moved: row.count("saved_moved"),
-            saved_most: row.count("saved_most"),
-            devices: row.count("saved_devices"),
-            all_devices: row.count("all_devices"),
+            saved_halved: row.saved_halved,
+            saved_moved: row.saved_moved,
+            saved_most: row.saved_most,
+            devices: row.saved_devices,
+            all_devices,
         }
     }
 }

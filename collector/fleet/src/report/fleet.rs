@@ -7,7 +7,7 @@ use crate::compare::classes::range_ms;
 use crate::database::Exceeded;
 use crate::error::Error;
 use crate::selection::Since;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -100,7 +100,7 @@ pub struct AppReport {
 }
 
 /// A version.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Version {
     /// Name of the version.
     pub ver: String,
@@ -131,7 +131,7 @@ pub struct Version {
 }
 
 /// Start-up times of an app.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Startup {
     /// Count.
     pub starts: u64,
@@ -144,7 +144,7 @@ pub struct Startup {
 }
 
 /// Smoothness of a group of frames.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Smoothness {
     /// The version.
     pub ver: String,
@@ -165,16 +165,21 @@ pub struct Smoothness {
     /// Frames longer than 700 ms.
     pub frozen: u64,
     /// Frames by Matrix's levels: normal, middle, high, frozen.
+    #[serde(skip_deserializing)]
     pub levels: [u64; 4],
     /// Time beyond one period.
     pub jank_ns: u64,
     /// `jank_ns` per thousand frames, ms.
+    #[serde(skip_deserializing)]
     pub jank_ms_in_1000: f64,
     /// 50th percentile of durations, in tenths of a millisecond; not by day.
+    #[serde(skip_deserializing)]
     pub p50_100us: u64,
     /// 90th percentile.
+    #[serde(skip_deserializing)]
     pub p90_100us: u64,
     /// 99th percentile.
+    #[serde(skip_deserializing)]
     pub p99_100us: u64,
     /// Frames that FrameTimeline judges.
     pub by_timeline: u64,
@@ -191,7 +196,7 @@ pub struct Smoothness {
 }
 
 /// A cause.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CauseOf {
     /// The version, if grouped by version.
     pub ver: Option<String>,
@@ -200,6 +205,7 @@ pub struct CauseOf {
     /// The cause.
     pub cause: String,
     /// Key of the cause: the slice, lock or method.
+    #[serde(rename(deserialize = "cause_key"))]
     pub key: String,
     /// Number of devices.
     pub devices: u64,
@@ -222,11 +228,12 @@ pub struct CauseOf {
     /// 99th percentile.
     pub p99_ns: u64,
     /// Captures that show the cause best.
+    #[serde(skip_deserializing)]
     pub examples: Vec<Example>,
 }
 
 /// A capture that shows a cause.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
     /// Id of the capture.
     pub capture_id: String,
@@ -239,7 +246,7 @@ pub struct Example {
 }
 
 /// A stack.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackOf {
     /// Names from the thread inwards, joined by `;`.
     pub stack: String,
@@ -250,11 +257,12 @@ pub struct StackOf {
 }
 
 /// Captures that devices lost, for one reason.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     /// Reason.
     pub reason: String,
     /// Id of the window in the remote configuration.
+    #[serde(rename(deserialize = "window_id"))]
     pub window: String,
     /// Number of devices.
     pub devices: u64,

@@ -14,6 +14,9 @@ use std::io::Cursor;
 use std::path::Path;
 use tracetee_protocol::LossReport;
 
+/// A row of a table, by column.
+type Row = serde_json::Map<String, serde_json::Value>;
+
 /// Rows of captures of several devices, days, apps and versions, some counted and some not, and of loss reports.
 pub(crate) fn pool() -> Vec<Rows> {
     let plan = Plan { frames: 15, triggered_percent: 50, ..Plan::default() };
@@ -61,8 +64,8 @@ pub(crate) fn pool() -> Vec<Rows> {
 
 /// All rows of a table, sorted.
 fn content(database: &Database, table: &str, columns: &str) -> Vec<String> {
-    let answer = database.query(&format!("SELECT {columns} FROM {table}")).unwrap();
-    let mut rows: Vec<String> = answer.rows.iter().map(|row| format!("{row:?}")).collect();
+    let found = database.rows::<Row>(&format!("SELECT {columns} FROM {table}")).unwrap();
+    let mut rows: Vec<String> = found.iter().map(|row| format!("{row:?}")).collect();
     rows.sort();
     rows
 }
@@ -86,10 +89,7 @@ fn a_snapshot_shows_one_state_of_the_tables() {
     let (mut writer, pool) = (Database::open(&path).unwrap(), pool());
     writer.insert(&pool[..5]).unwrap();
     let reader = Database::read(&path).unwrap();
-    let count = || {
-        let answer = reader.query("SELECT COUNT(*) AS n FROM captures").unwrap();
-        answer.iter().next().unwrap().count("n")
-    };
+    let count = || reader.rows::<u64>("SELECT COUNT(*) FROM captures").unwrap()[0];
     let snapshot = reader.snapshot().unwrap();
     let before = count();
     writer.insert(&pool[5..10]).unwrap();
@@ -101,7 +101,7 @@ fn a_snapshot_shows_one_state_of_the_tables() {
     let before = count();
     writer.insert(&pool[10..15]).unwrap();
     assert!(count() > before);
-    assert!(reader.query("SELECT * FROM frame_sums").is_err());
+    assert!(reader.rows::<Row>("SELECT * FROM frame_sums").is_err());
 }
 
 fn id_of(rows: &Rows) -> String {

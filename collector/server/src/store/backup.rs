@@ -106,8 +106,7 @@ fn copy_tables(from: &Path, to: &Path) -> Result<()> {
 fn delete_rows(root: &Path, copied: &mut Database) -> Result<()> {
     let keys = copied.by_age()?.into_iter().map(|(key, ..)| key);
     let keys: Vec<String> = keys.filter(|key| !root.join(key).exists()).collect();
-    let reports = copied.query("SELECT DISTINCT dt, report_id AS id FROM losses")?;
-    let reports = reports.iter().map(|row| (row.text("dt"), row.text("id")));
+    let reports = copied.loss_reports()?.into_iter();
     let is_lacking =
         |(dt, id): &(String, String)| !root.join(format!("losses/v1/dt={dt}/{id}.json")).exists();
     let reports: Vec<String> = reports.filter(is_lacking).map(|(_, id)| id).collect();

@@ -102,7 +102,7 @@ fn an_app_that_sends_much_loses_its_own_captures_only() {
     for app in ["honest", "hostile"] {
         let database = Database::read(&tables_of(root)).unwrap();
         let sql = format!("SELECT COUNT(*) AS n FROM captures WHERE app = '{app}'");
-        let left = database.query(&sql).unwrap().iter().next().unwrap().count("n");
+        let left = database.rows::<u64>(&sql).unwrap()[0];
         let paths = if app == "honest" { &honest } else { &hostile };
         assert_eq!(left, paths.iter().filter(|path| path.exists()).count() as u64);
     }
