@@ -3,7 +3,7 @@
 use crate::schema::{CaptureRow, FrameRow, FrameSliceRow, LossRow, StackRow, Text};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tracetee_jank::{Analysis, Frame, Part, Stack, StartKind};
+use tracetee_jank::{Analysis, Frame, Named, Part, Stack, StartKind};
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::loss_report::{self, LossReport};
 use tracetee_protocol::{CaptureMeta, notes};

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tracetee_jank::{
     BudgetSource, Cause, Contention, Evidence, FrameBudget, Gain, Interactions, Judged, Level,
-    LongKind, LongSlice, Outcome, Pipeline, Process, StartKind, StartSource, Startup, Startups,
-    StateTimes, ThreadRole, Totals,
+    LongKind, LongSlice, Named, Outcome, Pipeline, Process, StartKind, StartSource, Startup,
+    Startups, StateTimes, ThreadRole, Totals,
 };
 
 /// A row of a table, by column.

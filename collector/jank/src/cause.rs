@@ -5,10 +5,13 @@
 //! [`Cause::Unexplained`].
 
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 /// A cause of jank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Cause {
     /// The garbage collector: the thread waits for it, or collects itself.
     Gc,
@@ -77,39 +80,6 @@ impl Cause {
                 | Self::Io
                 | Self::RenderWait
         )
-    }
-
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Gc => "gc",
-            Self::Lock => "lock",
-            Self::Binder => "binder",
-            Self::Inflate => "inflate",
-            Self::Resources => "resources",
-            Self::ClassLoading => "class_loading",
-            Self::Jit => "jit",
-            Self::Buffer => "buffer",
-            Self::Io => "io",
-            Self::RenderWait => "render_wait",
-            Self::Graphics => "graphics",
-            Self::Sleep => "sleep",
-            Self::Wait => "wait",
-            Self::Idle => "idle",
-            Self::Gpu => "gpu",
-            Self::System => "system",
-            Self::Core => "core",
-            Self::Clock => "clock",
-            Self::Preempted => "preempted",
-            Self::Runnable => "runnable",
-            Self::Kernel => "kernel",
-            Self::Swap => "swap",
-            Self::Compose => "compose",
-            Self::Code => "code",
-            Self::Section => "section",
-            Self::Unexplained => "unexplained",
-        }
     }
 }
 

@@ -4,10 +4,13 @@ use crate::cause::Cause;
 use crate::pipeline::Pipeline;
 use serde::Serialize;
 use std::sync::Arc;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Matrix's levels, by missed vsyncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Level {
     /// 0 to 2 missed vsyncs.
     Best,
@@ -32,18 +35,6 @@ impl Level {
             9..24 => Self::Middle,
             24..42 => Self::High,
             42.. => Self::Frozen,
-        }
-    }
-
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Best => "best",
-            Self::Normal => "normal",
-            Self::Middle => "middle",
-            Self::High => "high",
-            Self::Frozen => "frozen",
         }
     }
 }
@@ -99,6 +90,8 @@ pub struct Frame {
 /// Origin of a frame's expected start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum StartSource {
     /// FrameTimeline's expectation for the vsync id.
     Timeline,
@@ -111,20 +104,6 @@ pub enum StartSource {
     /// The begin of the frame's first section: nothing shows that the frame was due earlier.
     #[default]
     Begin,
-}
-
-impl StartSource {
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Timeline => "timeline",
-            Self::Platform => "platform",
-            Self::Vsync => "vsync",
-            Self::Cadence => "cadence",
-            Self::Begin => "begin",
-        }
-    }
 }
 
 /// FrameTimeline's verdict about a frame.
@@ -141,6 +120,8 @@ pub struct TimelineVerdict {
 /// Events that show whether a frame was late, the most exact first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Evidence {
     /// FrameTimeline's record of the frame.
     Timeline,
@@ -156,17 +137,6 @@ pub enum Evidence {
 impl Evidence {
     /// All kinds, the most exact first.
     pub const ALL: [Self; 4] = [Self::Timeline, Self::Platform, Self::Buffers, Self::Markers];
-
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Timeline => "timeline",
-            Self::Platform => "platform",
-            Self::Buffers => "buffers",
-            Self::Markers => "markers",
-        }
-    }
 
     /// Names it for a reader, after "judged by".
     #[must_use]
@@ -189,6 +159,8 @@ impl Evidence {
 /// The way of a frame to the display.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     /// Shown at its vsync.
     #[default]
@@ -211,16 +183,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// All ways, in the order of the columns of tables.
-    pub const ALL: [Self; 8] = [
-        Self::InTime,
-        Self::App,
-        Self::System,
-        Self::Display,
-        Self::Stuffing,
-        Self::Dropped,
-        Self::Undrawn,
-        Self::Unknown,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Describes the way by this evidence, after a number of frames.
     #[must_use]
@@ -237,21 +200,6 @@ impl Outcome {
             (Self::Dropped, _) => "never shown",
             (Self::Undrawn, _) => "without a buffer",
             (Self::Unknown, _) => "late for an unknown reason",
-        }
-    }
-
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::InTime => "in_time",
-            Self::App => "app",
-            Self::System => "system",
-            Self::Display => "display",
-            Self::Stuffing => "stuffing",
-            Self::Dropped => "dropped",
-            Self::Undrawn => "undrawn",
-            Self::Unknown => "unknown",
         }
     }
 }

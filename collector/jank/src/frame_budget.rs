@@ -4,6 +4,7 @@
 //! shows how far apart its frames begin. Otherwise it is 60 Hz.
 
 use serde::Serialize;
+use strum::IntoStaticStr;
 use tracetee_protocol::json::Decimal;
 use tracetee_trace::Trace;
 
@@ -27,6 +28,8 @@ pub struct FrameBudget {
 /// Origin of a refresh period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum BudgetSource {
     /// The capture's header (`refresh_hz`).
     Said,
@@ -36,19 +39,6 @@ pub enum BudgetSource {
     Spacing,
     /// None: 60 Hz is assumed.
     Assumed,
-}
-
-impl BudgetSource {
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Said => "said",
-            Self::Vsync => "vsync",
-            Self::Spacing => "spacing",
-            Self::Assumed => "assumed",
-        }
-    }
 }
 
 impl FrameBudget {

@@ -233,6 +233,16 @@ fn timeline_janks(trace: &Trace, pid: u32) -> BTreeMap<String, u64> {
     janks
 }
 
+/// Values of an enum, which have names in tables.
+pub trait Named: Copy + Into<&'static str> {
+    /// Returns the name.
+    fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl<T: Copy + Into<&'static str>> Named for T {}
+
 #[cfg(test)]
 mod buffer_tests;
 #[cfg(test)]

@@ -244,7 +244,7 @@ fn a_frame_beyond_100000_parts_of_a_trace_has_one_of_all() {
 #[test]
 fn stacks_of_each_role_begin_with_its_name() {
     let mut stacks = Stacks::default();
-    for role in ThreadRole::ALL {
+    for &role in ThreadRole::ALL {
         let node = stacks.node(role, "x");
         stacks.add(None, node, 1);
     }

@@ -2,10 +2,13 @@
 
 use crate::thread_role::ThreadRole;
 use serde::Serialize;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A way in which an app makes frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Pipeline {
     /// Android's views and Jetpack Compose: `Choreographer#doFrame` and the render thread.
     #[default]
@@ -27,29 +30,7 @@ pub enum Pipeline {
 
 impl Pipeline {
     /// All pipelines.
-    pub const ALL: [Self; 7] = [
-        Self::Views,
-        Self::Flutter,
-        Self::Unity,
-        Self::Gl,
-        Self::Vulkan,
-        Self::ReactNative,
-        Self::VsyncCallback,
-    ];
-
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Views => "views",
-            Self::Flutter => "flutter",
-            Self::Unity => "unity",
-            Self::Gl => "gl",
-            Self::Vulkan => "vulkan",
-            Self::ReactNative => "react_native",
-            Self::VsyncCallback => "vsync_callback",
-        }
-    }
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// True if rates of smoothness count the frames.
     #[must_use]

@@ -5,11 +5,14 @@
 use crate::thread_role::ThreadRole;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
+use strum::IntoStaticStr;
 use tracetee_trace::{Seeded, Trace};
 
 /// Class of a processor by its highest clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum CoreClass {
     /// The slowest processors.
     Little,
@@ -17,18 +20,6 @@ pub enum CoreClass {
     Middle,
     /// The fastest processors.
     Big,
-}
-
-impl CoreClass {
-    /// The name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Little => "little",
-            Self::Middle => "middle",
-            Self::Big => "big",
-        }
-    }
 }
 
 /// Time of a frame's thread on a processor.

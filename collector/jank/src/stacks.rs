@@ -3,6 +3,7 @@
 //! They are the nodes of a tree, so that a slice's stack costs as much as its own name however deep it
 //! lies; a stack becomes a text at the end, and only those that took longest do. `attribute` calls this.
 
+use crate::Named;
 use crate::name_index::NameIndex;
 use crate::process::Error;
 use crate::thread_role::ThreadRole;

@@ -1,6 +1,7 @@
 //! States and slices of a thread between two times, where they begin and end exactly, and at which cost; names of what
 //! reports show; the limit of an analysis.
 
+use crate::Named;
 use crate::pieces::{Piece, pieces, segments};
 use crate::states::{ran_at, spans};
 use crate::{

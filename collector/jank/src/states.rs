@@ -4,11 +4,14 @@
 //! the scheduler's first event of a thread is [`ThreadState::Unknown`].
 
 use serde::Serialize;
+use strum::IntoStaticStr;
 use tracetee_trace::{Blocked, INTERRUPT, NO_WAKER, Thread};
 
 /// A scheduler state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ThreadState {
     /// On a processor.
     Running,
@@ -25,19 +28,6 @@ pub enum ThreadState {
 }
 
 impl ThreadState {
-    /// The name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Runnable => "runnable",
-            Self::Asleep => "asleep",
-            Self::Uninterruptible => "uninterruptible",
-            Self::Io => "io",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// True if the thread waited for something other than a processor.
     #[must_use]
     pub const fn is_waiting(self) -> bool {

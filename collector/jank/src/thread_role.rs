@@ -1,10 +1,13 @@
 //! The threads of an app whose time makes a frame late.
 
 use serde::Serialize;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A thread's part in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum ThreadRole {
     /// The main thread.
     Main,
@@ -26,29 +29,5 @@ pub enum ThreadRole {
 
 impl ThreadRole {
     /// All roles; a role's index is its number.
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Main,
-        Self::Render,
-        Self::Ui,
-        Self::Raster,
-        Self::Game,
-        Self::Present,
-        Self::Js,
-        Self::Gpu,
-    ];
-
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Main => "main",
-            Self::Render => "render",
-            Self::Ui => "ui",
-            Self::Raster => "raster",
-            Self::Game => "game",
-            Self::Present => "present",
-            Self::Js => "js",
-            Self::Gpu => "gpu",
-        }
-    }
+    pub(crate) const ALL: &[Self] = Self::VARIANTS;
 }

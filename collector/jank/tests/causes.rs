@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
 
 use std::path::{Path, PathBuf};
-use tracetee_jank::{Analysis, FrameExplanation, Options, Which, analyze};
+use tracetee_jank::{Analysis, FrameExplanation, Named, Options, Which, analyze};
 
 /// The traces may not be copied into the repository: they lie beside the checkout, and CI must have those of phones.
 fn path(name: &str) -> Option<PathBuf> {

@@ -6,7 +6,7 @@
 use super::findings::{Example, Finding, Grown, Rise};
 use crate::capture::Capture;
 use std::collections::BTreeMap;
-use tracetee_jank::Part;
+use tracetee_jank::{Named, Part};
 
 /// Captures of each version that are opened.
 pub const CAPTURES: usize = 10;

@@ -9,7 +9,7 @@ use super::{grouped, ms, percent};
 use crate::database::{Exceeded, OTHER};
 use std::fmt::Write;
 use tracetee_convert::pprof;
-use tracetee_jank::{Evidence, Pipeline};
+use tracetee_jank::{Evidence, Named, Pipeline};
 
 /// Limits of printed causes: in total, and of a version or a screen.
 const SHOWN: usize = 10;

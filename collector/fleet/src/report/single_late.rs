@@ -4,7 +4,9 @@
 use super::ms;
 use super::single::SingleReport;
 use std::fmt::Write;
-use tracetee_jank::{FrameExplanation, ProcessorUse, StartSource, StateTimes, Step, ThreadState};
+use tracetee_jank::{
+    FrameExplanation, Named, ProcessorUse, StartSource, StateTimes, Step, ThreadState,
+};
 
 /// Steps of a critical path that are printed, the longest.
 const STEPS: usize = 8;

@@ -5,7 +5,7 @@ use super::single_late::in_brackets;
 use super::table::{left, right, table};
 use super::{grouped, ms, percent};
 use std::fmt::Write;
-use tracetee_jank::{Interaction, LongKind, Pipeline, PipelineTotals, Startup, Totals};
+use tracetee_jank::{Interaction, LongKind, Named, Pipeline, PipelineTotals, Startup, Totals};
 
 /// Limit of the rows of a section.
 const SHOWN: usize = 10;

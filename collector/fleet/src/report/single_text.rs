@@ -8,7 +8,7 @@ use super::{grouped, ms, percent};
 use crate::rows::UNKNOWN;
 use std::fmt::Write;
 use tracetee_convert::pprof;
-use tracetee_jank::{BudgetSource, Level, Pipeline, ThreadRole};
+use tracetee_jank::{BudgetSource, Level, Named, Pipeline, ThreadRole};
 
 /// Frames per line of the strip.
 const STRIP: usize = 76;

@@ -5,7 +5,7 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 use std::io::{self, Write};
 use tracetee_convert::{About, Frame};
-use tracetee_jank::{Analysis, FrameExplanation};
+use tracetee_jank::{Analysis, FrameExplanation, Named};
 use tracetee_trace::Trace;
 
 /// Limit of a page in memory.

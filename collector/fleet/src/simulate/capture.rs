@@ -8,7 +8,7 @@ use super::{PERIOD_NS, VSYNC_US};
 use crate::rows::version_of;
 use fastrand::Rng;
 use std::collections::BTreeSet;
-use tracetee_jank::Pipeline;
+use tracetee_jank::{Named, Pipeline};
 use tracetee_protocol::CaptureMeta;
 
 /// Time that a slow frame takes in addition to the 2.2 to 4.5 ms of others: between one and two periods in total.

@@ -20,6 +20,7 @@ use crate::process::{Error, Process};
 use crate::waits::Waits;
 use launches::Launch;
 use serde::Serialize;
+use strum::IntoStaticStr;
 use tracetee_trace::Trace;
 
 /// Limit of reported start-ups of a trace.
@@ -28,6 +29,8 @@ const MAX_STARTUPS: usize = 100;
 /// Kind of a start-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum StartKind {
     /// The process is new.
     Cold,
@@ -35,18 +38,6 @@ pub enum StartKind {
     Warm,
     /// The activity was there and comes back.
     Hot,
-}
-
-impl StartKind {
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cold => "cold",
-            Self::Warm => "warm",
-            Self::Hot => "hot",
-        }
-    }
 }
 
 /// A start-up of the app.
