@@ -3,13 +3,12 @@
 //! No error ends the process: a malformed library becomes a skipped module with a reason, a
 //! refused `mprotect` becomes a slot report with an errno.
 
-use std::fmt;
-
 /// An error, with its place or its errno.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An ELF structure reaches outside the loaded segments, or contradicts itself.
+    #[error("malformed ELF image: {what} at {at:#x}")]
     Malformed {
         /// The structure, in the words of the ELF specification.
         what: &'static str,
@@ -17,6 +16,7 @@ pub enum Error {
         at: u64,
     },
     /// An ELF file of a class, byte order or machine that no Android ABI uses.
+    #[error("unsupported ELF image: {what} is {value:#x}")]
     Unsupported {
         /// The unsupported property.
         what: &'static str,
@@ -24,6 +24,7 @@ pub enum Error {
         value: u64,
     },
     /// No loaded library has the symbol.
+    #[error("symbol {symbol} not found; searched {}", searched.join(", "))]
     SymbolNotFound {
         /// The names of the symbol that were tried.
         symbol: String,
@@ -31,6 +32,7 @@ pub enum Error {
         searched: Vec<String>,
     },
     /// A system call failed.
+    #[error("{call}: {}", std::io::Error::from_raw_os_error(*errno))]
     System {
         /// The call and its purpose.
         call: &'static str,
@@ -38,25 +40,6 @@ pub enum Error {
         errno: i32,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed { what, at } => write!(f, "malformed ELF image: {what} at {at:#x}"),
-            Self::Unsupported { what, value } => {
-                write!(f, "unsupported ELF image: {what} is {value:#x}")
-            }
-            Self::SymbolNotFound { symbol, searched } => {
-                write!(f, "symbol {symbol} not found; searched {}", searched.join(", "))
-            }
-            Self::System { call, errno } => {
-                write!(f, "{call}: {}", std::io::Error::from_raw_os_error(*errno))
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Returns the errno of this thread's last failed libc call.
 pub(crate) fn last_errno() -> i32 {

@@ -140,13 +140,16 @@ fn read<T: Json + Default>(answer: &[u8]) -> Result<T, NoAnswer> {
 const MAX_VERSION_CHARS: usize = 64;
 
 /// Reason why an answer has no content.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// The agent is of another version.
+    #[error("{0}")]
     OtherVersion(OtherVersion),
     /// The agent refused, for this reason.
+    #[error("{0}")]
     Refused(String),
     /// The agent is of this version, but its answer is not as the version has it.
+    #[error("malformed answer: {0}")]
     Malformed(json::Error),
 }
 
@@ -173,18 +176,6 @@ impl fmt::Display for OtherVersion {
         write!(f, "; this program reads version {PROTOCOL_VERSION}")
     }
 }
-
-impl fmt::Display for NoAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OtherVersion(other) => other.fmt(f),
-            Self::Refused(why) => f.write_str(why),
-            Self::Malformed(error) => write!(f, "malformed answer: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for NoAnswer {}
 
 #[cfg(test)]
 mod tests {

@@ -1,16 +1,17 @@
 //! The one error type of the recorder. A full recorder is no error: its records are counted.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 /// A recorder could not be made, or a recorder file not be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The capacity is larger than the address space.
+    #[error("configuration: recorder.capacity_kb: larger than the address space")]
     Capacity,
     /// A file operation failed.
+    #[error("cannot {what} {}: {source}", path.display())]
     Io {
         /// The operation, a verb.
         what: &'static str,
@@ -20,6 +21,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A recorder file is damaged, or of another version.
+    #[error("recorder file {}: {reason}", path.display())]
     Pool {
         /// The file.
         path: PathBuf,
@@ -32,28 +34,5 @@ impl Error {
     /// Makes an error of the last libc call's errno.
     pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> Self {
         Self::Io { what, path: path.into(), source: io::Error::last_os_error() }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Capacity => {
-                f.write_str("configuration: recorder.capacity_kb: larger than the address space")
-            }
-            Self::Io { what, path, source } => {
-                write!(f, "cannot {what} {}: {source}", path.display())
-            }
-            Self::Pool { path, reason } => write!(f, "recorder file {}: {reason}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source, .. } => Some(source),
-            Self::Capacity | Self::Pool { .. } => None,
-        }
     }
 }

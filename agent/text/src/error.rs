@@ -1,14 +1,14 @@
 //! The one error type of this crate, each with the path or rule that it is about.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 /// A trace could not be written, or a recorder file not be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A redaction rule was refused.
+    #[error("configuration: text.redaction: rule {index}: {reason}")]
     Rule {
         /// Index of the rule in [`crate::TextOptions::redaction`].
         index: usize,
@@ -16,6 +16,7 @@ pub enum Error {
         reason: String,
     },
     /// A file operation failed.
+    #[error("cannot {what} {}: {source}", path.display())]
     Io {
         /// The operation, a verb.
         what: &'static str,
@@ -25,35 +26,6 @@ pub enum Error {
         source: io::Error,
     },
     /// A recorder file cannot be read.
-    Recorder(tracetee_recorder::Error),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rule { index, reason } => {
-                write!(f, "configuration: text.redaction: rule {index}: {reason}")
-            }
-            Self::Io { what, path, source } => {
-                write!(f, "cannot {what} {}: {source}", path.display())
-            }
-            Self::Recorder(error) => write!(f, "{error}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source, .. } => Some(source),
-            Self::Recorder(error) => Some(error),
-            Self::Rule { .. } => None,
-        }
-    }
-}
-
-impl From<tracetee_recorder::Error> for Error {
-    fn from(error: tracetee_recorder::Error) -> Self {
-        Self::Recorder(error)
-    }
+    #[error("{0}")]
+    Recorder(#[from] tracetee_recorder::Error),
 }
