@@ -552,6 +552,16 @@ void tracetee_complete(const char *name, uint64_t begin_ns, uint64_t end_ns,
 uint64_t tracetee_now_ns(void);
 
 /*
+ * Returns true while a recording wants samples of the callstack of the process's first thread, by "stacks" in the remote
+ * configuration, on this device. A sampler of your own asks before each sample and writes it by tracetee_instant_with:
+ * docs/TRACE-FORMAT.md has the form. On Android the Kotlin library samples Java's callstacks.
+ *
+ * after_ms: set to the time in one frame or message after which the thread is late.
+ * max: set to the number of samples after which a recording has no more.
+ */
+bool tracetee_wants_stacks(uint32_t *after_ms, uint32_t *max);
+
+/*
  * Sets a counter to a value with a fraction. Several series of one counter are the counters "NAME.SERIES".
  *
  * series: NULL for the counter itself.

@@ -92,6 +92,8 @@ impl Controller {
         let pools = self.store.pools();
         let config = self.writer.configure(&policy, &all, flight, streamed, pools)?;
         let redactor = tracetee_text::rules(&config.text)?.map(Redactor::new);
+        // Before records are taken: no sample of this recording is one that the recording before wanted.
+        process_signals::sample_stacks(policy.stacks(&all));
         capture::start_lending(Owner::Controller, &config, &|work| self.lend(work))?;
         if self.kept_at_start.is_none() {
             self.note_late_start();
@@ -100,7 +102,6 @@ impl Controller {
             let Waited { ms, window } = waited;
             section::note(&format!("{}waited {ms} ms for window {window}", notes::PREFIX));
         }
-        process_signals::sample_stacks(policy.stacks(&all));
         self.writer.note_begun();
         self.probation.note_hooked(Now::read());
         let main_tid = std::process::id().cast_signed();

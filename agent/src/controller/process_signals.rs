@@ -43,7 +43,7 @@ pub(crate) fn period_ns() -> u64 {
 
 // ---- samples of callstacks ----
 
-/// Settings of the Kotlin library's samples of the main thread's callstack, in the form that `stacks` returns.
+/// Settings of samples of the main thread's callstack, in the form that `stacks` returns.
 static STACKS: AtomicU32 = AtomicU32::new(0);
 
 /// Sets whether and how the recording has samples of the main thread's callstack.
@@ -55,7 +55,6 @@ pub(crate) fn sample_stacks(how: Option<StackSampling>) {
 
 /// Returns the time after which a main thread is late, ms, in the upper half, and the most samples of a recording in the
 /// lower one. 0: none.
-#[cfg(feature = "jni")]
 pub(crate) fn stacks() -> u32 {
     // ORDERING: Relaxed; see above.
     match STACKS.load(Ordering::Relaxed) {

@@ -3,6 +3,7 @@
 //! Documented for its users in `include/tracetee.h`. Each function does nothing while nothing is recorded.
 
 use super::c_api_sections::name_bytes;
+use crate::controller::process_signals;
 use crate::event::{self, Shape};
 use crate::section;
 use std::ffi::{c_char, c_int};
@@ -196,6 +197,24 @@ pub unsafe extern "C" fn tracetee_counter_real(
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_now_ns() -> u64 {
     event::now_ns()
+}
+
+/// Returns whether samples of callstacks are wanted, and how. See `tracetee.h`.
+///
+/// # Safety
+/// `after_ms` and `max` are null or point to numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_wants_stacks(after_ms: *mut u32, max: *mut u32) -> bool {
+    let word = if section::is_recording() { process_signals::stacks() } else { 0 };
+    // SAFETY: as the caller promises.
+    if let Some(after_ms) = unsafe { after_ms.as_mut() } {
+        *after_ms = word >> 16;
+    }
+    // SAFETY: as the caller promises.
+    if let Some(max) = unsafe { max.as_mut() } {
+        *max = word & 0xffff;
+    }
+    word != 0
 }
 
 /// # Safety
