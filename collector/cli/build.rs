@@ -100,11 +100,12 @@ fn build_sample_app(root: &Path, out: &Path) {
 
     let mut app = compiler.to_command();
     let api = format!("-I{}", root.join("agent/include").display());
-    app.args([STRIPPED, &include, &api, "-o"])
+    // Its own sampler finds the names of its functions.
+    app.args([STRIPPED, "-rdynamic", "-fasynchronous-unwind-tables", &include, &api, "-o"])
         .arg(out.join("sample-app"))
-        .arg(sources.join("sample-app/app.c"))
+        .args(["app.c", "stacks.c"].map(|name| sources.join("sample-app").join(name)))
         .arg(format!("-L{}", out.display()))
-        .args(["-lcutils", "-lpthread", "-Wl,-rpath,$ORIGIN"]);
+        .args(["-lcutils", "-lpthread", "-ldl", "-Wl,-rpath,$ORIGIN"]);
     run(app);
 }
 

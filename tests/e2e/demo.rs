@@ -1,7 +1,11 @@
 //! `tracetee demo`: what its first-time user gets.
 
+use serde_json::Value;
+use std::collections::HashSet;
+use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
+use tracetee_tests::busy::with_busy_loops;
 use tracetee_tests::device::sections;
 use tracetee_tests::{trace, tracetee};
 
@@ -29,7 +33,6 @@ fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
         "frames at 60 Hz",
         "Causes of the late frames",
         "inflate",
-        // The frame that the compositor made late.
         "Judged by the platform's verdicts",
     ] {
         assert!(said.contains(part), "{part}: {said}");
@@ -60,12 +63,79 @@ fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
     let janky = frames.iter().filter(|&&us| us > 25_000).count();
     assert!((1..frames.len() / 2).contains(&janky), "{janky} of {}", frames.len());
 
-    // Around the frame that fired: it, the second before it, and half a second more.
+    // Around the frame that fired: it, the second before it, and two seconds and a half more.
     let jank = out.join("demo-jank.ftrace.zst");
     let frames: Vec<_> = sections(&jank, "com.example.app")
         .into_iter()
         .filter(|(name, ..)| name.starts_with("Choreographer#doFrame"))
         .collect();
-    let long = frames.iter().find(|(_, from, to)| to - from > 40_000).unwrap();
+    let long = frames.iter().rfind(|(_, from, to)| to - from > 40_000).unwrap();
     assert!(frames.iter().filter(|frame| frame.2 < long.1).count() > 20, "{frames:?}");
+
+    planted_causes_come_first(&jank, &said);
+}
+
+#[test]
+fn the_planted_causes_come_first_beside_a_busy_loop_on_each_processor() {
+    let directory = TempDir::new().unwrap();
+    let out = directory.path().join("demo-out");
+    let mut demo = Command::new(tracetee());
+    demo.args(["demo", "-o"]).arg(&out);
+    let output = with_busy_loops(|| demo.output().unwrap());
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    planted_causes_come_first(&out.join("demo-jank.ftrace.zst"), &said);
+}
+
+/// The app plants these; no section, and no time of the app, says them.
+const METHOD: &str = "com.example.app.Price.format";
+
+fn planted_causes_come_first(jank: &Path, said: &str) {
+    let report =
+        Command::new(tracetee()).args(["report", "--format", "json"]).arg(jank).output().unwrap();
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    // Frames of which the app has said that the compositor made them late.
+    let text = trace::text(jank);
+    let judged: HashSet<&str> = text
+        .lines()
+        .filter(|line| line.contains(r#""source":"jank_data""#))
+        .filter_map(|line| line.split("vsync=").nth(1)?.split(' ').next())
+        .collect();
+    let sections = sections(jank, "com.example.app");
+    // A frame that the capture begins or ends in has a part of its samples.
+    let begin = sections.iter().map(|&(_, from, _)| from).min().unwrap();
+    let end = sections.iter().map(|&(_, _, to)| to).max().unwrap();
+    let (mut by_method, mut by_compositor, mut inflated) = (0, 0, 0);
+    for frame in report["explanations"].as_array().unwrap() {
+        let begun = frame["ui_start_ns"].as_u64().unwrap() / 1000;
+        let id = |name: &str| name.strip_prefix("Choreographer#doFrame ").map(str::to_owned);
+        let mut found = sections.iter().filter(|(_, from, _)| *from == begun);
+        let (id, from, to) =
+            found.find_map(|(name, from, to)| Some((id(name)?, *from, *to))).unwrap();
+        let has = |name: &str| {
+            sections.iter().any(|(other, at, _)| other == name && (from..to).contains(at))
+        };
+        let first = &frame["causes"][0];
+        let (cause, key) = (first["cause"].as_str().unwrap(), first["key"].as_str().unwrap());
+        if from == begin || to == end {
+            continue;
+        } else if has("RV OnBindView") {
+            assert_eq!((cause, key), ("code", METHOD), "{frame}");
+            by_method += 1;
+        } else if has("inflate") {
+            assert_eq!(cause, "inflate", "{frame}");
+            inflated += 1;
+        } else if judged.contains(&*id) {
+            assert_eq!((cause, frame["outcome"].as_str()), ("system", Some("system")), "{frame}");
+            by_compositor += 1;
+        }
+    }
+    assert!(
+        by_method > 0 && by_compositor > 0 && inflated > 0,
+        "{by_method} {by_compositor} {inflated}: {said}"
+    );
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    for cause in [&format!("code: {METHOD}"), "system: (compositor)"] {
+        assert!(said.contains(cause), "{cause}: {said}");
+    }
 }

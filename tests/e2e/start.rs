@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Output;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tracetee_tests::busy::with_busy_loops;
 use tracetee_tests::device::{Device, Ran, app_start_window, sections};
 use tracetee_tests::slow_disk::SlowDisk;
 use tracetee_tests::{compile, source, trace};
@@ -28,31 +28,6 @@ fn stdout(output: &Output) -> String {
 
 fn late(ran: &Ran) -> &Value {
     &ran.health["control"]["late_start"]
-}
-
-/// Busy loops on all processors.
-struct Busy<'a>(&'a AtomicBool);
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-fn with_busy_loops<T>(body: impl FnOnce() -> T) -> T {
-    let is_over = AtomicBool::new(false);
-    let processors = std::thread::available_parallelism().unwrap().get();
-    std::thread::scope(|scope| {
-        let _busy = Busy(&is_over);
-        for _ in 0..processors {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            });
-        }
-        body()
-    })
 }
 
 /// Runs the app once; gives the counts of own sections and of libcutils'.

@@ -4,6 +4,7 @@
 //! trace_marker, the system's compiler and libraries. Stand-ins of ours are C sources beside this
 //! crate, and say so in their first line.
 
+pub mod busy;
 pub mod device;
 pub mod fake_agent;
 pub mod link_map;
