@@ -22,11 +22,15 @@ fn with_windows(windows: Value) -> Value {
 #[test]
 fn the_start_window_holds_the_first_record_made_in_main_and_closes_by_itself() {
     let device = Device::new(34);
-    device.configure(with_windows(json!([{"id": "start", "opens": "app_start", "max_s": 0.5}])));
+    device.configure(json!({
+        "seq": 1, "app_packages": ["com.example", "org.other.ui"],
+        "windows": [{"id": "start", "opens": "app_start", "max_s": 0.5}],
+    }));
     let ran = device.run("section {first in main} 1 await \"captures\":1 section late 1 health");
     let capture = device.capture();
     assert_eq!(names(&capture), ["first in main"]);
     let said = about(&capture);
+    assert_eq!(said["app_packages"], json!(["com.example", "org.other.ui"]));
     assert_eq!(said["window"], "start");
     assert_eq!(said["why"], "app start");
     assert_eq!(said["config_seq"], 1);
@@ -116,6 +120,7 @@ fn a_window_that_is_asked_for_during_a_triggers_capture_opens_after_it_and_its_t
     let ms = said["waited_ms"].as_u64().unwrap();
     assert!((1..5000).contains(&ms), "{said}");
     assert_eq!(said["waited_for"], "list");
+    assert_eq!(said.get("app_packages"), None, "no configuration has named any");
     let note = format!("tracetee: waited {ms} ms for window list");
     assert!(trace::read(capture).iter().any(|line| line.payload.contains(&note)), "{note}");
     assert!(names(capture).contains(&"during".to_owned()));

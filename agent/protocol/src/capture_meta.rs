@@ -93,6 +93,8 @@ capture_meta! {
     screen: String,
     /// Id of the app (`com.example.app`).
     app: String,
+    /// Packages of the app's own code, if the configuration names them.
+    app_packages: Vec<String>,
     /// Version of the app as people read it.
     version_name: String,
     /// Version code of the app.

@@ -294,6 +294,8 @@ impl CaptureWriter {
             overhead_percent: observed.overhead_percent,
             refresh_hz: process_signals::refresh_hz(),
             screen,
+            app_packages: Some(kept.policy.document.app_packages.clone())
+                .filter(|packages| !packages.is_empty()),
             ..CaptureMeta::default()
         };
         // The app's version now: the capture may be sent by a later one.

@@ -250,13 +250,28 @@ pub(crate) fn is_platform(function: &str) -> bool {
     PLATFORM.iter().any(|begin| function.starts_with(begin)) || !function.contains('.')
 }
 
-/// Returns the beginning of the names of an app's functions: its application id without the last part, which a variant may
-/// have added, if two or more parts are left that are not the platform's.
-pub(crate) fn app_prefix(application: &str) -> String {
+/// Hosts of sources, in whose packages the third part is the owner.
+const HOSTS: &[&str] = &["com.github.", "com.gitlab.", "io.github.", "io.gitlab."];
+/// Limit of the packages that a capture names; the agent's is the same.
+const MAX_PACKAGES: usize = 32;
+
+/// Returns the beginnings of the names of an app's functions: its `packages`, or, if the capture names none, the first two parts
+/// of its application id. More parts where two are those of the platform or of a host of sources.
+pub(crate) fn app_prefixes(packages: &[String], application: &str) -> Vec<String> {
+    let packages = packages.iter().filter(|package| !package.is_empty()).take(MAX_PACKAGES);
+    let packages: Vec<String> = packages.map(|package| format!("{package}.")).collect();
+    if !packages.is_empty() {
+        return packages;
+    }
     let id = application.split(':').next().unwrap_or(application);
-    let shorter = id.rsplit_once('.').map(|(shorter, _)| format!("{shorter}."));
-    let is_usable = |prefix: &String| prefix.matches('.').count() > 1 && !is_platform(prefix);
-    shorter.filter(is_usable).unwrap_or_else(|| format!("{id}."))
+    let dots = id.match_indices('.').skip(1).filter_map(|(dot, _)| id.get(..=dot));
+    let is_others = |prefix: &&str| {
+        is_platform(prefix)
+            || PLATFORM.iter().any(|begin| begin.starts_with(prefix))
+            || HOSTS.contains(prefix)
+    };
+    let own = dots.map(str::to_owned).find(|prefix| !is_others(&prefix.as_str()));
+    vec![own.unwrap_or_else(|| format!("{id}."))]
 }
 
 impl Is {

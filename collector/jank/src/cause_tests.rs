@@ -382,14 +382,30 @@ fn functions_of_the_platform_are_known_by_their_packages() {
 fn an_app_s_functions_begin_as_its_id() {
     for (id, prefix) in [
         ("com.example.app", "com.example."),
-        ("com.example.app.debug", "com.example.app."),
+        ("com.example.app.debug", "com.example."),
         ("com.example.app:remote", "com.example."),
         ("com.example", "com.example."),
         ("demo", "demo."),
         ("com.android.settings", "com.android.settings."),
+        ("com.android.vending.billing", "com.android.vending.billing."),
+        // Google's platform begins as its apps do.
+        ("com.google.maps", "com.google.maps."),
+        ("com.google.maps.lite", "com.google.maps."),
         ("com.google.android.youtube", "com.google.android.youtube."),
         ("dev.tracetee.sample", "dev.tracetee.sample."),
+        ("io.github.jane.app", "io.github.jane."),
+        ("com.github.jane", "com.github.jane."),
+        ("com.githubs.jane.app", "com.githubs."),
     ] {
-        assert_eq!(app_prefix(id), prefix, "{id}");
+        assert_eq!(app_prefixes(&[], id), [prefix], "{id}");
     }
+}
+
+#[test]
+fn packages_that_a_capture_names_are_the_app_s_instead_of_its_id() {
+    let packages = ["org.other", "", "com.example.app"].map(str::to_owned);
+    assert_eq!(app_prefixes(&packages, "com.example"), ["org.other.", "com.example.app."]);
+    assert_eq!(app_prefixes(&[String::new()], "com.example.app"), ["com.example."]);
+    let many = vec!["a.b".to_owned(); 100];
+    assert_eq!(app_prefixes(&many, "com.example").len(), MAX_PACKAGES);
 }

@@ -4,7 +4,7 @@
 //! that the sampler names (it waits before it looks), the last for as much time after it as lies before. No sample stands
 //! for time outside of the outermost section that it is in, because the thread did something else there.
 
-use crate::cause::{app_prefix, is_platform};
+use crate::cause::{app_prefixes, is_platform};
 use crate::name_index::NameIndex;
 use crate::pieces::Piece;
 use crate::process::Process;
@@ -150,7 +150,7 @@ struct Functions {
 struct Finder<'a> {
     trace: &'a Trace,
     names: &'a NameIndex<'a>,
-    prefix: String,
+    prefixes: Vec<String>,
     kinds: HashMap<NameId, Kind, Seeded>,
     codes: HashMap<u32, Option<Functions>, Seeded>,
 }
@@ -158,8 +158,9 @@ struct Finder<'a> {
 impl<'a> Finder<'a> {
     fn new(trace: &'a Trace, process: &Process, names: &'a NameIndex<'a>) -> Self {
         let app = trace.about.app.as_deref().filter(|app| !app.is_empty());
-        let prefix = app_prefix(app.unwrap_or(&process.name));
-        Self { trace, names, prefix, kinds: HashMap::default(), codes: HashMap::default() }
+        let packages = trace.about.app_packages.as_deref().unwrap_or_default();
+        let prefixes = app_prefixes(packages, app.unwrap_or(&process.name));
+        Self { trace, names, prefixes, kinds: HashMap::default(), codes: HashMap::default() }
     }
 
     fn code(&mut self, stack: u32) -> Option<Code> {
@@ -187,10 +188,10 @@ impl<'a> Finder<'a> {
     }
 
     fn kind(&mut self, function: NameId) -> Kind {
-        let (names, prefix) = (self.names, &self.prefix);
+        let (names, prefixes) = (self.names, &self.prefixes);
         *self.kinds.entry(function).or_insert_with(|| {
             let name = names.mapped(function);
-            if name.starts_with(&**prefix) {
+            if prefixes.iter().any(|prefix| name.starts_with(&**prefix)) {
                 Kind::App
             } else if is_platform(&name) {
                 Kind::Platform

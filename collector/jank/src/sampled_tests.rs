@@ -11,7 +11,11 @@ const FIT: &str = "com.app.Feed.fit";
 
 /// A text with a frame in time, and a late one from 1,016,667 µs for `ms`, in whose steps are these sections.
 fn text(ms: u64, sections: &[(u64, u64, &str)]) -> Text {
-    let mut text = Text::new(r#"{"app":"com.app","pid":100}"#);
+    text_of(r#"{"app":"com.app","pid":100}"#, ms, sections)
+}
+
+fn text_of(about: &str, ms: u64, sections: &[(u64, u64, &str)]) -> Text {
+    let mut text = Text::new(about);
     text.slice(MAIN, 1_000_000, 1_001_000, "Choreographer#doFrame 1");
     text.mark(MAIN, FRAME, "B|100|Choreographer#doFrame 2");
     text.mark(MAIN, FRAME, "B|100|traversal");
@@ -150,6 +154,36 @@ fn the_deepest_function_of_the_app_names_the_time() {
     sample(&mut text, 34_000, "a b", 34_000);
     let found = causes(&analyzed(&text, None));
     assert_eq!(found, rows(&[(Cause::Unexplained, "traversal", 60_000)]));
+}
+
+#[test]
+fn packages_that_the_capture_names_are_the_app_s() {
+    for (packages, expected) in [
+        ("[]", BIND),
+        (r#"["com.squareup"]"#, "com.squareup.moshi.Json.read"),
+        // A package's name is not the begin of another's.
+        (r#"["com.squareup.mo"]"#, "com.squareup.moshi.Json.read"),
+        (r#"["com.ap","org.other","com.app.Feed"]"#, BIND),
+        // Also one that is the platform's elsewhere.
+        (r#"["java.util"]"#, "java.util.HashMap.get"),
+    ] {
+        let about = format!(r#"{{"app":"com.app","app_packages":{packages},"pid":100}}"#);
+        let mut text = text_of(&about, 60, &[]);
+        names(
+            &mut text,
+            &[
+                "java.util.HashMap.get",
+                "com.squareup.moshi.Json.read",
+                BIND,
+                "com.appetite.Ads.load",
+                LOOP,
+            ],
+        );
+        sample(&mut text, 34_000, "a b c d e", 34_000);
+        sample(&mut text, 54_000, "a b c d e", 20_000);
+        let found = causes(&analyzed(&text, None));
+        assert_eq!(found, rows(&[(Cause::Code, expected, 60_000)]), "{packages}");
+    }
 }
 
 #[test]

@@ -13,6 +13,10 @@ pub(super) const MAX_WINDOWS: usize = 32;
 pub(super) const MAX_TRIGGERS: usize = 16;
 /// Characters of an id: it becomes a part of file names.
 pub(super) const MAX_ID_CHARS: usize = 64;
+/// Packages of an app: each stands in the header of each capture.
+pub(super) const MAX_PACKAGES: usize = 32;
+/// Characters of a package.
+pub(super) const MAX_PACKAGE_CHARS: usize = 100;
 /// Characters of a section pattern: libcutils cuts names at 1,023 bytes.
 pub(super) const MAX_PATTERN_CHARS: usize = 1023;
 /// Seconds of an open window. A longer capture belongs into a lab, not on the disk of a user's phone.
@@ -62,6 +66,27 @@ pub(super) fn is_id(id: &str) -> Result<(), String> {
         return Err(format!("{} is not {what}", quoted(id)));
     }
     Ok(())
+}
+
+pub(super) fn are_packages(packages: &[String]) -> Result<(), String> {
+    let is_part = |part: &str| {
+        let allowed =
+            |char: char| char.is_ascii_alphanumeric() || "_$".contains(char) || !char.is_ascii();
+        !part.is_empty() && part.chars().all(allowed)
+    };
+    let is_package = |package: &str| {
+        package.chars().count() <= MAX_PACKAGE_CHARS && package.split('.').all(is_part)
+    };
+    match packages.iter().find(|package| !is_package(package)) {
+        Some(wrong) => {
+            let shape = "names joined by dots, as com.example";
+            Err(format!(
+                "{} is not {shape}, of at most {MAX_PACKAGE_CHARS} characters",
+                quoted(wrong)
+            ))
+        }
+        None => Ok(()),
+    }
 }
 
 pub(super) fn is_pattern(pattern: &str) -> Result<(), String> {

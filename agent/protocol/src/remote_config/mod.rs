@@ -42,6 +42,9 @@ record! {
         pub windows: Vec<Window> = Vec::new(); count(0..=MAX_WINDOWS),
         /// Keeps private data out of names before they leave the recorder's memory.
         pub redaction: Redaction = Redaction::default(),
+        /// Packages of the app's own code (`com.example`), by which reports name the function of a callstack. Default: the first
+        /// two parts of the application id.
+        pub app_packages: Vec<String> = Vec::new(); count(0..=MAX_PACKAGES); check(are_packages),
         /// Tracing of coroutines by the Kotlin library, from the app's next start on.
         pub coroutines: Coroutines = Coroutines::default(),
         /// When captures may be sent.

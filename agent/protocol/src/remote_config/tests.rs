@@ -51,6 +51,18 @@ fn what_is_wrong_is_named_by_its_path() {
             "kill.on: must be true or false, not 1",
         ),
         (
+            r#"{"schema": 1, "seq": 1, "app_packages": ["com.example", "com..x"]}"#.to_owned(),
+            "app_packages: \"com..x\" is not names joined by dots, as com.example, of at most 100",
+        ),
+        (
+            format!(r#"{{"schema": 1, "seq": 1, "app_packages": ["{}"]}}"#, "x".repeat(101)),
+            "app_packages: \"xxx",
+        ),
+        (
+            format!(r#"{{"schema": 1, "seq": 1, "app_packages": ["a"{}]}}"#, ", \"a\"".repeat(32)),
+            "app_packages: has 33 entries, must have from 0 to 32",
+        ),
+        (
             in_window(r#""tags": ["view", "veiw"]"#),
             "windows[0].tags: unknown category \"veiw\"; known are all, ",
         ),
