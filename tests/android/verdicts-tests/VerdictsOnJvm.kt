@@ -26,7 +26,7 @@ fun main(arguments: Array<String>) = when (val api = arguments.single()) {
         suspends()
         randomSuspends()
         start()
-        println("verdicts, $api: FrameMetrics of 5 levels, JankData in batches, late, out of order, refused, after a suspend: as expected")
+        println("verdicts, $api: FrameMetrics of 5 levels, JankData in batches, late, out of order, after detach, refused, after a suspend: as expected")
     }
 
     "costs" -> costs()
@@ -142,7 +142,7 @@ private fun batches() {
     val compositor = Compositor(::registration)
     val posted = ArrayDeque<Runnable>()
     val texts = Texts(36)
-    JankListener.register(window, compositor, posted::add) { texts.jank(it, false) }
+    val listener = checkNotNull(JankListener.register(window, compositor, posted::add) { texts.jank(it, false) })
     compositor.send(jank(12, 0, MS, MS), null, jank(10, 0, MS, MS))
     compositor.send()
     compositor.send(jank(11, 0, MS, MS))
@@ -152,6 +152,13 @@ private fun batches() {
     texts.throws = false
     while (posted.isNotEmpty()) posted.removeLast().run()
     expect(listOf("jank_data vsync=11 jank=0 allowed_ns=1000000 total_ns=1000000"), texts.all)
+    // A batch that was under way when the window was detached, and one that comes afterwards all the same.
+    compositor.send(jank(13, 0, MS, MS), jank(14, 0, MS, MS))
+    listener.release()
+    compositor.send(jank(15, 0, MS, MS))
+    expect(2, posted.size)
+    while (posted.isNotEmpty()) posted.removeFirst().run()
+    expect(1, texts.all.size)
 }
 
 private fun refusals() {
@@ -287,7 +294,10 @@ private fun costs() {
             log.add(kept.take(metrics, 0, 36), 16 * MS)
         },
         "JankData" to { compositor.send(data) },
-        "deadline" to { sink.deadline(begun) },
+        "deadline" to {
+            sink.deadline(begun)
+            Unit
+        },
     )
     val ring = CaptureOptions.Builder().setMode(CaptureOptions.Mode.RING).setCategories(CaptureOptions.Category.APP).build()
     fun ns(what: () -> Unit) = List(31) {

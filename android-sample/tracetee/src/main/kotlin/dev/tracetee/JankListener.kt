@@ -11,15 +11,24 @@ import java.util.concurrent.Executor
  * level and an older system loads none of them. `OnJankDataListenerRegistration` has a `release()` and a `NONE` that apps may
  * not use: a compositor that refuses reports nothing.
  */
-internal class JankListener private constructor(private val registration: Any, private val removeAfter: Method) {
+internal class JankListener private constructor(
+    private val registration: Any,
+    private val removeAfter: Method,
+    private val batches: Batches,
+) {
     /** A `JankData`. The times, of API 37.2, are -1 if they are unknown; without a time of the display the frame was not shown: 0. */
     class Data(val vsync: Long, val jank: Int, val allowedNs: Long, val totalNs: Long, val presentNs: Long, val expectedNs: Long)
 
-    /** Ends the reports. */
-    fun release(): Unit = platform(Unit) { removeAfter.invoke(registration, 0L) }
+    /** Ends the reports: batches that are under way are dropped. */
+    fun release() {
+        batches.isOver = true
+        platform(Unit) { removeAfter.invoke(registration, 0L) }
+    }
 
     /** The listener's methods. Batches come on the executor's thread, in any order. */
     private class Batches(private val take: (Data) -> Unit) : InvocationHandler {
+        @Volatile
+        var isOver = false
         private val type = Class.forName("$CONTROL\$JankData")
         private val vsync = type.getMethod("getVsyncId")
         private val jank = type.getMethod("getJankType")
@@ -37,6 +46,7 @@ internal class JankListener private constructor(private val registration: Any, p
         }
 
         private fun read(one: Any): Unit = platform(Unit) {
+            if (isOver) return
             fun ns(of: Method?) = of?.invoke(one) as Long? ?: -1
             take(Data(ns(vsync), jank.invoke(one) as Int, ns(scheduled), ns(actual), ns(present), ns(desired)))
         }
@@ -55,8 +65,9 @@ internal class JankListener private constructor(private val registration: Any, p
             val listener = Class.forName("$CONTROL\$OnJankDataListener")
             val removeAfter = Class.forName("$CONTROL\$OnJankDataListenerRegistration").getMethod("removeAfter", Long::class.java)
             val register = type.getMethod("registerOnJankDataListener", Executor::class.java, listener)
-            val ours = Proxy.newProxyInstance(listener.classLoader, arrayOf(listener), Batches(take))
-            register.invoke(surface, executor, ours)?.let { JankListener(it, removeAfter) }
+            val batches = Batches(take)
+            val ours = Proxy.newProxyInstance(listener.classLoader, arrayOf(listener), batches)
+            register.invoke(surface, executor, ours)?.let { JankListener(it, removeAfter, batches) }
         }
     }
 }
