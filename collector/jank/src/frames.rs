@@ -11,6 +11,7 @@ use crate::judge::{Cadences, Judged, Judgement, Verdict};
 use crate::latches::Latches;
 use crate::periods::Periods;
 use crate::pipeline::Pipeline;
+use crate::pipelines;
 use crate::process::{DO_FRAME, Process, draw_id, frame_id};
 use crate::screens::Screens;
 use crate::timeline::Timeline;
@@ -69,6 +70,12 @@ impl FrameSlices {
                 || frame.vsync_id.is_some_and(is_shown)
         });
         let verdicts = Verdicts::find(trace, process, &found);
+        for (place, frame) in found.iter_mut().enumerate() {
+            // A dialog's window, which the library does not watch, may have drawn.
+            if verdicts.is_undrawn(place) && !pipelines::draws(trace, frame) {
+                frame.pipeline = Pipeline::VsyncCallback;
+            }
+        }
         Self { found, timeline, verdicts, has_render_thread: !process.render_tids.is_empty() }
     }
 

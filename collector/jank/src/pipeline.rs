@@ -23,8 +23,8 @@ pub enum Pipeline {
     Vulkan,
     /// React Native: the JavaScript thread's turns.
     ReactNative,
-    /// `Choreographer#doFrame` that draws nothing, in a process whose frames another pipeline draws: only the
-    /// vsync's callback. Rates do not count it.
+    /// `Choreographer#doFrame` that draws nothing: only the vsync's callback, in a process whose frames another pipeline draws, or
+    /// one for which the Android library had asked. Rates do not count it.
     VsyncCallback,
 }
 

@@ -2,7 +2,7 @@
 //! API level, joins by id and by time with near misses, a suspend, and records that are not to be believed.
 
 use crate::sched_text::{MAIN, RENDER, Text, WORKER};
-use crate::{Analysis, Cause, Evidence, Frame, Options, Outcome, StartSource, analyze};
+use crate::{Analysis, Cause, Evidence, Frame, Options, Outcome, Pipeline, StartSource, analyze};
 use Outcome::{App, InTime, System, Unknown};
 
 /// Adds a verdict that arrives at 90 ms.
@@ -123,6 +123,31 @@ fn a_deadline_that_was_recorded_when_a_frame_began_is_its_own() {
     ];
     let frame = analyzed(true, &both).frames.remove(0);
     assert_eq!((judged(&frame), frame.start_ns), ((PLATFORM, InTime, 28_000, 0, 0), 16_000_000));
+}
+
+/// The callback for deadlines asks for a vsync, for which nothing may be drawn.
+#[test]
+fn a_frame_that_only_the_library_had_asked_for_is_none_of_the_rated_ones() {
+    let rated = |drawn: &str, verdicts: &[(&str, &str)]| {
+        let mut text = frames(true);
+        text.slice(MAIN, 80_000, 80_200, "Choreographer#doFrame 10");
+        text.slice(MAIN, 80_050, 80_100, drawn);
+        verdicts.iter().for_each(|(source, frame)| verdict(&mut text, source, frame));
+        let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+        let last = analysis.frames.last().unwrap().pipeline;
+        (analysis.totals.frames, last, analysis.verdicts_left_out)
+    };
+    let due = ("vsync", "vsync=10 intended_ns=79000000 allowed_ns=12000000");
+    let callback = Pipeline::VsyncCallback;
+    assert_eq!(rated("animation", &[due, ("undrawn", "vsync=10")]), (3, callback, 0));
+    // The app's own animation draws nothing either; nobody says that it came for the library alone.
+    assert_eq!(rated("animation", &[due]), (4, Pipeline::Views, 0));
+    // A window that the library does not watch, a dialog's, has drawn.
+    assert_eq!(rated("traversal", &[due, ("undrawn", "vsync=10")]), (4, Pipeline::Views, 0));
+    // Of a frame that was drawn, and of none.
+    assert_eq!(rated("animation", &[("undrawn", "vsync=9")]), (4, Pipeline::Views, 0));
+    assert_eq!(rated("animation", &[("undrawn", "vsync=11")]), (4, Pipeline::Views, 1));
+    assert_eq!(rated("animation", &[("undrawn", "vsync=-")]), (4, Pipeline::Views, 1));
 }
 
 #[test]

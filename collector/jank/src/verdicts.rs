@@ -5,7 +5,8 @@
 //! `resynced to N` inside. FrameMetrics without an id, before Android 16, belongs to the first frame that began at its
 //! intended vsync or later. JankData has durations since the expected begin, and from Android 17's second quarterly
 //! release on the time at which the display showed the frame. A verdict that cannot be read, or that fits no frame, judges
-//! none, and is counted. JankData of other surfaces than a window's (a game's, Flutter's) judges none: nothing in it names
+//! none, and is counted. The library's callback for deadlines asks for a vsync, so that a frame may come in which nothing is
+//! drawn; the library says so (`undrawn`). JankData of other surfaces than a window's (a game's, Flutter's) judges none: nothing in it names
 //! a frame of these engines.
 
 use crate::deadline::Expected;
@@ -44,6 +45,8 @@ pub(crate) struct Verdict {
     jank: Option<Jank>,
     metrics: Option<Metrics>,
     due: Option<Due>,
+    /// True if the library saw no window draw in a frame that it had asked for.
+    is_undrawn: bool,
 }
 
 /// The vsync that a frame was for when it began, and its deadline, on the trace's clock.
@@ -117,6 +120,7 @@ enum Read {
     Jank(i64, Jank),
     Metrics(Option<i64>, Metrics),
     Due(i64, Due),
+    Undrawn(i64),
     /// Of no frame.
     Surface,
 }
@@ -154,6 +158,7 @@ fn read(trace: &Trace, instant: &Instant) -> Option<Read> {
             let vsync_ns = intended_ns()?;
             Some(Read::Due(vsync?, Due { vsync_ns, deadline_ns: vsync_ns + allowed_ns? }))
         }
+        "undrawn" => Some(Read::Undrawn(vsync?)),
         "surface_jank_data" => Some(Read::Surface),
         _ => None,
     }
@@ -181,9 +186,10 @@ impl Verdicts {
             }
             let judged = read.and_then(|read| {
                 let place = match read {
-                    Read::Jank(id, _) | Read::Metrics(Some(id), _) | Read::Due(id, _) => {
-                        places.of_id(id)
-                    }
+                    Read::Jank(id, _)
+                    | Read::Metrics(Some(id), _)
+                    | Read::Due(id, _)
+                    | Read::Undrawn(id) => places.of_id(id),
                     Read::Metrics(None, metrics) => places.at(&metrics),
                     Read::Surface => None,
                 }?;
@@ -201,6 +207,11 @@ impl Verdicts {
 
     pub(crate) fn verdict(&self, place: usize) -> Option<&Verdict> {
         self.frames.get(&place)
+    }
+
+    /// True if the library had asked for this frame's vsync, and saw no window draw.
+    pub(crate) fn is_undrawn(&self, place: usize) -> bool {
+        self.verdict(place).is_some_and(|verdict| verdict.is_undrawn)
     }
 }
 
@@ -274,6 +285,7 @@ impl Verdict {
                 }
             }
             Read::Due(_, due) => self.due = Some(due),
+            Read::Undrawn(_) => self.is_undrawn = true,
             Read::Surface => {}
         }
     }

@@ -34,7 +34,8 @@ impl SingleReport {
             text.push_str(&table(&self.pipelines, &columns));
             if self.pipelines.iter().any(|of| !of.pipeline.is_rated()) {
                 text.push_str(
-                    "  vsync_callback: doFrame that draws nothing; another pipeline draws. Not in the sums above.\n",
+                    "  vsync_callback: doFrame that draws nothing: another pipeline draws, or the library had asked for its vsync. Not in the sums \
+                     above.\n",
                 );
             }
         }

@@ -37,13 +37,15 @@ pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {
     let has_unity = others.iter().any(|frame| frame.pipeline == Pipeline::Unity);
     let swapping = own.iter().filter(|(tid, _)| !is_taken(tid) && !has_unity);
     swapping.for_each(|(&tid, thread)| others.extend(swaps::find(trace, tid, thread)));
-    let draws = others.iter().any(|frame| frame.pipeline != Pipeline::ReactNative);
+    let has_drawn = others.iter().any(|frame| frame.pipeline != Pipeline::ReactNative);
     others.extend(react_native::find(trace, &own));
     if others.is_empty() {
         return;
     }
-    if let (true, Some(main)) = (draws, trace.threads.get(&process.pid)) {
-        mark_callbacks(trace, main, found);
+    if has_drawn {
+        for frame in found.iter_mut().filter(|frame| !draws(trace, frame)) {
+            frame.pipeline = Pipeline::VsyncCallback;
+        }
     }
     found.append(&mut others);
     found.sort_by_key(|frame| frame.ui.start_ns);
@@ -56,17 +58,14 @@ const fn is_of(pid: u32, thread: &Thread) -> bool {
     }
 }
 
-/// Marks frames of the views in which nothing was laid out or drawn.
-fn mark_callbacks(trace: &Trace, main: &Thread, found: &mut [Found]) {
+/// True if something is laid out or drawn in a frame of the views.
+pub(crate) fn draws(trace: &Trace, frame: &Found) -> bool {
     let draws = |name: &str| matches!(name, "traversal" | "performTraversals" | "draw");
-    for frame in found.iter_mut().filter(|frame| frame.draws.is_empty()) {
-        let (from_ns, to_ns) = (frame.ui.start_ns, frame.ui.end_ns);
-        let first = main.slices.partition_point(|slice| slice.start_ns < from_ns);
-        let inside = main.slices.iter().skip(first).take_while(|slice| slice.start_ns < to_ns);
-        if !inside.map(|slice| trace.names.text(slice.name)).any(draws) {
-            frame.pipeline = Pipeline::VsyncCallback;
-        }
-    }
+    let (from_ns, to_ns) = (frame.ui.start_ns, frame.ui.end_ns);
+    let slices = trace.threads.get(&frame.ui_tid).map_or(&[][..], |thread| &thread.slices);
+    let first = slices.partition_point(|slice| slice.start_ns < from_ns);
+    let mut inside = slices.iter().skip(first).take_while(|slice| slice.start_ns < to_ns);
+    !frame.draws.is_empty() || inside.any(|slice| draws(trace.names.text(slice.name)))
 }
 
 #[cfg(test)]

@@ -25,6 +25,9 @@ internal class FrameRecord {
     /** True for a frame of a surface that is no window's: its vsync is not that of a `doFrame`. */
     var isSurface = false
 
+    /** True for a frame in which nothing was drawn, and that came because of the library's callback. */
+    var isUndrawn = false
+
     /** Reports that the platform has dropped before this one, because nobody took them in time. */
     var unreported = 0
 
@@ -71,6 +74,14 @@ internal class FrameRecord {
         return this
     }
 
+    /** Takes the vsync of a frame that came because of the library's callback, and in which nothing was drawn. */
+    fun takeUndrawn(vsync: Long): FrameRecord {
+        clear()
+        this.vsync = vsync
+        isUndrawn = true
+        return this
+    }
+
     private fun clear() {
         vsync = -1
         intendedNs = -1
@@ -82,11 +93,13 @@ internal class FrameRecord {
         presentNs = -1
         expectedNs = -1
         isSurface = false
+        isUndrawn = false
         unreported = 0
     }
 
     val source: String
         get() = when {
+            isUndrawn -> "undrawn"
             isSurface -> "surface_jank_data"
             jank >= 0 -> "jank_data"
             totalNs < 0 -> "vsync"

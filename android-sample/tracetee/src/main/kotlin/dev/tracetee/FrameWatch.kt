@@ -151,7 +151,7 @@ internal class WindowFrames(
     }
 
     private fun listen(type: Class<*>, surface: Any, isSurface: Boolean): JankListener? =
-        JankListener.register(type, surface, handler::post) { if (isAttached) sink.jank(it, isSurface) }
+        JankListener.register(type, surface, handler::post) { sink.jank(it, isSurface) }
 
     override fun onViewDetachedFromWindow(view: View) {
         deadlines?.let { platform(Unit) { view.viewTreeObserver.removeOnDrawListener(it) } }
@@ -208,16 +208,24 @@ internal class SurfaceFrames(private val view: SurfaceView, private val listen: 
 
 /**
  * Writes the deadline of a frame on the main thread while it is made, so that a frame has one that never ends; needs API 33. A
- * callback asks for a vsync. So it is posted only while a frame is drawn and a capture records: the next vsync mostly comes anyway, one comes
- * in vain after the last of a row of frames, and the first one of a row has no deadline.
+ * callback asks for a vsync. So it is posted only while a frame is drawn and a capture records: the next vsync mostly comes anyway, and
+ * the first frame of a row has no deadline. After the last one comes a vsync in vain; a record says that nothing was drawn
+ * for it, and reports do not count it as a frame.
  */
 internal class Deadlines(
     private val sink: FrameSink = FrameSink(),
     private val isRecording: () -> Boolean = Native::recording,
 ) : ViewTreeObserver.OnDrawListener, Choreographer.VsyncCallback {
+    private val main = Handler(Looper.getMainLooper())
     private var isPosted = false
 
+    /** The frame that has begun, and whether a window has drawn since. */
+    private var vsync = -1L
+    private var isDrawn = false
+    private val end = Runnable { if (!isDrawn) sink.undrawn(vsync) }
+
     override fun onDraw() {
+        isDrawn = true
         if (isPosted || !isRecording()) return
         isPosted = platform(false) {
             Choreographer.getInstance().postVsyncCallback(this)
@@ -227,7 +235,10 @@ internal class Deadlines(
 
     override fun onVsync(data: Choreographer.FrameData) {
         isPosted = false
-        sink.deadline(data)
+        isDrawn = false
+        vsync = sink.deadline(data)
+        // Runs as soon as the frame has been made.
+        main.postAtFrontOfQueue(end)
     }
 }
 
@@ -240,8 +251,14 @@ internal open class FrameSink(protected val clock: BootTime = BootTime(), privat
     /** Takes a `SurfaceControl.JankData`; [JankListener] keeps exceptions back. */
     fun jank(data: JankListener.Data, isSurface: Boolean) = take(frame.take(data, isSurface))
 
-    /** Takes the deadline of a frame that has begun. */
-    fun deadline(begun: Choreographer.FrameData) = platform(Unit) { write(frame.take(begun)) }
+    /** Takes the deadline of a frame that has begun. Returns the frame's vsync, -1 if it is unknown. */
+    fun deadline(begun: Choreographer.FrameData): Long = platform(-1) {
+        write(frame.take(begun))
+        frame.vsync
+    }
+
+    /** Takes the vsync of a frame that a callback for deadlines had asked for, and in which nothing was drawn. */
+    fun undrawn(vsync: Long) = platform(Unit) { write(frame.takeUndrawn(vsync)) }
 
     private fun take(frame: FrameRecord) {
         FrameWatch.keep(frame, Tracetee.isRecording)

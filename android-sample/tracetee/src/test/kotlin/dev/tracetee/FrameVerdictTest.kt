@@ -7,6 +7,7 @@ import android.content.Context
 import android.os.Handler
 import android.os.Looper
 import android.os.PowerManager
+import android.view.Choreographer
 import android.view.FrameMetrics
 import android.view.SurfaceHolder
 import android.view.SurfaceView
@@ -115,6 +116,38 @@ class FrameVerdictTest {
         assertEquals("$texts", 2, texts.size)
         val expected = Regex("vsync=(-|\\d+) intended_ns=\\d+( expected_ns=\\d+)? mono_ns=\\d+( suspended_ns=\\d+)?( allowed_ns=\\d+)?")
         for (text in texts) assertTrue(text, expected.matches(text))
+    }
+
+    /** A row of three frames of AOSP's choreographer: the library's callback asks for a fourth one, in which nothing is drawn. */
+    @Test
+    fun theFrameThatOnlyTheCallbackHasAskedForIsMarked() {
+        val records = ArrayList<String>()
+        val sink = object : FrameSink(BootTime({ 0 }, { 0 })) {
+            override fun write(frame: FrameRecord) {
+                records += frame.source
+            }
+        }
+        var isRecording = true
+        val deadlines = Deadlines(sink) { isRecording }
+        fun row(frames: Int) {
+            var left = frames
+            val draw = object : Choreographer.FrameCallback {
+                override fun doFrame(frameTimeNanos: Long) {
+                    records += "drawn"
+                    deadlines.onDraw()
+                    // After the library's callback, as all drawing comes after the callbacks.
+                    if (--left > 0) Choreographer.getInstance().postFrameCallback(this)
+                }
+            }
+            Choreographer.getInstance().postFrameCallback(draw)
+            shadowOf(Looper.getMainLooper()).idleFor(Duration.ofMillis(200))
+        }
+        row(3)
+        assertEquals(listOf("drawn", "vsync", "drawn", "vsync", "drawn", "vsync", "undrawn"), records)
+        records.clear()
+        isRecording = false
+        row(3)
+        assertEquals(List(3) { "drawn" }, records)
     }
 
     @Test
