@@ -171,6 +171,47 @@ fn samples(path: &Path) -> (Vec<u64>, u64) {
     (numbers, unnamed)
 }
 
+/// Reads the numbers of a trace's verdicts about frames. Panics at one that the fixture cannot have written.
+fn verdicts(path: &Path) -> Vec<u64> {
+    let (mut details, mut numbers) = (Value::Null, Vec::new());
+    for line in trace::text(path).lines() {
+        if let Some(json) = line.strip_prefix("#@ ") {
+            details = serde_json::from_str(json).unwrap();
+        } else if line.ends_with("|frame verdict") {
+            let frame = details["args"]["frame"].as_str().unwrap();
+            let number = frame["vsync=".len()..].split(' ').next().unwrap().parse::<u64>().unwrap();
+            let (ns, total_ns) = (number * 16_666_667, number % 9973 + 1);
+            let rest = usize::try_from(number % 12).unwrap();
+            let rest = &" gpu_ns=1234"[..rest];
+            let whole = format!(
+                "vsync={number} intended_ns={ns} mono_ns={} total_ns={total_ns}{rest}",
+                ns + 5
+            );
+            let source = ["jank_data", "frame_metrics", "vsync", "undrawn"][(number % 4) as usize];
+            let expected =
+                json!({"args": {"source": source, "frame": whole}, "cat": "tracetee.frame"});
+            assert_eq!(details, expected, "torn");
+            numbers.push(number);
+        }
+    }
+    numbers
+}
+
+#[test]
+fn a_hundred_kills_while_verdicts_are_recorded_leave_all_that_were_published() {
+    let setup = Setup::with_agent();
+    let recorder = json!({"capacity_kb": 262_144, "block_kb": 8});
+    let mut with_verdicts = 0;
+    for (published, path) in traces(&setup, &recorder, "verdicts", 100) {
+        let numbers = path.map(|path| verdicts(&path)).unwrap_or_default();
+        let got = numbers.len() as u64;
+        assert!(numbers.iter().copied().eq(0..got), "no prefix");
+        assert!(got == published[0] || got == published[0] + 1, "{got} of {published:?}");
+        with_verdicts += u64::from(got > 0);
+    }
+    assert!(with_verdicts > 50, "{with_verdicts} processes recorded any");
+}
+
 #[test]
 fn two_hundred_kills_while_callstacks_are_sampled_leave_all_that_were_published() {
     let setup = Setup::with_agent();
