@@ -1,7 +1,7 @@
 //! The arrows of flows, each from a slice to a slice.
 
 use std::collections::HashMap;
-use tracetee_trace::{FlowKind, NameId, Thread, Trace};
+use tracetee_trace::{Flow, FlowKind, FlowRecord, NameId, Thread, Trace};
 
 /// A slice: the thread's key, and the slice's index.
 pub(crate) type SliceKey = (u32, u32);
@@ -11,11 +11,7 @@ pub(crate) fn arrows(trace: &Trace) -> Vec<(SliceKey, SliceKey)> {
     let mut sources: HashMap<(NameId, NameId, u64), SliceKey> = HashMap::new();
     let mut arrows = Vec::new();
     for flow in &trace.flows {
-        let next = flow.kind == FlowKind::EndAtNext;
-        let thread = trace.threads.get(&flow.thread);
-        let Some(slice) = thread.and_then(|thread| slice_at(thread, flow.at_ns, next)) else {
-            continue;
-        };
+        let Some(slice) = slice_of(trace, flow) else { continue };
         let (id, at) = ((flow.name, flow.category, flow.id), (flow.thread, slice));
         if flow.kind != FlowKind::Start
             && let Some(&source) = sources.get(&id)
@@ -29,8 +25,17 @@ pub(crate) fn arrows(trace: &Trace) -> Vec<(SliceKey, SliceKey)> {
     arrows
 }
 
+/// The slice that a point of a flow is at, or that the instant which has it is in.
+pub(crate) fn slice_of(trace: &Trace, flow: &Flow) -> Option<u32> {
+    let thread = trace.threads.get(&flow.thread)?;
+    match flow.record {
+        Some(FlowRecord::Slice(slice)) => Some(slice),
+        _ => slice_at(thread, flow.at_ns, flow.kind == FlowKind::EndAtNext),
+    }
+}
+
 /// The innermost slice of a thread around a time; or the next to begin.
-pub(crate) fn slice_at(thread: &Thread, at_ns: u64, next: bool) -> Option<u32> {
+fn slice_at(thread: &Thread, at_ns: u64, next: bool) -> Option<u32> {
     let later = thread.slices.partition_point(|slice| slice.start_ns <= at_ns);
     if next {
         let same = thread.slices.partition_point(|slice| slice.start_ns < at_ns);

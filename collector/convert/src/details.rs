@@ -1,17 +1,17 @@
 //! The details of records, as comments before them in the agent's form (docs/TRACE-FORMAT.md): arguments, categories,
 //! processor times, exact values of counters, points of flows. Other readers of text skip them.
 //!
-//! [`crate::text`] asks for the comment of each record that it writes. A point of a flow belongs to a record of its thread
-//! and time; where there is none, to the begin of the slice around it.
+//! [`crate::text`] asks for the comment of each record that it writes. A point of a flow belongs to the begin or the end of its
+//! slice, or to its instant; within a slice to another record of its thread and time, or else to the slice's begin.
 
-use crate::arrows::slice_at;
+use crate::arrows::slice_of;
 use crate::json::quoted;
 use crate::lossiness::{Content, Dropped};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use tracetee_protocol::notes::DETAILS;
 use tracetee_trace::text::FLOW;
-use tracetee_trace::{Event, Flow, FlowKind, NameId, Trace, UNFINISHED};
+use tracetee_trace::{Event, Flow, FlowKind, FlowRecord, NameId, Trace, UNFINISHED};
 
 /// Counter values with fractions. Perfetto drops a counter's record whose value is no integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +36,17 @@ const IN_COMMENTS: [(Content, &str); 4] = [
     (Content::CpuTimes, "CPU times, in comments that only tracetee reads"),
 ];
 
-/// Thread, time, and whether the record ends a slice.
-type Place = (u32, u64, bool);
+/// A record that has points of flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Place {
+    /// The begin of a slice: thread and index.
+    Begin(u32, u32),
+    End(u32, u32),
+    /// An instant of a thread, by its index.
+    Instant(usize),
+    /// The first other record of a thread at a time.
+    Other(u32, u64),
+}
 
 /// Details of a record.
 #[derive(Default)]
@@ -76,7 +85,7 @@ impl<'a> Comments<'a> {
     pub(crate) fn comment(&mut self, event: Event, thread: u32, at_ns: u64) -> &str {
         let flows = match self.points.is_empty() {
             true => None,
-            false => self.points.remove(&(thread, at_ns, matches!(event, Event::End(..)))),
+            false => self.points.remove(&self.place(event, thread, at_ns)),
         };
         let Details { category, args, cpu_ns, value } = self.details(event);
         let (names, out) = (&self.trace.names, &mut self.comment);
@@ -121,6 +130,18 @@ impl<'a> Comments<'a> {
         dropped.add("details longer than a comment may be", self.too_long);
     }
 
+    fn place(&self, event: Event, thread: u32, at_ns: u64) -> Place {
+        let on_thread = |place: usize| {
+            self.trace.instants.get(place).is_some_and(|instant| instant.track.is_none())
+        };
+        match event {
+            Event::Begin(key, place) => Place::Begin(key, place),
+            Event::End(key, place) => Place::End(key, place),
+            Event::Instant(place) if on_thread(place) => Place::Instant(place),
+            _ => Place::Other(thread, at_ns),
+        }
+    }
+
     fn details(&self, event: Event) -> Details {
         let (trace, none) = (self.trace, Details::default());
         let found = match event {
@@ -141,6 +162,7 @@ impl<'a> Comments<'a> {
             Event::Instant(place) => trace.instants.get(place).map(|one| Details {
                 category: one.category,
                 args: one.args,
+                cpu_ns: Some(one.cpu_ns).filter(|&cpu_ns| cpu_ns > 0),
                 ..none
             }),
             Event::Counter(place) if self.fractions == Fractions::Rounded => {
@@ -162,22 +184,27 @@ fn member(out: &mut String, key: &str) {
 
 /// Gives each point of a flow to a record.
 fn points(trace: &Trace, dropped: &mut Dropped) -> HashMap<Place, Vec<String>> {
-    let (records, mut ids) = (records(trace), FlowIds::default());
+    let (others, mut ids) = (others(trace), FlowIds::default());
     let (mut moved, mut loose, mut named) = (0, 0, 0);
     let mut points: HashMap<Place, Vec<String>> = HashMap::new();
     for flow in &trace.flows {
         let at = (flow.thread, flow.at_ns);
-        let record = records.get(&at).copied().flatten();
-        let place = match record.filter(|_| flow.kind != FlowKind::EndAtNext) {
-            Some(is_end) => Some((at.0, at.1, is_end)),
-            None => begin_of_slice(trace, flow).map(|begin_ns| (flow.thread, begin_ns, false)),
+        let other = others.get(&at).filter(|&&is_there| is_there);
+        let other = other.map(|_| Place::Other(flow.thread, flow.at_ns));
+        let place = match flow.record {
+            Some(FlowRecord::Instant(instant)) => Some(Place::Instant(instant as usize)),
+            _ => match slice_of(trace, flow) {
+                Some(slice) => Some(at_slice(trace, flow, slice).or(other).unwrap_or_else(|| {
+                    moved += u64::from(flow.kind != FlowKind::EndAtNext);
+                    Place::Begin(flow.thread, slice)
+                })),
+                None => other,
+            },
         };
         let Some(place) = place else {
             loose += 1;
             continue;
         };
-        let is_same = record.is_some() || flow.kind == FlowKind::EndAtNext;
-        moved += u64::from(!is_same);
         named += u64::from(trace.names.text(flow.name) != FLOW || flow.category != NameId::NONE);
         let kind = match flow.kind {
             FlowKind::Start => "begin",
@@ -194,43 +221,37 @@ fn points(trace: &Trace, dropped: &mut Dropped) -> HashMap<Place, Vec<String>> {
     points
 }
 
-/// Returns the places of flows that have a record: `Some(true)` where it can only be the end of a slice.
-fn records(trace: &Trace) -> HashMap<(u32, u64), Option<bool>> {
-    let mut records: HashMap<_, _> =
-        trace.flows.iter().map(|flow| ((flow.thread, flow.at_ns), None)).collect();
-    if records.is_empty() {
-        return records;
+/// Returns the begin or the end of a slice, if the point of a flow is there.
+fn at_slice(trace: &Trace, flow: &Flow, slice: u32) -> Option<Place> {
+    let found = trace.threads.get(&flow.thread)?.slices.get(slice as usize)?;
+    if found.start_ns == flow.at_ns {
+        return Some(Place::Begin(flow.thread, slice));
     }
-    let mut found = |thread: u32, at_ns: u64, is_end: bool| {
-        if let Some(record) = records.get_mut(&(thread, at_ns)) {
-            *record = Some(is_end && record.unwrap_or(true));
-        }
-    };
-    for (&key, thread) in &trace.threads {
-        for slice in &thread.slices {
-            found(key, slice.start_ns, false);
-            if slice.ended {
-                found(key, slice.end_ns, true);
-            }
-        }
-    }
-    for one in &trace.asyncs {
-        found(one.threads[0], one.start_ns, false);
-        if one.end_ns != UNFINISHED {
-            found(one.threads[1], one.end_ns, false);
-        }
-    }
-    trace.instants.iter().for_each(|one| found(one.thread, one.at_ns, false));
-    trace.counters.iter().for_each(|one| found(one.thread, one.at_ns, false));
-    records
+    (found.ended && found.end_ns == flow.at_ns).then_some(Place::End(flow.thread, slice))
 }
 
-/// Returns the begin of the slice that a point is at, if a reader finds that slice there.
-fn begin_of_slice(trace: &Trace, flow: &Flow) -> Option<u64> {
-    let thread = trace.threads.get(&flow.thread)?;
-    let place = slice_at(thread, flow.at_ns, flow.kind == FlowKind::EndAtNext)?;
-    let begin_ns = thread.slices.get(place as usize)?.start_ns;
-    (slice_at(thread, begin_ns, false) == Some(place)).then_some(begin_ns)
+/// Returns the threads and times of flows, and whether there is a record that is neither of a slice nor an instant.
+fn others(trace: &Trace) -> HashMap<(u32, u64), bool> {
+    let mut others: HashMap<_, _> =
+        trace.flows.iter().map(|flow| ((flow.thread, flow.at_ns), false)).collect();
+    if others.is_empty() {
+        return others;
+    }
+    let mut found = |thread: u32, at_ns: u64| {
+        if let Some(is_there) = others.get_mut(&(thread, at_ns)) {
+            *is_there = true;
+        }
+    };
+    for one in &trace.asyncs {
+        found(one.threads[0], one.start_ns);
+        if one.end_ns != UNFINISHED {
+            found(one.threads[1], one.end_ns);
+        }
+    }
+    let on_tracks = trace.instants.iter().filter(|one| one.track.is_some());
+    on_tracks.for_each(|one| found(one.thread, one.at_ns));
+    trace.counters.iter().for_each(|one| found(one.thread, one.at_ns));
+    others
 }
 
 /// The ids of flows in text, where they have neither names nor categories: a different one for each flow.

@@ -323,6 +323,7 @@ impl<W: Write> Writer<'_, W> {
                     "t"
                 };
                 self.named(one.name, one.category)?;
+                self.us("tts", Some(one.cpu_ns).filter(|&cpu_ns| cpu_ns > 0))?;
                 write!(self.out, ",\"s\":\"{scope}\"")?;
                 self.scope(one.track)?;
                 self.args(Some(one.args))?;

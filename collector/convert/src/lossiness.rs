@@ -27,7 +27,7 @@ pub enum Content {
     OtherArguments,
     /// States of threads: running, runnable, sleeping.
     ThreadStates,
-    /// CPU times of slices.
+    /// CPU times of slices and instants.
     CpuTimes,
     /// Names that threads had earlier.
     EarlierNames,
@@ -115,7 +115,10 @@ impl Content {
                 of_asyncs.chain(of_instants).filter(has_any).count() as u64
             }
             Self::ThreadStates => threads().map(|thread| thread.states.len() as u64).sum(),
-            Self::CpuTimes => threads().map(|thread| thread.cpu_ns.len() as u64).sum(),
+            Self::CpuTimes => {
+                let of_instants = trace.instants.iter().filter(|one| one.cpu_ns > 0).count() as u64;
+                of_instants + threads().map(|thread| thread.cpu_ns.len() as u64).sum::<u64>()
+            }
             Self::EarlierNames => {
                 threads().map(|thread| thread.names.len().saturating_sub(1) as u64).sum()
             }

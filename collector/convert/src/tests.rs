@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use std::io::Cursor;
 use tracetee_trace::text::Outline;
-use tracetee_trace::{Async, NameId, json, read, read_any};
+use tracetee_trace::{Async, Flow, NameId, json, read, read_any};
 
 /// A record that a thread writes.
 #[derive(Debug, Clone)]
@@ -176,9 +176,10 @@ fn described(trace: &Trace) -> String {
         let (thread, at_ns) = (one.thread, one.at_ns);
         writeln!(
             text,
-            "instant {thread} {} {track:?} {} {at_ns} {said:?}",
+            "instant {thread} {} {track:?} {} {at_ns} {said:?} {}",
             one.pid,
-            name(one.name)
+            name(one.name),
+            one.cpu_ns
         )
         .unwrap();
     }
@@ -194,7 +195,9 @@ fn described(trace: &Trace) -> String {
         )
         .unwrap();
     }
-    for one in &trace.flows {
+    let mut flows = trace.flows.clone();
+    flows.sort_by_key(|one| (one.at_ns, one.thread, name(one.name), name(one.category), one.id));
+    for one in &flows {
         let (name, category) = (name(one.name), name(one.category));
         writeln!(
             text,
@@ -225,6 +228,7 @@ fn json_event() -> impl Strategy<Value = &'static str> {
         r#""ph":"b","name":"u","cat":"net","id":"1f","scope":"s""#,
         r#""ph":"e","name":"t","cat":"net","id":"1f""#,
         r#""ph":"i","name":"now","cat":"Isolate","s":"p","args":{"n":1}"#,
+        r#""ph":"i","name":"here","s":"t","tts":6"#,
         r#""ph":"C","name":"heap","args":{"used":7,"free":-3}"#,
     ])
 }
@@ -316,6 +320,15 @@ proptest! {
             thread.names.iter_mut().for_each(|(at_ns, _)| *at_ns = 0);
         }
         prop_assert_eq!(described(&after), described(&before), "{}", String::from_utf8_lossy(&text));
+        for flow in before.flows.iter().filter(|flow| flow.record.is_some()) {
+            // Among several of one time a reader may take another record for a point's.
+            let same = |flows: &[Flow]| -> Vec<Flow> {
+                flows.iter().copied().filter(|other| other.at_ns == flow.at_ns).collect()
+            };
+            if let ([_], [again]) = (&*same(&before.flows), &*same(&after.flows)) {
+                prop_assert_eq!(again.record, flow.record, "{}", String::from_utf8_lossy(&text));
+            }
+        }
         prop_assert_eq!(after.processes.len(), before.processes.len());
     }
 

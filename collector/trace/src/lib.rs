@@ -10,6 +10,7 @@
 mod builder;
 mod error;
 mod event_text;
+mod flows;
 mod foreign;
 mod frames;
 mod gaps;
@@ -43,8 +44,8 @@ pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_text};
 pub use mapping::Mapping;
 pub use merge::{merge, without_twins};
 pub use model::{
-    Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, Gap, Instant, Losses, NO_PARENT, Package,
-    Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
+    Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, FlowRecord, Gap, Instant, Losses,
+    NO_PARENT, Package, Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
 };
 pub use names::{NameId, NameSet, Names};
 pub use open::{MAX_TEXT_BYTES, decompress_whole, open};

@@ -1,7 +1,7 @@
 //! Several traces of one device as one.
 
 use crate::builder::{Builder, Live};
-use crate::model::{Gap, MAX_NS, Trace, UNFINISHED};
+use crate::model::{FlowRecord, Gap, MAX_NS, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
 use crate::twins::Twins;
@@ -47,14 +47,20 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
         }
         maps.push(Map { names, lives, shift_ns: *shift_ns });
     }
-    put_slices(&mut builder, parts, &maps, twins);
+    let slices = put_slices(&mut builder, parts, &maps, twins);
     for (part, ((trace, _), map)) in parts.iter().zip(&maps).enumerate() {
-        map.copy(&mut builder, trace, part, twins);
+        let instants = map.copy(&mut builder, trace, part, twins);
+        map.copy_flows(&mut builder, trace, |record, key| match record {
+            FlowRecord::Slice(place) => {
+                slices.get(&(part, key, place)).copied().flatten().map(FlowRecord::Slice)
+            }
+            FlowRecord::Instant(place) => instants.get(place as usize).copied().flatten(),
+        });
     }
     let mut merged = builder.finish();
     merged.losses.twins += twins.count();
     merged.asyncs.sort_by_key(|one| one.start_ns);
-    merged.instants.sort_by_key(|one| one.at_ns);
+    merged.sort_instants();
     merged.counters.sort_by_key(|one| one.at_ns);
     merged.flows.sort_by_key(|one| one.at_ns);
     merged.kernel.sort_by_key(|one| one.at_ns);
@@ -101,8 +107,15 @@ impl Map {
         self.lives.get(&key).map_or(key, |&live| builder.key(live))
     }
 
-    /// Copies everything but slices.
-    fn copy(&self, builder: &mut Builder, trace: &Trace, part: usize, twins: &Twins) {
+    /// Copies everything but slices and flows. Returns the new places of instants.
+    fn copy(
+        &self,
+        builder: &mut Builder,
+        trace: &Trace,
+        part: usize,
+        twins: &Twins,
+    ) -> Vec<Option<FlowRecord>> {
+        let mut instants = vec![None; trace.instants.len()];
         for (&pid, process) in &trace.processes {
             builder.process_name(pid, self.name(process.name));
         }
@@ -145,7 +158,10 @@ impl Map {
             (one.name, one.category) = (self.name(one.name), self.name(one.category));
             (one.args, one.at_ns) = (self.name(one.args), self.at(one.at_ns));
             builder.span(one.at_ns);
-            builder.instant(one);
+            let record = builder.instant(one);
+            if let Some(made) = instants.get_mut(place) {
+                *made = record;
+            }
         }
         for (place, mut one) in trace.counters.iter().copied().enumerate() {
             if twins.counters.contains(&(part, place)) {
@@ -160,12 +176,6 @@ impl Map {
         let series = series.iter().map(|(&name, &(counter, key))| [name, counter, key]);
         let series = series.map(|names| names.map(|name| self.name(name)));
         builder.trace.series.extend(series.map(|[name, counter, key]| (name, (counter, key))));
-        for mut one in trace.flows.iter().copied() {
-            one.thread = self.key(builder, one.thread);
-            (one.name, one.category) = (self.name(one.name), self.name(one.category));
-            one.at_ns = self.at(one.at_ns);
-            builder.flow(one);
-        }
         self.copy_system(builder, trace);
         for (event, count) in &trace.kernel_events {
             *builder.trace.kernel_events.entry(event.clone()).or_default() += count;
@@ -206,15 +216,49 @@ impl Map {
         if all.truncated.is_none() {
             all.truncated.clone_from(&part.truncated);
         }
+        instants
+    }
+
+    /// Copies flows. `made` returns the copy of a record of a thread, if there is one.
+    fn copy_flows(
+        &self,
+        builder: &mut Builder,
+        trace: &Trace,
+        made: impl Fn(FlowRecord, u32) -> Option<FlowRecord>,
+    ) {
+        for mut one in trace.flows.iter().copied() {
+            one.record = one.record.and_then(|record| made(record, one.thread));
+            one.thread = self.key(builder, one.thread);
+            (one.name, one.category) = (self.name(one.name), self.name(one.category));
+            one.at_ns = self.at(one.at_ns);
+            builder.flow(one);
+        }
     }
 }
 
-/// Slices of all parts in the order of time: those of one thread nest, whichever part they are from.
-fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map], twins: &Twins) {
+/// A slice of a part: the part, the thread's key, the slice's index.
+type SliceOf = (usize, u32, u32);
+
+/// Slices of all parts in the order of time: those of one thread nest, whichever part they are from. Returns the places of those
+/// that flows are at.
+fn put_slices(
+    builder: &mut Builder,
+    parts: &[(&Trace, i64)],
+    maps: &[Map],
+    twins: &Twins,
+) -> HashMap<SliceOf, Option<u32>> {
+    let mut with_flows: HashMap<SliceOf, Option<u32>> = HashMap::new();
+    for (part, (trace, _)) in parts.iter().enumerate() {
+        for flow in &trace.flows {
+            if let Some(FlowRecord::Slice(place)) = flow.record {
+                with_flows.insert((part, flow.thread, place), None);
+            }
+        }
+    }
     let mut timelines: Vec<_> =
         parts.iter().map(|(trace, _)| Timeline::new(trace).peekable()).collect();
     // The place of each part's slice in the whole trace.
-    let mut places: HashMap<(usize, u32, u32), u32> = HashMap::new();
+    let mut places: HashMap<SliceOf, u32> = HashMap::new();
     loop {
         let heads = timelines.iter_mut().zip(maps).enumerate();
         let next = heads
@@ -222,12 +266,12 @@ fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map], twin
                 timeline.peek().map(|&(at_ns, _)| (map.at(at_ns), part))
             })
             .min();
-        let Some((at_ns, part)) = next else { return };
+        let Some((at_ns, part)) = next else { return with_flows };
         let event = timelines.get_mut(part).and_then(Iterator::next);
         let (Some((_, event)), Some(map), Some((trace, _))) =
             (event, maps.get(part), parts.get(part))
         else {
-            return;
+            return with_flows;
         };
         let (Event::Begin(key, place) | Event::End(key, place) | Event::StayOpen(key, place)) =
             event
@@ -247,6 +291,9 @@ fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map], twin
             let (name, category) = (map.name(slice.name), map.name(slice.category));
             let Some(made) = builder.begin(live, at_ns, name, category) else { continue };
             places.insert((part, key, place), made);
+            if let Some(copy) = with_flows.get_mut(&(part, key, place)) {
+                *copy = Some(made);
+            }
             builder.cpu(live, made, cpu.map(|(begin_ns, _)| begin_ns), None);
             if let Some(&args) = thread.args.get(&place) {
                 builder.args(live, made, map.name(args));

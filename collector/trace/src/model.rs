@@ -272,6 +272,8 @@ pub struct Instant {
     pub args: NameId,
     /// Time.
     pub at_ns: u64,
+    /// Processor time of the thread, ns; 0 if unknown.
+    pub cpu_ns: u64,
 }
 
 /// An asynchronous slice, which does not have to nest.
@@ -312,6 +314,17 @@ pub struct Flow {
     pub kind: FlowKind,
     /// Time.
     pub at_ns: u64,
+    /// Record that it is at. `None`: the slice around its time, or the next one, as its kind says.
+    pub record: Option<FlowRecord>,
+}
+
+/// Record that a point of a flow is at, of the point's thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FlowRecord {
+    /// A slice, by its index in [`Thread::slices`].
+    Slice(u32),
+    /// An instant, by its index in [`Trace::instants`].
+    Instant(u32),
 }
 
 /// Kind of a flow's point.

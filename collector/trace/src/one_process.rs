@@ -15,10 +15,10 @@ impl Trace {
         self.processes.retain(|&pid, _| is_kept(pid));
         self.dumped.retain(|_, &mut (pid, _)| is_kept(pid));
         let tids = self.tids();
+        self.retain_instants(|instant| is_kept(instant.pid));
         let threads = &self.threads;
         self.counters.retain(|counter| is_kept(counter.pid));
         self.units.retain(|&(pid, _), _| is_kept(pid));
-        self.instants.retain(|instant| is_kept(instant.pid));
         self.asyncs.retain(|one| is_kept(one.pid));
         self.flows.retain(|flow| threads.contains_key(&flow.thread));
         self.samples.retain(|sample| tids.contains(&sample.tid));

@@ -1,11 +1,13 @@
 //! A trace's events by time, as they would have been written: for writers, and for merging traces.
 //!
 //! Events of a thread come in the thread's order. At the same time, slices begin first and end last, so that
-//! what happened in one that took no time is within it.
+//! what happened in one that took no time is within it. A flow's point comes where its record is the thread's last one: readers
+//! take it for that of the flow.
 
-use crate::model::{NO_PARENT, Thread, Trace, UNFINISHED};
+use crate::model::{Flow, FlowRecord, NO_PARENT, Thread, Trace, UNFINISHED};
+use crate::names::NameId;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 /// An event, by its index in the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +37,28 @@ enum Rank {
     Begin,
     AsyncEnd,
     AsyncBegin,
-    Instant,
-    Counter,
+    /// Points of flows come before instants, which readers would take for theirs.
     Flow,
+    /// A later point of a flow at the same time.
+    LaterFlow,
+    Instant,
+    /// A point after one at an instant.
+    LastFlow,
+    Counter,
     End,
+}
+
+/// Points of flows at one time among which one at the innermost slice is looked for.
+const MAX_LOOKED_AT: usize = 64;
+
+/// A point of a flow at a slice.
+#[derive(Debug, Clone, Copy)]
+struct AtSlice {
+    at_ns: u64,
+    rank: Rank,
+    slice: u32,
+    /// Index of the flow.
+    place: usize,
 }
 
 /// Position in a thread or a list.
@@ -50,35 +70,78 @@ struct Source<'a> {
     open: Vec<u32>,
     /// Number of slices in `open` whose end is in the trace.
     ending: usize,
+    /// Points of flows at the thread's slices, by time, and the next one.
+    flows: Vec<AtSlice>,
+    next_flow: usize,
     list: Vec<(u64, Rank, Event)>,
 }
 
 impl Source<'_> {
-    fn from_thread<'t>((&key, thread): (&u32, &'t Thread)) -> Source<'t> {
+    fn from_thread(key: u32, thread: &Thread, mut flows: Vec<AtSlice>) -> Source<'_> {
+        flows.sort_by_key(|flow| flow.at_ns);
         Source {
             thread: Some((key, thread)),
             next: 0,
             open: Vec::new(),
             ending: 0,
+            flows,
+            next_flow: 0,
             list: Vec::new(),
         }
     }
 
-    fn from_list(mut list: Vec<(u64, Rank, Event)>) -> Self {
+    fn from_list(mut list: Vec<(u64, Rank, Event)>, trace: &Trace) -> Self {
+        let record = |place: usize| trace.flows.get(place).and_then(|flow| flow.record);
         // Ends find the innermost async slice: of those that end together the last to begin ends first, and
         // one that took no time ends before the next begins.
         list.sort_by_key(|&(at_ns, rank, event)| match (rank, event) {
             (Rank::AsyncEnd, Event::AsyncEnd(place)) => (at_ns, rank, usize::MAX - place),
             (_, Event::AsyncBegin(place)) => (at_ns, rank, 2 * place),
             (_, Event::AsyncEnd(place)) => (at_ns, rank, 2 * place + 1),
+            (_, Event::Instant(place)) => (at_ns, rank, 2 * place),
+            (Rank::Instant, Event::Flow(place)) => match record(place) {
+                Some(FlowRecord::Instant(instant)) => (at_ns, rank, 2 * instant as usize + 1),
+                _ => (at_ns, rank, 0),
+            },
             _ => (at_ns, rank, 0),
         });
-        Self { thread: None, next: 0, open: Vec::new(), ending: 0, list }
+        Self {
+            thread: None,
+            next: 0,
+            open: Vec::new(),
+            ending: 0,
+            flows: Vec::new(),
+            next_flow: 0,
+            list,
+        }
     }
 
     /// Returns the next event.
     fn head(&self) -> Option<(u64, Rank, Event)> {
-        let Some((key, thread)) = self.thread else { return self.list.get(self.next).copied() };
+        if self.thread.is_none() {
+            return self.list.get(self.next).copied();
+        }
+        let of_slices = self.head_of_slices();
+        let flow = self.head_of_flows(of_slices.map(|(at_ns, ..)| at_ns));
+        flow.map(|flow| (flow.at_ns, flow.rank, Event::Flow(flow.place))).or(of_slices)
+    }
+
+    /// Returns the point of a flow that comes before the next begin or end of a slice: one at the innermost slice, or one whose
+    /// slice is not the innermost at any event of its time.
+    fn head_of_flows(&self, next_ns: Option<u64>) -> Option<&AtSlice> {
+        let pending = self.flows.get(self.next_flow..).unwrap_or_default();
+        let first = pending.first()?;
+        let next_ns = next_ns.unwrap_or(u64::MAX);
+        let innermost = self.open.last().copied();
+        let same = pending.iter().take(MAX_LOOKED_AT);
+        let mut same = same.take_while(|flow| flow.at_ns == first.at_ns && flow.at_ns <= next_ns);
+        let found = same.find(|flow| Some(flow.slice) == innermost);
+        found.or_else(|| Some(first).filter(|first| first.at_ns < next_ns))
+    }
+
+    /// Returns the next begin or end of a slice.
+    fn head_of_slices(&self) -> Option<(u64, Rank, Event)> {
+        let (key, thread) = self.thread?;
         let next = thread.slices.get(self.next);
         let innermost = self.open.last().copied();
         match (next, innermost) {
@@ -114,24 +177,68 @@ impl Source<'_> {
                 self.ending -= usize::from(has_end(place));
                 self.open.pop();
             }
+            Event::Flow(place) if self.thread.is_some() => {
+                let pending = self.flows.get_mut(self.next_flow..).unwrap_or_default();
+                if let Some(at) = pending.iter().position(|flow| flow.place == place) {
+                    pending.get_mut(..=at).unwrap_or_default().rotate_right(1);
+                }
+                self.next_flow += 1;
+            }
             _ => self.next += 1,
         }
     }
+}
+
+/// Returns the ranks of the points of flows. Points of one flow at one time keep their order.
+fn flow_ranks(trace: &Trace) -> Vec<Rank> {
+    let mut last: HashMap<(NameId, NameId, u64), (u64, Rank)> = HashMap::new();
+    let rank = |flow: &Flow| {
+        let own = match flow.record {
+            Some(FlowRecord::Slice(_)) if trace.threads.contains_key(&flow.thread) => Rank::Begin,
+            Some(FlowRecord::Instant(_)) => Rank::Instant,
+            _ => Rank::Flow,
+        };
+        let id = (flow.name, flow.category, flow.id);
+        let before = last.get(&id).filter(|&&(at_ns, _)| at_ns == flow.at_ns);
+        let rank = match before.map(|&(_, rank)| rank) {
+            None => own,
+            Some(Rank::Begin) => own.max(Rank::LaterFlow),
+            Some(Rank::Instant) if own != Rank::Instant => Rank::LastFlow,
+            Some(rank) => own.max(rank),
+        };
+        last.insert(id, (flow.at_ns, rank));
+        rank
+    };
+    trace.flows.iter().map(rank).collect()
 }
 
 /// Iterator over the events of a trace by time.
 #[derive(Debug)]
 pub struct Timeline<'a> {
     sources: Vec<Source<'a>>,
-    heads: BinaryHeap<Reverse<(u64, Rank, usize)>>,
+    /// The next event of each source: time, rank, place of a flow's point, source.
+    heads: BinaryHeap<Reverse<(u64, Rank, usize, usize)>>,
 }
 
 impl<'a> Timeline<'a> {
     /// Makes the timeline of a whole trace.
     #[must_use]
     pub fn new(trace: &'a Trace) -> Self {
-        let mut sources: Vec<Source<'a>> = trace.threads.iter().map(Source::from_thread).collect();
-        let mut list = Vec::new();
+        let (mut list, mut at_slices) = (Vec::new(), BTreeMap::<u32, Vec<AtSlice>>::new());
+        for (place, (flow, rank)) in trace.flows.iter().zip(flow_ranks(trace)).enumerate() {
+            let at_ns = flow.at_ns;
+            match flow.record {
+                Some(FlowRecord::Slice(slice)) if trace.threads.contains_key(&flow.thread) => {
+                    let at_slice = AtSlice { at_ns, rank, slice, place };
+                    at_slices.entry(flow.thread).or_default().push(at_slice);
+                }
+                _ => list.push((at_ns, rank, Event::Flow(place))),
+            }
+        }
+        let from_thread = |(&key, thread): (&u32, &'a Thread)| {
+            Source::from_thread(key, thread, at_slices.remove(&key).unwrap_or_default())
+        };
+        let mut sources: Vec<Source<'a>> = trace.threads.iter().map(from_thread).collect();
         for (place, one) in trace.asyncs.iter().enumerate() {
             list.push((one.start_ns, Rank::AsyncBegin, Event::AsyncBegin(place)));
             if one.end_ns != UNFINISHED {
@@ -144,17 +251,19 @@ impl<'a> Timeline<'a> {
         list.extend(instants.map(|(place, one)| (one.at_ns, Rank::Instant, Event::Instant(place))));
         let counters = trace.counters.iter().enumerate();
         list.extend(counters.map(|(place, one)| (one.at_ns, Rank::Counter, Event::Counter(place))));
-        let flows = trace.flows.iter().enumerate();
-        list.extend(flows.map(|(place, one)| (one.at_ns, Rank::Flow, Event::Flow(place))));
-        sources.push(Source::from_list(list));
+        sources.push(Source::from_list(list, trace));
         let mut all = Self { heads: BinaryHeap::with_capacity(sources.len()), sources };
         (0..all.sources.len()).for_each(|source| all.push(source));
         all
     }
 
     fn push(&mut self, source: usize) {
-        if let Some((at_ns, rank, _)) = self.sources.get(source).and_then(Source::head) {
-            self.heads.push(Reverse((at_ns, rank, source)));
+        if let Some((at_ns, rank, event)) = self.sources.get(source).and_then(Source::head) {
+            let place = match event {
+                Event::Flow(place) if !matches!(rank, Rank::Begin | Rank::Instant) => place,
+                _ => 0,
+            };
+            self.heads.push(Reverse((at_ns, rank, place, source)));
         }
     }
 }
@@ -163,7 +272,7 @@ impl Iterator for Timeline<'_> {
     type Item = (u64, Event);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Reverse((_, _, place)) = self.heads.pop()?;
+        let Reverse((.., place)) = self.heads.pop()?;
         let source = self.sources.get_mut(place)?;
         let (at_ns, _, event) = source.head()?;
         source.step(event);

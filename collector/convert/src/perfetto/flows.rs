@@ -1,19 +1,19 @@
-//! Flows as Perfetto has them: ids at the slices that they leave and reach. Called by the writer, once for a trace.
+//! Flows as Perfetto has them: ids at the slices and instants that they leave and reach. Called by the writer, once for a trace.
 
 use super::track_ids::hash;
-use crate::arrows::slice_at;
+use crate::arrows::slice_of;
 use std::collections::{HashMap, HashSet};
-use tracetee_trace::{FlowKind, Trace};
+use tracetee_trace::{FlowKind, FlowRecord, Trace};
 
-/// Ids of the flows that leave a slice, and of those that end at it.
-type AtSlice = (Vec<u64>, Vec<u64>);
+/// Ids of the flows that leave a record, and of those that end at it.
+type AtRecord = (Vec<u64>, Vec<u64>);
 
 /// The flows of a trace.
 #[derive(Default)]
 pub(super) struct Flows {
-    /// By the thread's key and the slice's place.
-    at_slices: HashMap<(u32, u32), AtSlice>,
-    /// Points of flows that are at no slice.
+    /// By the thread's key and the record.
+    at_records: HashMap<(u32, FlowRecord), AtRecord>,
+    /// Points of flows that are at no record.
     loose: HashSet<usize>,
 }
 
@@ -21,20 +21,19 @@ impl Flows {
     pub(super) fn new(trace: &Trace) -> Self {
         let mut flows = Self::default();
         let continued = continued(trace);
-        // Slices that the next points of flows come from.
-        let mut sources: HashMap<u64, (u32, u32)> = HashMap::new();
+        // Records that the next points of flows come from.
+        let mut sources: HashMap<u64, (u32, FlowRecord)> = HashMap::new();
         for (place, flow) in trace.flows.iter().enumerate() {
-            let thread = trace.threads.get(&flow.thread);
-            let next = flow.kind == FlowKind::EndAtNext;
-            let Some(slice) = thread.and_then(|thread| slice_at(thread, flow.at_ns, next)) else {
+            let around = || slice_of(trace, flow).map(FlowRecord::Slice);
+            let Some(record) = flow.record.or_else(around) else {
                 flows.loose.insert(place);
                 continue;
             };
-            let at = (flow.thread, slice);
+            let at = (flow.thread, record);
             let id = flow_id(trace, place);
             match flow.kind {
                 FlowKind::Start | FlowKind::Step => {
-                    flows.at_slices.entry(at).or_default().0.push(id);
+                    flows.at_records.entry(at).or_default().0.push(id);
                     sources.insert(id, at);
                 }
                 // After an end Perfetto forgets the id: an end with later points has a flow of its own.
@@ -42,22 +41,22 @@ impl Flows {
                     let source = sources.get(&id).filter(|_| continued.contains(&place));
                     let own = source.map(|&source| {
                         let own = hash(&[8, id, place as u64]);
-                        flows.at_slices.entry(source).or_default().0.push(own);
+                        flows.at_records.entry(source).or_default().0.push(own);
                         own
                     });
-                    flows.at_slices.entry(at).or_default().1.push(own.unwrap_or(id));
+                    flows.at_records.entry(at).or_default().1.push(own.unwrap_or(id));
                 }
             }
         }
         flows
     }
 
-    /// Returns the flows of a slice, once.
-    pub(super) fn take(&mut self, key: u32, place: u32) -> AtSlice {
-        self.at_slices.remove(&(key, place)).unwrap_or_default()
+    /// Returns the flows of a record, once.
+    pub(super) fn take(&mut self, key: u32, record: FlowRecord) -> AtRecord {
+        self.at_records.remove(&(key, record)).unwrap_or_default()
     }
 
-    /// True for a point that is at no slice.
+    /// True for a point that is at no record.
     pub(super) fn is_loose(&self, place: usize) -> bool {
         self.loose.contains(&place)
     }

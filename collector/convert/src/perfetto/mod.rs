@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 use tracetee_trace::{
-    Async, Counter, Event, FlowKind, NameId, Scope, Slice, Thread, Timeline, Trace,
+    Async, Counter, Event, FlowKind, FlowRecord, NameId, Scope, Slice, Thread, Timeline, Trace,
 };
 use track_ids::{hash, process_track, thread_track};
 
@@ -43,6 +43,8 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) 
             halves += u64::from(begin_ns != 0 && end_ns == 0 && slice.ended);
         }
     }
+    let instants = trace.instants.iter();
+    rounded += instants.filter(|one| one.cpu_ns % 1000 != 0).count() as u64;
     dropped.add("CPU times, rounded to microseconds", rounded);
     dropped.add("CPU times of begins whose ends have none", halves);
     let mut writer = Writer::for_trace(trace, out);
@@ -349,12 +351,20 @@ impl<'a, W: Write> Writer<'a, W> {
                     }
                     None => thread_track(one.thread),
                 };
+                let (flow_ids, terminating_flow_ids) = match u32::try_from(place) {
+                    Ok(place) => self.flows.take(one.thread, FlowRecord::Instant(place)),
+                    Err(_) => Default::default(),
+                };
+                let cpu_ns = Some(one.cpu_ns).filter(|&cpu_ns| cpu_ns > 0 && one.track.is_none());
                 Some(TrackEvent {
                     r#type: Some(INSTANT),
                     track_uuid: Some(track),
                     name_iid: self.name(one.name),
                     category_iids: self.category(one.category),
                     debug_annotations: self.args(one.args),
+                    thread_time_absolute_us: us(cpu_ns),
+                    flow_ids,
+                    terminating_flow_ids,
                     ..TrackEvent::default()
                 })
             }
@@ -389,7 +399,7 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     fn begin(&mut self, key: u32, place: u32, thread: &Thread, slice: Slice) -> TrackEvent {
-        let (flow_ids, terminating_flow_ids) = self.flows.take(key, place);
+        let (flow_ids, terminating_flow_ids) = self.flows.take(key, FlowRecord::Slice(place));
         // Of an end without a time Perfetto makes a wrong duration.
         let (begin_ns, end_ns) = thread.cpu_of(place);
         let begin_ns = begin_ns.filter(|_| end_ns.is_some() || !slice.ended);

@@ -12,7 +12,7 @@ pub(crate) use asyncs::AsyncKey;
 pub(crate) use slices::is_ended_by;
 
 use crate::gaps::Processors;
-use crate::model::{Counter, FIRST_KEY, Flow, Instant, Process, State, Thread, Trace};
+use crate::model::{Counter, FIRST_KEY, Flow, FlowRecord, Instant, Process, State, Thread, Trace};
 use crate::names::NameId;
 use crate::scheduling::{Blocked, Pending};
 use crate::seeded::Seeded;
@@ -190,8 +190,11 @@ impl Builder {
         }
     }
 
-    pub(crate) fn instant(&mut self, instant: Instant) {
+    /// Adds an instant. Returns it as a record that flows can be at, unless it is on another track than its thread's.
+    pub(crate) fn instant(&mut self, instant: Instant) -> Option<FlowRecord> {
         self.trace.instants.push(instant);
+        let place = u32::try_from(self.trace.instants.len() - 1).ok();
+        place.filter(|_| instant.track.is_none()).map(FlowRecord::Instant)
     }
 
     pub(crate) fn counter(&mut self, counter: Counter) {

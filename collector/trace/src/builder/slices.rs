@@ -1,7 +1,7 @@
 //! Slices of a thread: begins, ends, arguments, CPU times.
 
 use super::{Builder, Live};
-use crate::model::{NO_PARENT, Slice, UNFINISHED};
+use crate::model::{FlowKind, FlowRecord, NO_PARENT, Slice, UNFINISHED};
 use crate::names::{NameId, Names};
 
 /// Records that the kernel overwrote before they were read, as traces of Perfetto name them, too.
@@ -115,6 +115,35 @@ impl Builder {
     /// Returns the open slices of a thread, the innermost last.
     pub(crate) fn open(&self, live: Live) -> &[u32] {
         self.running.get(live.0).map_or(&[], |running| &running.open)
+    }
+
+    /// Returns a thread's innermost open slice as a record that flows can be at.
+    pub(crate) fn innermost(&self, live: Live) -> Option<FlowRecord> {
+        self.open(live).last().copied().map(FlowRecord::Slice)
+    }
+
+    /// Returns the record that a flow's point is at, as in Perfetto: the thread's last slice or instant if that is not over,
+    /// else the innermost open slice.
+    pub(crate) fn flow_record(
+        &self,
+        live: Live,
+        last: Option<FlowRecord>,
+        kind: FlowKind,
+        at_ns: u64,
+    ) -> Option<FlowRecord> {
+        if kind == FlowKind::EndAtNext {
+            return None;
+        }
+        let is_over = |&record: &FlowRecord| match record {
+            FlowRecord::Slice(place) => {
+                self.slice(live, place).is_none_or(|slice| slice.end_ns < at_ns)
+            }
+            FlowRecord::Instant(place) => {
+                let instant = self.trace.instants.get(place as usize);
+                instant.is_none_or(|instant| instant.at_ns != at_ns)
+            }
+        };
+        last.filter(|last| !is_over(last)).or_else(|| self.innermost(live))
     }
 
     /// Returns a slice of a thread.

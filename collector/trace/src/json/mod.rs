@@ -8,7 +8,7 @@ mod scan;
 
 use crate::builder::{AsyncKey, Builder, Live, MAX_EVENTS};
 use crate::error::Error;
-use crate::model::{Async, Counter, Flow, Instant, MAX_NS, Scope, Trace, UNFINISHED};
+use crate::model::{Async, Counter, Flow, FlowRecord, Instant, MAX_NS, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use event::{Event, Kind};
 use scan::{Scanner, Take};
@@ -65,8 +65,25 @@ struct Reader {
 struct ThreadOf {
     live: Live,
     is_named: bool,
+    /// The last slice or instant, which flows are at.
+    last: Option<FlowRecord>,
     /// Ends of the open slices.
     ends: Vec<OpenSlice>,
+}
+
+impl ThreadOf {
+    /// A complete slice has begun. As in Perfetto, an instant of the same time is in it.
+    fn begun(&mut self, builder: &Builder, record: Option<FlowRecord>, at_ns: u64) {
+        let is_instant = |&last: &FlowRecord| match last {
+            FlowRecord::Instant(place) => builder
+                .trace
+                .instants
+                .get(place as usize)
+                .is_some_and(|instant| instant.at_ns == at_ns),
+            FlowRecord::Slice(_) => false,
+        };
+        self.last = self.last.filter(is_instant).or(record);
+    }
 }
 
 /// An open slice.
@@ -142,6 +159,7 @@ impl Reader {
         let thread = self.threads.entry(of).or_insert_with(|| ThreadOf {
             live: builder.new_thread(event.tid, Some(event.pid)),
             is_named: false,
+            last: None,
             ends: Vec::new(),
         });
         let live = thread.live;
@@ -155,27 +173,17 @@ impl Reader {
         }
         let key = builder.key(live);
         let &Event { pid, name, category, args, .. } = event;
-        if let (Some((id, kind)), Kind::Begin | Kind::Complete { .. }) = (event.bound, event.kind) {
-            let name = builder.trace.names.id(BOUND);
-            let category = NameId::NONE;
-            builder.flow(Flow { thread: key, name, category, id, kind, at_ns });
-        }
         match event.kind {
             Kind::Begin => {
                 thread.ends.push(OpenSlice::until(None));
-                if let Some(place) = builder.begin(live, at_ns, name, category) {
-                    builder.args(live, place, args);
-                    builder.cpu(live, place, event.cpu_ns, None);
-                }
+                thread.last = begin(builder, live, at_ns, event);
             }
             Kind::Complete { dur_ns: None, .. } => {
                 if let Some(around) = thread.ends.last_mut() {
                     around.unfinished += 1;
                 }
-                if let Some(place) = builder.begin(live, at_ns, name, category) {
-                    builder.args(live, place, args);
-                    builder.cpu(live, place, event.cpu_ns, None);
-                }
+                let record = begin(builder, live, at_ns, event);
+                thread.begun(builder, record, at_ns);
             }
             Kind::Complete { dur_ns: Some(dur_ns), cpu_ns } => {
                 let mut end_ns = at_ns.saturating_add(dur_ns).min(MAX_NS);
@@ -188,10 +196,8 @@ impl Reader {
                 let cpu_end =
                     event.cpu_ns.zip(cpu_ns).map(|(begin, took)| begin.saturating_add(took));
                 thread.ends.push(OpenSlice::until(Some((end_ns, cpu_end))));
-                if let Some(place) = builder.begin(live, at_ns, name, category) {
-                    builder.args(live, place, args);
-                    builder.cpu(live, place, event.cpu_ns, None);
-                }
+                let record = begin(builder, live, at_ns, event);
+                thread.begun(builder, record, at_ns);
             }
             Kind::End => {
                 while let Some(inner) = thread.ends.last().filter(|inner| inner.end.is_some()) {
@@ -212,18 +218,14 @@ impl Reader {
                 } else {
                     builder.trace.losses.unmatched_ends += 1;
                 }
+                thread.last = builder.innermost(live);
             }
             Kind::Instant => {
                 builder.not_read(GLOBAL, event.is_global.into());
-                builder.instant(Instant {
-                    thread: key,
-                    pid,
-                    track: event.scope,
-                    name,
-                    category,
-                    args,
-                    at_ns,
-                });
+                let (track, cpu_ns) = (event.scope, event.cpu_ns.unwrap_or_default());
+                let instant =
+                    Instant { thread: key, pid, track, name, category, args, at_ns, cpu_ns };
+                thread.last = builder.instant(instant).or(thread.last);
             }
             Kind::AsyncInstant => {
                 let (track, cookie, threads) = (event.scope, event.id, [key; 2]);
@@ -280,11 +282,25 @@ impl Reader {
             }
             Kind::Flow(kind) => {
                 let id = event.id.cast_unsigned();
-                builder.flow(Flow { thread: key, name, category, id, kind, at_ns });
+                let record = builder.flow_record(live, thread.last, kind, at_ns);
+                builder.flow(Flow { thread: key, name, category, id, kind, at_ns, record });
             }
             Kind::ThreadName | Kind::ProcessName | Kind::Other(_) => {}
         }
     }
+}
+
+/// Begins a slice, with the point of a flow that is bound to it. Returns it as a record that flows can be at.
+fn begin(builder: &mut Builder, live: Live, at_ns: u64, event: &Event) -> Option<FlowRecord> {
+    let place = builder.begin(live, at_ns, event.name, event.category)?;
+    builder.args(live, place, event.args);
+    builder.cpu(live, place, event.cpu_ns, None);
+    let record = Some(FlowRecord::Slice(place));
+    if let Some((id, kind)) = event.bound {
+        let (thread, name) = (builder.key(live), builder.trace.names.id(BOUND));
+        builder.flow(Flow { thread, name, category: NameId::NONE, id, kind, at_ns, record });
+    }
+    record
 }
 
 /// Ends what ends by then.

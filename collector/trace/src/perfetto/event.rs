@@ -57,6 +57,7 @@ pub(super) enum What {
         name: NameId,
         category: NameId,
         args: NameId,
+        cpu_ns: u64,
     },
     Counter {
         on: TrackId,

@@ -75,7 +75,7 @@ impl Reader {
                 self.flows(on, (clock, at_ns.saturating_sub(dur_ns)), event);
                 return Ok(());
             }
-            b'i' | b'I' | b'R' => What::Instant { on, name, category, args },
+            b'i' | b'I' | b'R' => What::Instant { on, name, category, args, cpu_ns },
             b'b' => paired(Phase::Begin { by_name: false }),
             b'e' => paired(Phase::End { by_name: false }),
             b'S' => paired(Phase::Begin { by_name: true }),

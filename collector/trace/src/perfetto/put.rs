@@ -4,7 +4,7 @@ use super::Reader;
 use super::event::{Event, Mark, NO_CPU, Phase, What};
 use super::tracks::{Place, TrackId};
 use crate::builder::{AsyncKey, Builder, Live, is_ended_by};
-use crate::model::{Async, Counter, Flow, Instant, Scope, Trace, UNFINISHED};
+use crate::model::{Async, Counter, Flow, FlowRecord, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::text::marker::is_frame;
 use crate::wall_clock::WallClock;
@@ -32,6 +32,8 @@ pub(super) struct Put {
     names: HashMap<(u32, u32), NameId>,
     /// Open complete slices: thread and place.
     completes: HashMap<u32, (Live, u32)>,
+    /// The last slice or instant of a thread's track, which flows are at.
+    records: HashMap<TrackId, Option<FlowRecord>>,
     /// Open slices of async tracks, and the state of state tracks.
     open: HashMap<TrackId, Vec<usize>>,
 }
@@ -46,6 +48,7 @@ impl Put {
             threads: HashMap::new(),
             names,
             completes: HashMap::new(),
+            records: HashMap::new(),
             open: HashMap::new(),
         }
     }
@@ -121,7 +124,7 @@ impl Put {
             Owner::Thread(live) => (live, None, None),
             Owner::Process { pid, live, name, .. } => (live, Some(pid), Some(name)),
         };
-        let Self { reader, completes, open, .. } = self;
+        let Self { reader, completes, records, open, .. } = self;
         let builder = &mut reader.builder;
         let at_ns = builder.at(live, at_ns);
         let thread = builder.key(live);
@@ -140,7 +143,9 @@ impl Put {
         };
         match (what, pid) {
             (What::Begin { name, category, args, cpu_ns, .. }, None) => {
-                if let Some(place) = builder.begin(live, at_ns, name, category) {
+                let place = builder.begin(live, at_ns, name, category);
+                records.insert(on, place.map(FlowRecord::Slice));
+                if let Some(place) = place {
                     builder.args(live, place, args);
                     builder.cpu(live, place, Some(cpu_ns).filter(|&ns| ns != NO_CPU), None);
                 }
@@ -150,9 +155,12 @@ impl Put {
                     builder.more_args(live, place, args);
                     builder.cpu(live, place, None, Some(cpu_ns).filter(|&ns| ns != NO_CPU));
                 }
+                records.insert(on, builder.innermost(live));
             }
             (What::Complete { name, category, args, id, .. }, None) => {
-                if let Some(place) = builder.begin(live, at_ns, name, category) {
+                let place = builder.begin(live, at_ns, name, category);
+                records.insert(on, place.map(FlowRecord::Slice));
+                if let Some(place) = place {
                     builder.args(live, place, args);
                     completes.insert(id, (live, place));
                 }
@@ -202,11 +210,15 @@ impl Put {
                     builder.trace.asyncs.push(slice(name, NameId::NONE, args));
                 }
             }
-            (What::Instant { name, category, args, .. }, _) => {
+            (What::Instant { name, category, args, cpu_ns, .. }, _) => {
+                let cpu_ns = if cpu_ns == NO_CPU { 0 } else { cpu_ns };
                 let pid = pid.or_else(|| builder.pid(live)).unwrap_or_default();
                 // An instant of a process' own track is on one of its name.
                 let track = track.map(|track| of(Some(track)).unwrap_or(name));
-                builder.instant(Instant { thread, pid, track, name, category, args, at_ns });
+                let instant = Instant { thread, pid, track, name, category, args, at_ns, cpu_ns };
+                if let Some(record) = builder.instant(instant) {
+                    records.insert(on, Some(record));
+                }
             }
             (What::Counter { name, value, .. }, _) => {
                 let counter = reader.tracks.get(on).and_then(|track| track.counter);
@@ -228,7 +240,9 @@ impl Put {
                 builder.counter(Counter { thread, pid, name, at_ns, value, scope });
             }
             (What::Flow { id, name, category, kind, .. }, None) => {
-                builder.flow(Flow { thread, name, category, id, kind, at_ns });
+                let record =
+                    builder.flow_record(live, records.get(&on).copied().flatten(), kind, at_ns);
+                builder.flow(Flow { thread, name, category, id, kind, at_ns, record });
             }
             (What::Flow { .. }, Some(_)) => reader.unread.event("flows of slices on async tracks"),
             (What::Async { name, category, args, id, phase, .. }, _) => {
@@ -279,7 +293,17 @@ impl Put {
                 builder.end_async(key, live, at_ns, NameId::NONE);
             }
             Mark::Instant { pid, track, name } => {
-                builder.instant(Instant { thread, pid, track, name, category, args, at_ns });
+                let cpu_ns = 0;
+                builder.instant(Instant {
+                    thread,
+                    pid,
+                    track,
+                    name,
+                    category,
+                    args,
+                    at_ns,
+                    cpu_ns,
+                });
             }
             Mark::Counter { pid, name, value } => {
                 let scope = Scope::Process;
@@ -324,8 +348,8 @@ fn legacy_async(builder: &mut Builder, live: Live, at_ns: u64, one: Async, phase
             }
         }
         Phase::Instant => {
-            let (thread, track) = (one.threads[0], Some(name));
-            builder.instant(Instant { thread, pid, track, name, category, args, at_ns });
+            let (thread, track, cpu_ns) = (one.threads[0], Some(name), 0);
+            builder.instant(Instant { thread, pid, track, name, category, args, at_ns, cpu_ns });
         }
     }
 }

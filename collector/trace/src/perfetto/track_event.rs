@@ -87,7 +87,7 @@ impl Reader {
         match kind {
             SLICE_BEGIN => push(What::Begin { on, name, category, args, cpu_ns }),
             SLICE_END => push(What::End { on, name, category, args, cpu_ns }),
-            INSTANT => push(What::Instant { on, name, category, args }),
+            INSTANT => push(What::Instant { on, name, category, args, cpu_ns }),
             STATE => push(What::State { on, name, args }),
             _ => self.unread.event("track events without a type"),
         }

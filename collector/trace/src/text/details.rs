@@ -2,7 +2,7 @@
 //! `#@ {"cat":"net","args":{"url":"/x"},"flows":["begin:17"],"cpu_ns":12}` (docs/TRACE-FORMAT.md).
 
 use crate::builder::{Builder, Live};
-use crate::model::{Flow, FlowKind, MAX_NS};
+use crate::model::{Flow, FlowKind, FlowRecord, MAX_NS};
 use crate::names::NameId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -119,14 +119,21 @@ fn plain(json: &str) -> Cow<'_, str> {
 }
 
 impl Details {
-    /// Adds the points of flows, at the thread's slice around the record.
-    pub(crate) fn flow(&self, builder: &mut Builder, live: Live, at_ns: u64) {
+    /// Adds the points of flows, at this record.
+    pub(crate) fn flow(
+        &self,
+        builder: &mut Builder,
+        live: Live,
+        at_ns: u64,
+        record: Option<FlowRecord>,
+    ) {
         if self.flows.is_empty() {
             return;
         }
         let (thread, name) = (builder.key(live), builder.trace.names.id(FLOW.as_bytes()));
         for &(kind, id) in &self.flows {
-            builder.flow(Flow { thread, name, category: NameId::NONE, id, kind, at_ns });
+            let category = NameId::NONE;
+            builder.flow(Flow { thread, name, category, id, kind, at_ns, record });
         }
     }
 }

@@ -15,7 +15,7 @@ mod stacks;
 use crate::builder::{AsyncKey, Builder, Live};
 use crate::error::Error;
 use crate::kernel::{KernelEvent, KernelKind};
-use crate::model::{Async, Counter, Instant, Scope, Trace, UNFINISHED};
+use crate::model::{Async, Counter, FlowRecord, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::wall_clock::WallClock;
 use details::Details;
@@ -278,10 +278,11 @@ impl Reader {
         let details = self.details.take();
         let builder = &mut self.builder;
         let thread = builder.key(live);
-        let (category, args) = details.as_ref().map_or_else(Default::default, |details| {
-            details.flow(builder, live, at_ns);
-            (details.category, details.args)
-        });
+        let (category, args) = details
+            .as_ref()
+            .map_or_else(Default::default, |details| (details.category, details.args));
+        // Flows are at the slice or the instant that has them; those of other records at the slice around.
+        let mut record = builder.innermost(live);
         let cpu_ns = details.as_ref().and_then(|details| details.cpu_ns);
         let given_ns = details.as_ref().and_then(|details| details.at_ns);
         match *marker {
@@ -294,6 +295,7 @@ impl Reader {
                     builder.begin(live, at_ns, id, category)
                 };
                 if let Some(place) = place.filter(|_| details.is_some()) {
+                    record = Some(FlowRecord::Slice(place));
                     builder.args(live, place, args);
                     builder.cpu(live, place, cpu_ns, None);
                 }
@@ -330,7 +332,9 @@ impl Reader {
             Marker::Instant { pid, track, name } => {
                 let track = track.map(|track| builder.trace.names.id(track));
                 let name = builder.trace.names.id(name);
-                builder.instant(Instant { thread, pid, track, name, category, args, at_ns });
+                let cpu_ns = cpu_ns.unwrap_or_default();
+                let instant = Instant { thread, pid, track, name, category, args, at_ns, cpu_ns };
+                record = builder.instant(instant).or(record);
             }
             Marker::Counter { pid, name, value } => {
                 let name = builder.trace.names.id(name);
@@ -340,6 +344,9 @@ impl Reader {
             }
             Marker::RealTime(ms) => builder.trace.realtime = Some(WallClock::from_ms(at_ns, ms)),
             Marker::Other => {}
+        }
+        if let Some(details) = details {
+            details.flow(builder, live, at_ns, record);
         }
     }
 }
