@@ -177,7 +177,7 @@ pub fn at_item(ns: u64) -> impl Iterator<Item = u8> {
 }
 
 /// Stores details, on the stack of the thread that records. Those for which there is no room are counted.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Encoder {
     bytes: [u8; MAX_DETAIL_BYTES],
     len: usize,

@@ -103,21 +103,22 @@ pub fn stored(kind: Kind, number: i64, details: &[u8], name: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Makes the bytes of a section's begin without its processor time; `None` for another record.
-#[must_use]
-pub fn begin_without_cpu(bytes: &[u8]) -> Option<Vec<u8>> {
-    match Rich::parse(bytes) {
-        Some(Rich::Marker(Packed { kind: Kind::Begin, name, .. }, details)) => {
-            Some(stored(Kind::Begin, 0, details.without_cpu(), name))
-        }
-        _ => None,
+/// Removes the processor time from the bytes of a record, if it has one.
+pub fn remove_cpu(bytes: &mut Vec<u8>) {
+    let Some(Rich::Marker(Packed { kind, .. }, details)) = Rich::parse(bytes) else { return };
+    let (before, after) = (details.raw().len(), details.without_cpu().len());
+    // It is the first of the details, which come after the head and the number.
+    let begin = if kind.has_number() { 16 } else { 8 };
+    bytes.drain(begin..begin + before - after);
+    if let (Some(len), Ok(after)) = (bytes.get_mut(4..6), u16::try_from(after)) {
+        len.copy_from_slice(&after.to_le_bytes());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::details::{Detail, Encoder, FlowPoint};
+    use crate::details::{Detail, Encoder, FlowPoint, cpu_words};
     use proptest::prelude::*;
 
     proptest! {
@@ -151,6 +152,30 @@ mod tests {
                 Some(Rich::Complete(complete)) => drop(complete.details.count()),
                 None => {}
             }
+        }
+    }
+
+    #[test]
+    fn a_record_without_its_processor_time_has_all_else() {
+        let mut encoder = Encoder::default();
+        encoder.flow(FlowPoint::Step, 7);
+        for (letter, track) in [(b'B', ""), (b'S', ""), (b'G', "track")] {
+            let record = |cpu: &[u64]| {
+                let details: Vec<u8> = cpu.iter().flat_map(|word| word.to_le_bytes()).collect();
+                let details = [&details, encoder.clone().finish()].concat();
+                let head = Rich::head(letter, 0, track.len(), details.len());
+                let mut bytes = head.to_le_bytes().to_vec();
+                if letter != b'B' {
+                    bytes.extend(9i64.to_le_bytes());
+                }
+                [&bytes, &*details, track.as_bytes(), b"name"].concat()
+            };
+            let mut bytes = record(&cpu_words(1_000));
+            assert_ne!(bytes, record(&[]));
+            remove_cpu(&mut bytes);
+            assert_eq!(bytes, record(&[]));
+            remove_cpu(&mut bytes);
+            assert_eq!(bytes, record(&[]), "there is none");
         }
     }
 

@@ -25,6 +25,7 @@ pub mod recover;
 pub mod redact;
 mod sanitize;
 pub mod sink;
+mod stack_names;
 mod summary;
 mod threads;
 pub mod time_window;

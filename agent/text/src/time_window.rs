@@ -1,10 +1,12 @@
 //! Cuts a trace to a span of time.
 //!
 //! Earlier records are not written, but evaluated: sections and asynchronous slices that are open when the span begins are
-//! begun there, so that a frame that began earlier keeps its depth. Later records are left out; sections that are
+//! begun there, so that a frame that began earlier keeps its depth, and the names of sampled functions stay known. Later records are left out; sections that are
 //! open then are closed as at any end.
 
+use crate::stack_names::StackNames;
 use std::collections::VecDeque;
+use tracetee_recorder::details::Details;
 use tracetee_recorder::layout::Form;
 use tracetee_recorder::progress::PoolPlace;
 use tracetee_recorder::record::{Kind, Record};
@@ -49,6 +51,8 @@ pub(crate) struct TimeWindow {
     threads: Vec<Thread>,
     /// Asynchronous slices that are open before the span, by the hash of what their end names.
     asyncs: VecDeque<(u64, Early)>,
+    /// Names for the samples of callstacks in the span.
+    pub(crate) stack_names: StackNames,
     has_begun: bool,
 }
 
@@ -62,7 +66,13 @@ struct Thread {
 
 impl TimeWindow {
     pub(crate) const fn new(span: Span) -> Self {
-        Self { span, threads: Vec::new(), asyncs: VecDeque::new(), has_begun: false }
+        Self {
+            span,
+            threads: Vec::new(),
+            asyncs: VecDeque::new(),
+            stack_names: StackNames::new(),
+            has_begun: false,
+        }
     }
 
     /// Returns the part of the trace that a record at `time_ns` belongs to. At an edge of the span, an
@@ -94,7 +104,8 @@ impl TimeWindow {
     }
 
     /// Looks at a record before the span.
-    pub(crate) fn look_at(&mut self, record: &Record<'_>, early: Early) {
+    pub(crate) fn look_at(&mut self, record: &Record<'_>, details: Details<'_>, early: Early) {
+        self.stack_names.look_at(early.thread, record, details);
         // Begins and ends of one name, or of one track, have one key: FNV-1a.
         let (seed, name, cookie) = match *record {
             Record::Begin { .. } => return self.of(early.thread).open.push(early),
@@ -155,7 +166,12 @@ mod tests {
                         Kind::Begin => Record::Begin { pid: 1, name: b"" },
                         _ => Record::End { pid: None },
                     };
-                    window.look_at(&record, Early { time_ns, thread: 0, form, bytes, place });
+                    let details = Details::default();
+                    window.look_at(
+                        &record,
+                        details,
+                        Early { time_ns, thread: 0, form, bytes, place },
+                    );
                 }
                 Phase::Inside => drop(window.begin()),
                 Phase::After => {}

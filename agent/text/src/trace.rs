@@ -20,7 +20,7 @@ use tracetee_recorder::layout::{Form, NAME_BYTES};
 use tracetee_recorder::progress::PoolPlace;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::record::{Kind, Record};
-use tracetee_recorder::rich::{COMPLETE, Rich, begin_without_cpu};
+use tracetee_recorder::rich::{COMPLETE, Rich, remove_cpu};
 use tracetee_recorder::stored::parse_stored;
 
 /// A step of a thread, with its own memory, so that its snapshot can be freed.
@@ -212,13 +212,22 @@ impl Trace {
                     match &mut self.window {
                         Some(window) if phase == Phase::Before => {
                             let mut scratch = Vec::new();
-                            if let Some((record, _)) = parse_stored(form, bytes, 0, &mut scratch) {
+                            if let Some((record, details)) =
+                                parse_stored(form, bytes, 0, &mut scratch)
+                            {
                                 let bytes = bytes.to_vec();
                                 let early = Early { time_ns, thread, form, bytes, place };
-                                window.look_at(&record, early);
+                                window.look_at(&record, details, early);
                             }
                         }
-                        _ => self.record(time_ns, thread, form, bytes, place)?,
+                        window => {
+                            let stack_names = window.as_mut().map(|window| &mut window.stack_names);
+                            let names = stack_names.map(|names| names.missing(thread, form, bytes));
+                            for names in names.unwrap_or_default() {
+                                self.record(time_ns, thread, Form::Rich, &names, None)?;
+                            }
+                            self.record(time_ns, thread, form, bytes, place)?;
+                        }
                     }
                 }
                 Event::Segment { thread, segment, .. } => {
@@ -263,9 +272,9 @@ impl Trace {
         let Some(window) = &mut self.window else { return Ok(()) };
         let from_ns = window.span.from_ns;
         for Early { thread, form, mut bytes, place, .. } in window.begin() {
-            // The processor time is that of the section's begin, not of the span's.
+            // The processor time is that of the begin, not of the span's.
             if form == Form::Rich {
-                bytes = begin_without_cpu(&bytes).unwrap_or(bytes);
+                remove_cpu(&mut bytes);
             }
             self.record(from_ns, thread, form, &bytes, place)?;
         }
