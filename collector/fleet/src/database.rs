@@ -215,6 +215,17 @@ impl Database {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// Returns raw key and id of all captures, and whether the present analysis made their rows.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn analyzed_captures(&self) -> Result<Vec<(String, String, bool)>, Error> {
+        let sql = format!("SELECT raw_key, capture_id, {ANALYZED_BY} >= {ANALYSIS} FROM captures");
+        let mut statement = self.connection.prepare(&sql)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Returns the raw keys of a device's captures, by their texts or by the metadata that came with them.
     ///
     /// # Errors

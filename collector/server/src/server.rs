@@ -2,6 +2,7 @@
 //!
 //! `tracetee collect` and `tracetee demo` start one with [`Server::start`] and end it with [`Server::stop`].
 
+use crate::Shared;
 use crate::http::connections::{Connections, Limits};
 use crate::http::host::no_foreign_page;
 use crate::http::login::Login;
@@ -213,6 +214,15 @@ impl Server {
     #[must_use]
     pub fn observed(&self) -> Arc<Observed> {
         Arc::clone(self.collector.storage().indexer().observed())
+    }
+
+    /// What this server shares with the others of the same object store; `None` with a store in a directory.
+    #[must_use]
+    pub fn shared(&self) -> Option<Shared> {
+        #[cfg(feature = "cloud")]
+        return self.collector.storage().replica().cloned().map(Shared::new);
+        #[cfg(not(feature = "cloud"))]
+        None
     }
 
     /// Captures stored by this server, oldest first, the first 1,000.

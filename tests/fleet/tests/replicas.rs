@@ -89,7 +89,9 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
     [&first, &second, &local].iter().for_each(|collector| collector.settle());
 
     let store = local.store();
-    for options in [&["--format", "json"][..], &[], &["--format", "markdown", "--since", "2000d"]] {
+    for options in
+        [&["--format", "json"][..], &[], &["--format", "markdown", "--since", "2020-01-01"]]
+    {
         assert_eq!(report_of(&bucket, options), report(&store, options), "{options:?}");
     }
     let html = report_of(&bucket, &["--format", "html"]);
@@ -127,19 +129,34 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
         };
         assert_eq!(said(STORE), said(store.to_str().unwrap()), "{arguments:?}");
     }
-    let backup = ["store", "backup", "--store", STORE, "--output", "backup"];
-    let refused = command(&bucket, &backup).output().unwrap();
-    let why = String::from_utf8(refused.stderr).unwrap();
-    assert!(
-        !refused.status.success() && why.contains("back up an object store by its own"),
-        "{why}"
-    );
+    // A copy in a directory, which a collector takes for a store of its own.
+    let copies = TempDir::new().unwrap();
+    let copy = copies.path().join("store");
+    let backup = || {
+        let to = ["--output", copy.to_str().unwrap()];
+        run(&mut command(&bucket, &[&["store", "backup", "--store", STORE], &to[..]].concat()))
+    };
+    let said = backup();
+    assert!(said.contains("; 0 files were there already, 0 deleted"), "{said}");
+    assert_eq!(report(&copy, &["--format", "json"]), report(&store, &["--format", "json"]));
+    let again = backup();
+    let count = captures.len() + 1;
+    let none = format!("copied 0 files (0 B) and the tables to {}; {count} files", copy.display());
+    assert!(again.starts_with(&none), "{again}");
+    let looked = ["guard.sqlite", "tables.sqlite"].map(|name| copy.join(name).exists());
+    assert_eq!(looked, [true, true]);
 
     // Forgotten, also on collectors that run.
     let device = install_id(&captures[0]);
     let forgot = run(&mut command(&bucket, &["store", "forget", &device, "--store", STORE]));
     assert_eq!(forgot, local.tracetee(&["store", "forget", &device, "--store", "store"]));
     assert_eq!(report_of(&bucket, &["--format", "json"]), report(&store, &["--format", "json"]));
+    assert!(!backup().contains(", 0 deleted"));
+    assert_eq!(grep(&copy, &device), [""; 0], "it goes from the copy, too");
+    let restored = Collector::start_in(copies, &[]);
+    restored.settle();
+    assert!(restored.metrics().contains("\ntracetee_analysed_total 0\n"), "all has rows");
+    await_same(&[&restored], &local);
     await_same(&[&first, &second], &local);
     let left = grep(&bucket.directory.path().join("s3"), &device);
     assert!(left.is_empty(), "{left:?}");
@@ -150,6 +167,41 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
     let said = run(&mut command(&bucket, &["store", "rebuild", "--store", STORE]));
     assert!(said.ends_with(&format!("captures and loss reports are in {STORE}/sums\n")), "{said}");
     assert_eq!(report_of(&bucket, &["--format", "json"]), report(&store, &["--format", "json"]));
+}
+
+#[test]
+fn a_cache_whose_tables_a_disk_has_changed_is_made_anew() {
+    let bucket = Bucket::default();
+    let collector = bucket.collector(&[]);
+    collector.simulate(20, 20, &[]);
+    let cache = TempDir::new().unwrap();
+    let report = || {
+        let cache = ["--cache", cache.path().to_str().unwrap()];
+        let report = ["report", "--store", STORE, "--format", "json"];
+        run(&mut command(&bucket, &[&report[..], &cache].concat()))
+    };
+    let whole = report();
+    // What the report reads, what decides which captures are analyzed again, and what nobody reads.
+    for (sql, is_made_anew) in [
+        ("UPDATE stack_rollups SET self_ns = self_ns + 1", true),
+        ("UPDATE captures SET capture_id = 'x' || capture_id, raw_key = 'x' || raw_key", true),
+        ("UPDATE device_values SET ns = ns + 1", false),
+    ] {
+        let tables = rusqlite::Connection::open(cache.path().join("tables.sqlite")).unwrap();
+        assert!(tables.execute(sql, []).unwrap() > 0, "{sql}");
+        let changed = digest_of(&tables);
+        drop(tables);
+        assert_eq!(report(), whole, "{sql}");
+        let tables = rusqlite::Connection::open(cache.path().join("tables.sqlite")).unwrap();
+        assert_eq!(digest_of(&tables) != changed, is_made_anew, "{sql}");
+    }
+}
+
+/// Sums of what the tables have.
+fn digest_of(tables: &rusqlite::Connection) -> (i64, i64, String) {
+    let sql = "SELECT (SELECT SUM(self_ns) FROM stack_rollups), (SELECT SUM(ns) FROM device_values), \
+               (SELECT MAX(capture_id) FROM captures)";
+    tables.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap()
 }
 
 /// Returns the files below a directory that contain a text, also compressed.

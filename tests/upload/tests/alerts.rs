@@ -1,5 +1,5 @@
 //! `collect --guard`: Debian's Alertmanager, and a stand-in for Slack that refuses twice, have one message of a finding and one of its
-//! end, over a restart of the collector.
+//! end, over a restart of the collector, and from two collectors of one bucket, of which one is killed.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,7 +15,8 @@ use tracetee_fleet::capture::{Limits, rows};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::rows::{About, Rows};
 use tracetee_fleet::simulate::{Plan, PlannedRollout};
-use tracetee_tests_upload::collector::Collector;
+use tracetee_tests_upload::collector::{Collector, put_capture};
+use tracetee_tests_upload::s3::Bucket;
 use tracetee_tests_upload::servers::{Server, free_port, server};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Body, Request, Transport};
@@ -24,15 +25,20 @@ const SECRET: &str = "a secret of both";
 /// Requests that the stand-in refuses.
 const REFUSED: usize = 2;
 
-/// Fills a store with a fleet whose later version has the cause `Feed.bind`.
-fn fill(store: &Path) {
+/// The plan of a fleet whose later version has the cause `Feed.bind`.
+fn plan() -> Plan {
     let rollout = PlannedRollout {
         from: "2.0".to_owned(),
         to: "2.1".to_owned(),
         release_hour: 72,
         captures: 6,
     };
-    let plan = Plan { rollout: Some(rollout), days: 8, frames: 240, ..Plan::default() };
+    Plan { rollout: Some(rollout), days: 8, frames: 240, ..Plan::default() }
+}
+
+/// Fills a store with such a fleet, at which the guard looks each day.
+fn fill(store: &Path) {
+    let plan = plan();
     let mut days: BTreeMap<u64, Vec<Rows>> = BTreeMap::new();
     for capture in (0..100).flat_map(|number| plan.device(4, number).0) {
         let day = capture.meta.made_ms.unwrap() / 86_400_000;
@@ -61,7 +67,27 @@ fn fill(store: &Path) {
 /// A body that the stand-in got, and its signature.
 type Message = (String, Vec<u8>);
 
-fn receive(stream: TcpStream, taken: &Mutex<Vec<Message>>, count: usize) {
+/// Starts a stand-in for Slack that refuses some requests at first. Returns its address, and what it accepts.
+fn slack(refused: usize) -> (String, Arc<Mutex<Vec<Message>>>) {
+    let taken: Arc<Mutex<Vec<Message>>> = Arc::default();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/services/T/B/x", listener.local_addr().unwrap());
+    let takes = Arc::clone(&taken);
+    std::thread::spawn(move || {
+        for (count, stream) in listener.incoming().enumerate() {
+            receive(stream.unwrap(), &takes, count < refused);
+        }
+    });
+    (url, taken)
+}
+
+/// The texts of messages.
+fn texts(messages: &[Message]) -> Vec<String> {
+    let text = |(_, body): &Message| serde_json::from_slice::<Value>(body).unwrap()["text"].clone();
+    messages.iter().map(|message| text(message).as_str().unwrap().to_owned()).collect()
+}
+
+fn receive(stream: TcpStream, taken: &Mutex<Vec<Message>>, is_refused: bool) {
     let mut stream = BufReader::new(stream);
     let (mut length, mut signature, mut line) = (0, String::new(), String::new());
     while stream.read_line(&mut line).unwrap() > 2 {
@@ -75,7 +101,7 @@ fn receive(stream: TcpStream, taken: &Mutex<Vec<Message>>, count: usize) {
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).unwrap();
-    let status = if count < REFUSED {
+    let status = if is_refused {
         "503 Service Unavailable"
     } else {
         taken.lock().unwrap().push((signature, body));
@@ -116,15 +142,7 @@ fn a_finding_is_told_once_and_its_end_once_over_failures_and_a_restart() {
     let Some(program) = server("usr/bin/prometheus-alertmanager") else { return };
     let directory = TempDir::new().unwrap();
     fill(&directory.path().join("store"));
-    let taken: Arc<Mutex<Vec<Message>>> = Arc::default();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let slack = format!("http://{}/services/T/B/x", listener.local_addr().unwrap());
-    let takes = Arc::clone(&taken);
-    std::thread::spawn(move || {
-        for (count, stream) in listener.incoming().enumerate() {
-            receive(stream.unwrap(), &takes, count);
-        }
-    });
+    let (slack, taken) = slack(REFUSED);
     let own = TempDir::new().unwrap();
     fs::write(own.path().join("am.yml"), "route: {receiver: none}\nreceivers: [{name: none}]\n")
         .unwrap();
@@ -174,12 +192,7 @@ fn a_finding_is_told_once_and_its_end_once_over_failures_and_a_restart() {
     until("the end", || (taken.lock().unwrap().len() > 1).then_some(()));
     until("the end", || alerts()?.is_empty().then_some(()));
     let taken = taken.lock().unwrap();
-    let texts: Vec<String> = taken
-        .iter()
-        .map(|(_, body)| {
-            serde_json::from_slice::<Value>(body).unwrap()["text"].as_str().unwrap().to_owned()
-        })
-        .collect();
+    let texts = texts(&taken);
     assert_eq!(texts.len(), 2, "{texts:?}");
     assert!(
         texts[0].starts_with("com.example.shop: 2.1 is worse than 2.0\nFeed: section Feed.bind"),
@@ -191,4 +204,48 @@ fn a_finding_is_told_once_and_its_end_once_over_failures_and_a_restart() {
         let expected: String = mac.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(*signature, format!("sha256={expected}"));
     }
+}
+
+#[test]
+fn of_the_collectors_of_a_bucket_one_at_a_time_tells_findings() {
+    let bucket = Bucket::default();
+    let own = TempDir::new().unwrap();
+    let store = own.path().join("store");
+    fill(&store);
+    // The guard has looked at the bucket, which has some of the devices, each day.
+    let in_bucket = bucket.directory.path().join("s3/fleet/traces");
+    fs::create_dir_all(&in_bucket).unwrap();
+    fs::copy(store.join("guard.sqlite"), in_bucket.join("guard.sqlite")).unwrap();
+    let (slack, taken) = slack(0);
+    let file = own.path().join("guard.json");
+    let write = |rollouts: Value| {
+        let webhooks = json!([{"url": slack, "form": "slack"}]);
+        let text = json!({"rollouts": rollouts, "every_s": 1, "webhooks": webhooks}).to_string();
+        fs::write(&file, text).unwrap();
+    };
+    write(json!([{"app": "com.example.shop", "from": "2.0", "to": "2.1"}]));
+    let options = ["--guard", file.to_str().unwrap()];
+    let mut collectors = vec![bucket.collector(&options), bucket.collector(&options)];
+    for (number, capture) in (0..8).flat_map(|number| plan().device(4, number).0).enumerate() {
+        let meta = serde_json::from_str(&capture.meta.to_json()).unwrap();
+        let (url, id) = (&collectors[number % 2].url, capture.id.to_string());
+        assert_eq!(put_capture(url, &id, &meta, &capture.body().unwrap()), Some(201));
+    }
+    until("the message", || (taken.lock().unwrap().len() == 1).then_some(()));
+    let looks = |collector: &Collector| collector.log().contains("the guard found: ");
+    let teller = collectors.iter().position(looks).unwrap();
+    drop(collectors.remove(teller));
+    write(json!([]));
+    // Once the lease of the one that was killed has ended.
+    until("the end", || (taken.lock().unwrap().len() > 1).then_some(()));
+    until("the state", || {
+        let state: Value =
+            serde_json::from_slice(&fs::read(in_bucket.join("alerts.json")).ok()?).ok()?;
+        (state["pending"] == json!([]) && state["open"] == json!([])).then_some(())
+    });
+    assert!(!looks(&collectors[0]), "{}", collectors[0].log());
+    let texts = texts(&taken.lock().unwrap());
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert!(texts[0].starts_with("com.example.shop: 2.1 is worse than 2.0\n"), "{texts:?}");
+    assert!(texts[1].starts_with("com.example.shop: ended, 2.1 against 2.0\n"), "{texts:?}");
 }

@@ -53,9 +53,12 @@ pub(crate) struct RebuildArgs {
 /// Options of `store backup`.
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// Directory of the collector's store.
-    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    /// Store to copy: a directory, s3://BUCKET/PREFIX, gs://… or az://….
+    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
     pub(crate) store: PathBuf,
+    /// Directory for the tables of an object store [default: in the user's cache].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
     /// Directory to copy to: new, empty, or an earlier backup.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,

@@ -3,23 +3,25 @@
 //!
 //! A thread of its own does both. Messages are in `alerts.json` in the store before they are sent, and leave it when a webhook has
 //! accepted them: one that is away gets them later, in order, also after a restart. A collector that is killed between the two
-//! sends a message again. The thread is not waited for at the end: a look that is killed has not taken place.
+//! sends a message again. The thread is not waited for at the end: a look that is killed has not taken place. Of the collectors of an
+//! object store one at a time looks and sends (`keeper.rs`).
 
 mod file;
+mod keeper;
 mod webhook;
 
-use anyhow::{Context, Result, bail};
+use super::guard::{look, look_shared};
+use anyhow::Result;
 use file::{GuardFile, Guarded};
+use keeper::Keeper;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 use tracetee_fleet::guard::findings::{Finding, Rise};
-use tracetee_fleet::guard::fleet::Segment;
 use tracetee_fleet::guard::verdict::Answer;
-use tracetee_server::StoreLocation;
+use tracetee_server::{Shared, StoreLocation};
 
 /// Time between two looks for messages to send.
 const TICK: Duration = Duration::from_millis(500);
@@ -30,7 +32,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 const MOST_PENDING: usize = 1_000;
 
 /// A finding that has a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Alert {
     app: String,
     from: String,
@@ -70,7 +72,7 @@ struct Message {
 }
 
 /// Findings that have not ended, and messages that wait: the content of `alerts.json`.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
     open: Vec<Alert>,
     pending: Vec<Message>,
@@ -134,54 +136,53 @@ impl State {
     }
 }
 
-/// Looks at an app's rollout, from a version to another, in a segment, for a rise by so many percent.
-pub(super) type Look = fn(&Path, [&str; 3], &Segment, f64) -> Result<Answer>;
-
 /// The guard of a collector.
 pub(super) struct Alerts {
-    look: Look,
     file: PathBuf,
-    store: PathBuf,
+    keeper: Keeper,
     known: GuardFile,
     state: State,
 }
 
-/// Reads the file of the rollouts, and the state of the store.
-pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Alerts> {
-    let StoreLocation::Directory(store) = StoreLocation::parse(store) else {
-        bail!(
-            "--guard needs a store in a directory, not {store}: each collector of an object store would send each alert; run `tracetee \
-             guard --store {store}` from one machine"
-        );
-    };
+/// Reads the file of the rollouts, and the state of a store that is a directory.
+pub(super) fn prepare(file: &Path, store: &str) -> Result<Alerts> {
     let known = GuardFile::read(file)?;
-    let path = store.join("alerts.json");
-    let state = match fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| {
-            format!("{} is damaged; delete it to send all findings again", path.display())
-        })?,
-        Err(_) => State::default(),
-    };
-    Ok(Alerts { look, file: file.to_owned(), store: store.to_owned(), known, state })
+    let store = StoreLocation::parse(store).directory().unwrap_or(Path::new(""));
+    let (keeper, state) = (Keeper::Directory(store.to_owned()), keeper::read(store)?);
+    Ok(Alerts { file: file.to_owned(), keeper, known, state })
 }
 
 impl Alerts {
-    /// Starts the thread.
-    pub(super) fn start(mut self) -> Result<()> {
+    /// Starts the thread; `shared`: of an object store.
+    pub(super) fn start(mut self, shared: Option<Shared>) -> Result<()> {
+        if let Some(shared) = shared {
+            (self.keeper, self.state) = (Keeper::of_objects(shared), State::default());
+        }
         let run = move || {
             let mut next = Instant::now();
             let mut waits: HashMap<String, (Duration, Instant)> = HashMap::new();
             loop {
-                if Instant::now() >= next {
-                    self.look();
-                    next = Instant::now() + Duration::from_secs(self.known.every_s);
+                if self.keeper.has(&mut self.state) {
+                    if Instant::now() >= next {
+                        self.look();
+                        next = Instant::now() + Duration::from_secs(self.known.every_s);
+                    }
+                    self.deliver(&mut waits);
                 }
-                self.deliver(&mut waits);
                 sleep(TICK);
             }
         };
         std::thread::Builder::new().name("guard".to_owned()).spawn(run)?;
         Ok(())
+    }
+
+    fn look_at(&self, guarded: &Guarded) -> Result<Option<Answer>> {
+        let Guarded { app, from, to, rise_percent, .. } = guarded;
+        let (names, segment) = ([&**app, &**from, &**to], guarded.segment()?);
+        match &self.keeper {
+            Keeper::Directory(store) => look(store, names, &segment, *rise_percent).map(Some),
+            Keeper::Objects(leased) => look_shared(&leased.shared, names, &segment, *rise_percent),
+        }
     }
 
     fn look(&mut self) {
@@ -192,14 +193,12 @@ impl Alerts {
         let before = (self.state.open.clone(), self.state.pending.len());
         let urls: Vec<String> = self.known.webhooks.iter().map(|hook| hook.url.clone()).collect();
         for guarded in &self.known.rollouts {
-            let Guarded { app, from, to, rise_percent, .. } = guarded;
-            let answer = guarded.segment().and_then(|segment| {
-                (self.look)(&self.store, [app, from, to], &segment, *rise_percent)
-            });
-            match answer {
-                Ok(answer) => self.state.take(guarded, &answer, &urls, now_ms()),
+            match self.look_at(guarded) {
+                Ok(Some(answer)) => self.state.take(guarded, &answer, &urls, now_ms()),
+                Ok(None) => {}
                 Err(error) => {
-                    tracing::warn!(app, from, to, "cannot look at the rollout: {error:#}")
+                    let Guarded { app, from, to, .. } = guarded;
+                    tracing::warn!(app, from, to, "cannot look at the rollout: {error:#}");
                 }
             }
         }
@@ -214,7 +213,9 @@ impl Alerts {
     /// Sends the messages that wait, those of each webhook in order.
     fn deliver(&mut self, waits: &mut HashMap<String, (Duration, Instant)>) {
         let mut place = 0;
-        while let Some(message) = self.state.pending.get(place) {
+        while self.keeper.has(&mut self.state)
+            && let Some(message) = self.state.pending.get(place)
+        {
             let url = message.url.clone();
             let Some(hook) = self.known.webhooks.iter().find(|hook| hook.url == url) else {
                 tracing::warn!(url, "dropped a message: the file names this webhook no longer");
@@ -246,20 +247,9 @@ impl Alerts {
         }
     }
 
-    fn save(&self) {
-        let path = self.store.join("alerts.json");
-        let write = || -> Result<()> {
-            let mut file = tempfile::NamedTempFile::new_in(&self.store)?;
-            serde_json::to_writer(&mut file, &self.state)?;
-            file.as_file().sync_all()?;
-            file.persist(&path)?;
-            Ok(())
-        };
-        if let Err(error) = write() {
-            tracing::error!(
-                "cannot write {}: {error:#}; messages may be sent again",
-                path.display()
-            );
+    fn save(&mut self) {
+        if let Err(error) = self.keeper.save(&self.state) {
+            tracing::error!("cannot write alerts.json: {error:#}; messages may be sent again");
         }
     }
 }

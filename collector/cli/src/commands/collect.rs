@@ -1,7 +1,7 @@
 //! `tracetee collect`: the server that devices send to, until Ctrl-C or SIGTERM. SIGHUP reads tokens and certificate again.
 
+use super::alerts;
 use super::otlp::Exporter;
-use super::{alerts, guard::look};
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::print;
 use anyhow::{Result, anyhow, bail};
@@ -47,10 +47,9 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
             &args.trusted_proxy,
         ),
     };
-    let guard =
-        args.guard.as_deref().map(|file| alerts::prepare(file, &args.store, look)).transpose()?;
+    let guard = args.guard.as_deref().map(|file| alerts::prepare(file, &args.store)).transpose()?;
     let server = Server::start(args.listen, options)?;
-    guard.map(alerts::Alerts::start).transpose()?;
+    guard.map(|guard| guard.start(server.shared())).transpose()?;
     let exporter = Exporter::start(args, server.observed())?;
     let (address, store) = (server.address, &args.store);
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));

@@ -1,10 +1,10 @@
 //! `tracetee guard` and `tracetee bisect`.
 
-use super::store::{Copies, location};
+use super::store::{copies_beside, location, with_copies};
 use crate::args::{AnswerFormat, BisectArgs, GuardArgs};
 use crate::input::mapping_of;
 use crate::terminal::{print, say};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracetee_fleet::bisect::Change;
@@ -15,7 +15,7 @@ use tracetee_fleet::guard::fleet::Segment;
 use tracetee_fleet::guard::state::{self, Rollout};
 use tracetee_fleet::guard::verdict::{Answer, Verdict, answer};
 use tracetee_jank::Options;
-use tracetee_server::{make_private, tables_of};
+use tracetee_server::{Shared, make_private, tables_of};
 
 /// Exit status of a stop, and of "not yet".
 const STOP: u8 = 1;
@@ -27,13 +27,12 @@ pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
     let GuardArgs { app, from, to, segment, rise, store, cache, format } = args;
     let names = [&**app, &**from, &**to];
     let answer = match location(store) {
-        (address, true) => {
-            let copies = Copies::open(address, cache.as_deref())?;
+        (address, true) => with_copies(&address, cache.as_deref(), |copies| {
             copies.reader.with_guards(&mut |guards| {
                 let file = |raw_key: &str| copies.file(raw_key);
                 look_at(&copies.reader.tables(), guards, names, segment, *rise, &file)
-            })?
-        }
+            })
+        })?,
         (_, false) => look(store, names, segment, *rise)?,
     };
     print(&match format {
@@ -51,6 +50,25 @@ pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
 pub(super) fn look(store: &Path, names: [&str; 3], segment: &Segment, rise: f64) -> Result<Answer> {
     let file = |raw_key: &str| Ok(store.join(raw_key));
     look_at(&tables_of(store), &state::path(store), names, segment, rise, &file)
+}
+
+/// As [`look`], in an object store, by the tables of a collector; `None` until they are complete.
+pub(super) fn look_shared(
+    shared: &Shared,
+    names: [&str; 3],
+    segment: &Segment,
+    rise: f64,
+) -> Result<Option<Answer>> {
+    let Some(tables) = shared.tables() else { return Ok(None) };
+    let directory = copies_beside(shared.root())?;
+    let file = |raw_key: &str| {
+        if !shared.copy(raw_key, directory.path())? {
+            bail!("{raw_key} does not exist");
+        }
+        Ok(directory.path().join(raw_key))
+    };
+    let mut work = |guards: &Path| look_at(&tables, guards, names, segment, rise, &file);
+    shared.with_guards(&mut work).map(Some)
 }
 
 /// As [`look`], by these tables, the guards' states, and the files of captures by their keys.
@@ -90,13 +108,15 @@ fn open(path: &Result<PathBuf>) -> Option<Capture> {
 /// Finds the versions with which causes changed.
 pub(crate) fn bisect(args: &BisectArgs) -> Result<()> {
     let BisectArgs { app, cause, screen, store, cache, format } = args;
-    let copies = match location(store) {
-        (address, true) => Some(Copies::open(address, cache.as_deref())?),
-        (_, false) => None,
+    let read = |tables: &Path| {
+        Ok(Database::read(tables)?.history(app, cause.as_deref(), screen.as_deref())?)
     };
-    let tables = copies.as_ref().map_or_else(|| tables_of(store), |copies| copies.reader.tables());
-    let database = Database::read(&tables)?;
-    let history = database.history(app, cause.as_deref(), screen.as_deref())?;
+    let history = match location(store) {
+        (address, true) => {
+            with_copies(&address, cache.as_deref(), |copies| read(&copies.reader.tables()))?
+        }
+        (_, false) => read(&tables_of(store))?,
+    };
     let changes = history.changes();
     print(&match format {
         AnswerFormat::Text if changes.is_empty() => {

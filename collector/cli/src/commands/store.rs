@@ -32,6 +32,23 @@ pub(crate) fn cache_of(address: &str, given: Option<&Path>) -> Option<PathBuf> {
     std::fs::create_dir_all(&directory).is_ok().then_some(directory)
 }
 
+/// Does some work with the tables of an object store on this machine. Makes them anew, and does it again, if it finds them damaged.
+pub(crate) fn with_copies<T>(
+    address: &str,
+    cache: Option<&Path>,
+    work: impl Fn(&Copies) -> Result<T>,
+) -> Result<T> {
+    let copies = Copies::open(address.to_owned(), cache)?;
+    match work(&copies) {
+        Err(error) if error.downcast_ref().is_some_and(tracetee_fleet::Error::is_damage) => {
+            copies.reader.discard()?;
+            drop(copies);
+            work(&Copies::open(address.to_owned(), cache)?)
+        }
+        done => done,
+    }
+}
+
 /// The captures of an object store, copied to this machine when they are asked for, and its tables.
 pub(crate) struct Copies {
     pub(crate) reader: Reader,
@@ -45,10 +62,7 @@ impl Copies {
         make_private();
         let cache = cache_of(&address, cache);
         let reader = Reader::open(&address, cache.as_deref())?;
-        let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
-        // Where the names of a version are looked for.
-        let mappings = reader.root().join("mappings");
-        std::os::unix::fs::symlink(mappings, directory.path().join("mappings"))?;
+        let directory = copies_beside(reader.root())?;
         Ok(Self { reader, address, directory })
     }
 
@@ -59,6 +73,14 @@ impl Copies {
         }
         Ok(self.directory.path().join(raw_key))
     }
+}
+
+/// Makes a directory for copies of captures, which leads to the mappings of a replica: the names of a version are looked for there.
+pub(super) fn copies_beside(replica: &Path) -> Result<TempDir> {
+    let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
+    let link = directory.path().join("mappings");
+    std::os::unix::fs::symlink(replica.join("mappings"), link)?;
+    Ok(directory)
 }
 
 /// Rebuilds the tables.
@@ -81,15 +103,15 @@ pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
 
 /// Copies a store.
 pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
-    if let (store, true) = location(&args.store) {
-        bail!(
-            "{store}: back up an object store by its own means: versioning, replication, or a copy of raw/, losses/, mappings/ and guard.sqlite; \
-             `tracetee store rebuild` makes everything else from them"
-        );
-    }
     make_private();
-    let BackedUp { copied, bytes, kept, deleted, .. } =
-        tracetee_server::backup(&args.store, &args.output)?;
+    let backed_up = match location(&args.store) {
+        (address, true) => {
+            let cache = cache_of(&address, args.cache.as_deref());
+            Reader::backup(&address, cache.as_deref(), &args.output)?
+        }
+        (_, false) => tracetee_server::backup(&args.store, &args.output)?,
+    };
+    let BackedUp { copied, bytes, kept, deleted, .. } = backed_up;
     print(&format!(
         "copied {copied} files ({}) and the tables to {}; {kept} files were there already, {deleted} deleted\n",
         crate::units::bytes(bytes),

@@ -282,6 +282,23 @@ impl Database {
         read.chain(["names"]).try_for_each(|name| self.check(name, Some(app)))
     }
 
+    /// Checks the sums of each device, which a guard reads. The caller has a snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`]: rows are not as they were written.
+    pub(crate) fn check_devices(&self, app: &str) -> Result<(), Error> {
+        self.check(DEVICE_ROLLUPS.table.name, Some(app))
+    }
+
+    /// Checks which captures and loss reports of all apps are in the tables: those that are not are analyzed again.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`]: rows are not as they were written.
+    pub fn check_stored(&self) -> Result<(), Error> {
+        let _snapshot = self.snapshot()?;
+        [CAPTURES.name, LOSSES.name].iter().try_for_each(|name| self.check(name, None))
+    }
+
     /// Checks what a report of some captures of an app reads: captures, loss reports, names. What captures have added to the sums has
     /// checksums of its own. The caller has a snapshot.
     ///

@@ -16,8 +16,11 @@ impl Database {
     /// Reads the devices of a rollout.
     ///
     /// # Errors
-    /// [`Error::Sqlite`]; [`Error::Missing`] if no device has sent the earlier version.
+    /// [`Error::Sqlite`]; [`Error::Checksum`] if rows are damaged; [`Error::Missing`] if no device has sent the earlier version.
     pub fn fleet(&self, app: &str, versions: [&str; 2], segment: &Segment) -> Result<Fleet, Error> {
+        let _snapshot = self.snapshot()?;
+        self.check_sums(app, true)?;
+        self.check_devices(app)?;
         let sql = "SELECT device, MAX(day) FROM device_rollups \
                    WHERE app = ? AND kind = 'frames' AND ver = ? GROUP BY device";
         let mut statement = self.connection.prepare(sql)?;

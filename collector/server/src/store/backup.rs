@@ -5,19 +5,21 @@
 //! meanwhile go from the copy. `forget` and `rebuild` are refused meanwhile. Stored files do not change: a second backup into the same directory
 //! copies only what came since. What the store has no longer goes from the copy. Files keep their times, by which retention goes.
 
+use super::id_index;
 use super::local_store::{self, walk};
 use super::rebuild::lock_against;
 use super::tables_of;
 use anyhow::{Context, Result, bail};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::time::SystemTime;
 use tracetee_fleet::database::{Database, copy_database};
 use tracetee_fleet::guard::state;
 
 /// Directories of a store that have something of their own; the others are made of them. Mappings come before the tables: a late one
 /// would have no captures that wait for it.
-const BEFORE_TABLES: [&str; 1] = ["mappings"];
+pub(super) const BEFORE_TABLES: [&str; 1] = ["mappings"];
 const AFTER_TABLES: [&str; 3] = ["raw", "losses", "quarantine"];
 /// File by which a directory is known as a copy: nothing is deleted in another one.
 const MARK: &str = "made-by-tracetee-store-backup";
@@ -46,35 +48,46 @@ pub fn backup(root: &Path, to: &Path) -> Result<BackedUp> {
     if !root.join("raw").is_dir() {
         bail!("{} is not the store of a collector: it has no directory raw", root.display());
     }
-    let is_empty = fs::read_dir(to).map_or(true, |mut entries| entries.next().is_none());
-    if !is_empty && !to.join(MARK).exists() {
-        bail!("{} is not empty, and no backup; choose another directory", to.display());
-    }
-    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
-    let from = root.canonicalize()?;
-    if to.canonicalize()?.starts_with(&from) {
-        bail!("{} is inside the store; choose another directory", to.display());
-    }
-    fs::write(to.join(MARK), "tracetee store backup deletes here what the store has no longer.\n")?;
-    let _copy = local_store::lock(to)?;
+    let _copy = prepare(to, Some(root))?;
     let _alone = lock_against(root)?;
     let mut done = BackedUp::default();
     copy_directories(root, to, &BEFORE_TABLES, &mut done)?;
-    let tables = tables_of(to);
-    copy_tables(&tables_of(root), &tables)?;
+    copy_tables(&tables_of(root), &tables_of(to))?;
     copy_tables(&state::path(root), &state::path(to))?;
     let alerts = root.join("alerts.json");
     if alerts.exists() {
         copy(&alerts, &to.join("alerts.json")).context("cannot copy alerts.json")?;
     }
     copy_directories(root, to, &AFTER_TABLES, &mut done)?;
-    if tables.exists() {
-        delete_rows(to, &mut Database::open(&tables)?)?;
-    }
+    delete_rows(to)?;
     Ok(done)
 }
 
-fn copy_directories(root: &Path, to: &Path, names: &[&str], done: &mut BackedUp) -> Result<()> {
+/// Makes the directory of a copy, outside of the directory `root`, and locks it until the result is dropped.
+pub(super) fn prepare(to: &Path, root: Option<&Path>) -> Result<File> {
+    let is_empty = fs::read_dir(to).map_or(true, |mut entries| entries.next().is_none());
+    if !is_empty && !to.join(MARK).exists() {
+        bail!("{} is not empty, and no backup; choose another directory", to.display());
+    }
+    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
+    if let Some(root) = root
+        && to.canonicalize()?.starts_with(root.canonicalize()?)
+    {
+        bail!("{} is inside the store; choose another directory", to.display());
+    }
+    fs::write(to.join(MARK), "tracetee store backup deletes here what the store has no longer.\n")?;
+    let lock = local_store::lock(to)?;
+    // A collector that has worked on the copy has made it; the next one makes it anew.
+    id_index::discard(to)?;
+    Ok(lock)
+}
+
+pub(super) fn copy_directories(
+    root: &Path,
+    to: &Path,
+    names: &[&str],
+    done: &mut BackedUp,
+) -> Result<()> {
     for name in names {
         let (from, to) = (root.join(name), to.join(name));
         if from.is_dir() {
@@ -87,7 +100,7 @@ fn copy_directories(root: &Path, to: &Path, names: &[&str], done: &mut BackedUp)
     Ok(())
 }
 
-fn copy_tables(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy_tables(from: &Path, to: &Path) -> Result<()> {
     if !from.exists() {
         return Ok(());
     }
@@ -103,7 +116,12 @@ fn copy_tables(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Deletes the rows of captures and loss reports that the copy lacks.
-fn delete_rows(root: &Path, copied: &mut Database) -> Result<()> {
+pub(super) fn delete_rows(root: &Path) -> Result<()> {
+    let tables = tables_of(root);
+    if !tables.exists() {
+        return Ok(());
+    }
+    let mut copied = Database::open(&tables)?;
     let keys = copied.by_age()?.into_iter().map(|(key, ..)| key);
     let keys: Vec<String> = keys.filter(|key| !root.join(key).exists()).collect();
     let reports = copied.loss_reports()?.into_iter();
@@ -147,22 +165,34 @@ fn copy_files(from: &Path, to: &Path, done: &mut BackedUp) -> Result<()> {
 /// Copies a file with its time. `None`: the copy has it.
 fn copy(from: &Path, to: &Path) -> io::Result<Option<u64>> {
     let found = fs::metadata(from)?;
-    let is_same = |copied: Metadata| {
-        copied.len() == found.len() && copied.modified().ok() == found.modified().ok()
-    };
-    if fs::metadata(to).is_ok_and(is_same) {
+    if has(to, found.len(), found.modified()?) {
         return Ok(None);
     }
+    write(to, found.modified()?, |part| fs::copy(from, part)).map(Some)
+}
+
+/// True if a copy has a file of this size and time.
+pub(super) fn has(to: &Path, bytes: u64, modified: SystemTime) -> bool {
+    fs::metadata(to)
+        .is_ok_and(|copied| copied.len() == bytes && copied.modified().ok() == Some(modified))
+}
+
+/// Writes a file of a copy, whole or not at all, with its time. Returns what `fill` returns.
+pub(super) fn write<T>(
+    to: &Path,
+    modified: SystemTime,
+    fill: impl FnOnce(&Path) -> io::Result<T>,
+) -> io::Result<T> {
     if let Some(directory) = to.parent() {
         fs::create_dir_all(directory)?;
     }
     let part = to.with_added_extension(PART);
-    let bytes = fs::copy(from, &part)?;
+    let filled = fill(&part)?;
     let file = File::options().write(true).open(&part)?;
-    file.set_modified(found.modified()?)?;
+    file.set_modified(modified)?;
     file.sync_all()?;
     fs::rename(&part, to)?;
-    Ok(Some(bytes))
+    Ok(filled)
 }
 
 /// Deletes what the store has no longer, and what is not whole.
@@ -180,7 +210,7 @@ fn delete_others(from: &Path, to: &Path, done: &mut BackedUp) -> Result<()> {
     Ok(())
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -50,6 +50,14 @@ pub(crate) fn leave(root: &Path, key: &RawKey) {
     }
 }
 
+/// Deletes the links of a store. [`build`] makes them anew.
+pub(super) fn discard(root: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(root.join(DIRECTORY)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Makes the links of a store that has none.
 pub(super) fn build(root: &Path) -> Result<()> {
     if root.join(DIRECTORY).exists() {

@@ -126,6 +126,12 @@ impl Indexer {
         Self::start_with(root, tables, BATCH_WAIT)
     }
 
+    /// Starts one for a command, which checks what it reads of the tables: no thread looks for damage.
+    #[cfg(feature = "cloud")]
+    pub(super) fn start_for_command(root: &Path, tables: &Path) -> Result<Self> {
+        Self::start_with(root, tables, BATCH_WAIT_OF_REBUILD)
+    }
+
     /// Starts one that makes all tables anew, and ends it. Returns the number of captures and loss reports.
     pub(super) fn rebuild(root: &Path, tables: &Path) -> Result<u64> {
         Ok(Self::start_with(root, tables, BATCH_WAIT_OF_REBUILD)?.finish())

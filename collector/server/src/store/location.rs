@@ -22,7 +22,9 @@ impl<'a> StoreLocation<'a> {
         }
     }
 
-    pub(crate) const fn directory(self) -> Option<&'a Path> {
+    /// Returns the directory; `None`: it is an object store's.
+    #[must_use]
+    pub const fn directory(self) -> Option<&'a Path> {
         match self {
             Self::Directory(path) => Some(path),
             Self::Objects(_) => None,

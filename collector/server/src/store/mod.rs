@@ -41,10 +41,14 @@ pub(crate) mod rebuild;
 #[cfg(feature = "cloud")]
 pub(crate) mod replica;
 #[cfg(feature = "cloud")]
+pub(crate) mod replica_backup;
+#[cfg(feature = "cloud")]
 pub(crate) mod replica_forget;
 #[cfg(feature = "cloud")]
 pub(crate) mod replica_mappings;
 pub(crate) mod retention;
+#[cfg(feature = "cloud")]
+pub(crate) mod shared;
 pub(crate) mod storage;
 mod supervised;
 #[cfg(feature = "cloud")]

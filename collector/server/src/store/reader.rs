@@ -3,16 +3,19 @@
 //! It brings a directory to the state of the bucket, analyzes what no collector has published, and writes nothing into the bucket. The
 //! directory is kept from one report to the next: only what is new is read then.
 
+use super::backup::BackedUp;
 use super::forget::Forgotten;
 use super::indexer::Indexer;
 use super::local_store::{LocalStore, lock_file};
 use super::rebuild::Rebuilt;
-use super::replica::Replica;
+use super::replica::{Checks, Replica};
 use super::tables_of;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use tracetee_fleet::Error;
+use tracetee_fleet::database::Database;
 
 /// The tables of an object store, on this machine.
 #[derive(Debug)]
@@ -33,12 +36,44 @@ impl Reader {
     /// When the object store cannot be read, or the directory is another store's.
     pub fn open(address: &str, cache: Option<&Path>) -> Result<Self> {
         let (reader, local) = Self::locked(address, cache)?;
-        let indexer = Indexer::start(&reader.replica.root, &reader.tables())?;
-        let all = SystemTime::now() + Duration::from_secs(3600);
-        reader.replica.sync(&local, &indexer, all, &|| false)?;
-        indexer.finish();
+        match reader.sync(&local) {
+            Err(error) if error.downcast_ref().is_some_and(Error::is_damage) => {
+                reader.discard()?;
+                reader.sync(&local)?;
+            }
+            synced => synced?,
+        }
         reader.clean()?;
         Ok(reader)
+    }
+
+    fn sync(&self, local: &LocalStore) -> Result<()> {
+        if self.tables().exists() {
+            // A capture that the tables do not name as they should would be added once more.
+            Database::read(&self.tables())?.check_stored()?;
+        }
+        let indexer = Indexer::start_for_command(&self.replica.root, &self.tables())?;
+        let all = SystemTime::now() + Duration::from_secs(3600);
+        let synced = self.replica.sync(local, &indexer, all, &|| false);
+        if synced.is_err() {
+            indexer.stop();
+            return synced.map(drop);
+        }
+        indexer.settle();
+        let is_damaged = indexer.is_damaged();
+        indexer.finish();
+        if is_damaged {
+            return Err(Error::Checksum("what captures are added to".to_owned()).into());
+        }
+        Ok(())
+    }
+
+    /// Deletes the tables, which turned out to be damaged: the next [`Reader::open`] makes them anew from the bucket.
+    ///
+    /// # Errors
+    /// When they cannot be deleted.
+    pub fn discard(&self) -> Result<()> {
+        self.replica.discard()
     }
 
     fn locked(address: &str, cache: Option<&Path>) -> Result<(Self, LocalStore)> {
@@ -54,7 +89,7 @@ impl Reader {
             tries += 1;
         };
         let local = LocalStore::open_copy(&replica.root)?;
-        replica.discard_unusable()?;
+        replica.discard_unusable(Checks::WhenRead)?;
         Ok((Self { replica, _lock: lock }, local))
     }
 
@@ -103,13 +138,21 @@ impl Reader {
         super::replica_forget::forget(address, cache, device)
     }
 
+    /// Copies an object store to a directory, which is a copy of it already, or empty, or does not exist.
+    ///
+    /// # Errors
+    /// When the object store cannot be read, or the directory is something else.
+    pub fn backup(address: &str, cache: Option<&Path>, to: &Path) -> Result<BackedUp> {
+        super::replica_backup::backup(address, cache, to)
+    }
+
     /// Analyzes all captures of an object store anew, and replaces its parts.
     ///
     /// # Errors
     /// When the object store cannot be read or written.
     pub fn rebuild(address: &str) -> Result<Rebuilt> {
         let replica = Replica::open(address, None, true)?;
-        replica.discard_unusable()?;
+        replica.discard_unusable(Checks::WhenRead)?;
         let before = replica.cloud.list("sums")?;
         let set_aside = replica.cloud.list("quarantine")?;
         // Nothing of it is known here: all captures are missing.
@@ -117,7 +160,7 @@ impl Reader {
             fs::write(replica.mark(mark), "")?;
         }
         let local = LocalStore::open_copy(&replica.root)?;
-        let indexer = Indexer::start(&replica.root, &tables_of(&replica.root))?;
+        let indexer = Indexer::start_for_command(&replica.root, &tables_of(&replica.root))?;
         let retried = replica.readmit(&set_aside)?;
         let all = SystemTime::now() + Duration::from_secs(3600);
         replica.sync(&local, &indexer, all, &|| false)?;

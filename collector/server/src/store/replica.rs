@@ -17,9 +17,10 @@ use super::outbox::Outbox;
 use super::parts::BATCH;
 use super::{forgetting, id_index, tables_of};
 use anyhow::{Context, Result, bail};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
@@ -32,8 +33,19 @@ use tracetee_fleet::part::directory;
 /// Captures that are read from the bucket before those before them are analyzed.
 const CAPTURES_AT_ONCE: usize = 256;
 
+/// When damage of the tables is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Checks {
+    /// In all of them, at the start.
+    All,
+    /// In what is read, by whoever reads it.
+    WhenRead,
+}
+
 /// The guards' states.
 pub(super) const GUARDS: &str = "guard.sqlite";
+/// What the guard of the collectors has told, and is to tell.
+pub(super) const ALERTS: &str = "alerts.json";
 
 /// A replica.
 #[derive(Debug)]
@@ -42,6 +54,8 @@ pub(crate) struct Replica {
     pub(super) root: PathBuf,
     /// The mappings and notes that are here, as the bucket listed them.
     mirrored: Mutex<BTreeMap<String, Listed>>,
+    /// Set when all that the bucket had is in the tables.
+    complete: AtomicBool,
     /// One that ends with the process.
     _own: Option<TempDir>,
 }
@@ -69,6 +83,27 @@ impl Listing {
         captures
             .chain(losses)
             .chain(self.quarantine.iter().map(|listed| (Kind::Quarantined, listed)))
+    }
+}
+
+/// What the tables have.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    captures: Vec<(String, String, bool)>,
+    reports: Vec<(String, String)>,
+}
+
+impl Known {
+    pub(super) fn read(database: &Database) -> Result<Self> {
+        let (captures, reports) = (database.analyzed_captures()?, database.loss_reports()?);
+        Ok(Self { captures, reports })
+    }
+
+    /// The ids of what the present analysis has made rows of.
+    fn current(&self) -> HashSet<&str> {
+        let captures = self.captures.iter().filter(|(.., is_current)| *is_current);
+        let captures = captures.map(|(_, id, _)| &**id);
+        captures.chain(self.reports.iter().map(|(_, id)| &**id)).collect()
     }
 }
 
@@ -107,15 +142,20 @@ impl Replica {
         if publishes {
             fs::create_dir_all(Outbox::path(&root))?;
         }
-        Ok(Self { cloud, root, mirrored: Mutex::default(), _own: own })
+        Ok(Self {
+            cloud,
+            root,
+            mirrored: Mutex::default(),
+            complete: AtomicBool::default(),
+            _own: own,
+        })
     }
 
-    /// Deletes tables of another version, and damaged ones: all of them can be made anew, as can rows that are not published, whose
-    /// captures are here. The caller holds the directory's lock.
-    pub(super) fn discard_unusable(&self) -> Result<()> {
-        let tables = tables_of(&self.root);
-        let is_usable = match Database::read(&tables) {
-            Ok(database) => database.check_all().is_ok(),
+    /// Deletes tables of another version, and damaged ones. The caller holds the directory's lock. A collector checks all of them; a command
+    /// only what it reads, later, because that takes a hundredth of the time.
+    pub(super) fn discard_unusable(&self, checks: Checks) -> Result<()> {
+        let is_usable = match Database::read(&tables_of(&self.root)) {
+            Ok(database) => checks == Checks::WhenRead || database.check_all().is_ok(),
             Err(Error::Missing(_) | Error::Version { .. }) => false,
             Err(error) if error.is_damage() => false,
             Err(error) => return Err(error.into()),
@@ -124,6 +164,13 @@ impl Replica {
         if is_usable && fs::read_to_string(&version).is_ok_and(|text| text == directory()) {
             return Ok(());
         }
+        self.discard()
+    }
+
+    /// Deletes the tables, which can be made anew, and rows that are not published, whose captures are here or in the bucket. The caller
+    /// holds the directory's lock.
+    pub(super) fn discard(&self) -> Result<()> {
+        let tables = tables_of(&self.root);
         for suffix in ["", "-wal", "-shm"] {
             let _ = fs::remove_file(format!("{}{suffix}", tables.display()));
         }
@@ -132,7 +179,17 @@ impl Replica {
         }
         fs::remove_dir_all(self.root.join("parts"))?;
         fs::create_dir_all(self.root.join("parts"))?;
-        Ok(fs::write(version, directory())?)
+        Ok(fs::write(self.root.join("parts/version"), directory())?)
+    }
+
+    /// True if the tables have what the bucket had at the start.
+    pub(super) fn is_complete(&self) -> bool {
+        // ORDERING: Relaxed, here and below; the tables publish themselves.
+        self.complete.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_complete(&self) {
+        self.complete.store(true, Ordering::Relaxed);
     }
 
     fn mirrored(&self) -> MutexGuard<'_, BTreeMap<String, Listed>> {
@@ -161,13 +218,10 @@ impl Replica {
         self.mirror_mappings(&indexer.mappings())?;
         self.take_parts(is_over)?;
         // Before the bucket is listed: what is here, and not there, was deleted.
-        let database = Database::open(&tables_of(&self.root))?;
-        let captures: Vec<String> = database.by_age()?.into_iter().map(|(key, ..)| key).collect();
-        let reports = database.loss_reports()?;
-        drop(database);
+        let known = Known::read(&Database::open(&tables_of(&self.root))?)?;
         let listing = self.list()?;
-        self.delete_gone(&listing, &captures, &reports)?;
-        let missing = self.missing(&listing, until)?;
+        self.delete_gone(&listing, &known)?;
+        let missing = self.missing(&listing, &known, until)?;
         if !missing.is_empty() {
             tracing::info!(
                 count = missing.len(),
@@ -184,18 +238,15 @@ impl Replica {
     }
 
     /// Deletes rows of what is in the tables and not in the bucket.
-    fn delete_gone(
-        &self,
-        listing: &Listing,
-        captures: &[String],
-        reports: &[(String, String)],
-    ) -> Result<()> {
-        let raw: BTreeSet<&str> = listing.raw.iter().map(|listed| &*listed.path).collect();
-        let losses: BTreeSet<&str> = listing.losses.iter().map(|listed| &*listed.path).collect();
+    fn delete_gone(&self, listing: &Listing, known: &Known) -> Result<()> {
+        let raw: HashSet<&str> = listing.raw.iter().map(|listed| &*listed.path).collect();
+        let losses: HashSet<&str> = listing.losses.iter().map(|listed| &*listed.path).collect();
         let is_gone = |key: &&String| !raw.contains(key.as_str());
-        let captures: Vec<String> = captures.iter().filter(is_gone).cloned().collect();
+        let captures = known.captures.iter().map(|(key, ..)| key);
+        let captures: Vec<String> = captures.filter(is_gone).cloned().collect();
         let path = |(day, id): &(String, String)| format!("losses/v1/dt={day}/{id}.json");
-        let reports: Vec<String> = reports
+        let reports: Vec<String> = known
+            .reports
             .iter()
             .filter(|report| !losses.contains(path(report).as_str()))
             .map(|(_, id)| id.clone())
@@ -216,13 +267,16 @@ impl Replica {
         Ok(database.forget_deleted()?)
     }
 
-    /// Returns what came before `until` and is in the bucket, but not in the tables, nor in quarantine, nor here.
+    /// Returns what came before `until` and is in the bucket, but not in the tables, nor in quarantine, nor here. `known`: what the
+    /// tables had a moment ago.
     pub(super) fn missing(
         &self,
         listing: &Listing,
+        known: &Known,
         until: SystemTime,
     ) -> Result<Vec<(Kind, String)>> {
         let database = Database::open(&tables_of(&self.root))?;
+        let current = known.current();
         let set_aside: BTreeSet<&str> =
             listing.quarantine.iter().filter_map(|listed| report_id(&listed.path)).collect();
         let mut missing = Vec::new();
@@ -233,6 +287,7 @@ impl Replica {
                 Kind::Quarantined => continue,
             };
             if listed.modified < until
+                && !current.contains(id.as_str())
                 && !set_aside.contains(id.as_str())
                 && !database.is_current(table, id)?
                 && !self.root.join(&listed.path).exists()

@@ -9,7 +9,7 @@ use super::forgetting;
 use super::local_store::walk;
 use super::quarantined::Quarantined;
 use super::reader::Reader;
-use super::replica::{GUARDS, Replica};
+use super::replica::{GUARDS, Known, Replica};
 use super::tend::LOOK_EVERY;
 use anyhow::Result;
 use std::collections::BTreeSet;
@@ -65,7 +65,8 @@ impl Replica {
     fn find_without_rows(&self, device: &str, keys: &mut BTreeSet<String>) -> Result<u64> {
         let (copies, mut unreadable) = (tempfile::tempdir()?, 0);
         let later = SystemTime::now() + Duration::from_secs(3600);
-        for (_, path) in self.missing(&self.list()?, later)? {
+        let known = Known::read(&Database::open(&super::tables_of(&self.root))?)?;
+        for (_, path) in self.missing(&self.list()?, &known, later)? {
             if !self.copy(&path, copies.path())? {
                 continue;
             }

@@ -19,7 +19,7 @@ impl Collector {
 
     fn of(replica: Replica) -> Self {
         let local = LocalStore::open(&replica.root).unwrap();
-        replica.discard_unusable().unwrap();
+        replica.discard_unusable(Checks::All).unwrap();
         let indexer = Indexer::start(&replica.root, &tables_of(&replica.root)).unwrap();
         Self { replica, local, indexer }
     }

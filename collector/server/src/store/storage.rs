@@ -18,7 +18,9 @@ use tracetee_protocol::{CaptureMeta, LossReport};
 use uuid::Uuid;
 #[cfg(feature = "cloud")]
 use {
-    super::local_store::losses_path, super::objects::Objects, super::replica::Replica,
+    super::local_store::losses_path,
+    super::objects::Objects,
+    super::replica::{Checks, Replica},
     std::sync::Arc,
 };
 
@@ -63,7 +65,7 @@ impl Storage {
         let local = match &replica {
             Some(replica) => {
                 let local = LocalStore::open_copy(&root)?;
-                replica.discard_unusable()?;
+                replica.discard_unusable(Checks::All)?;
                 local
             }
             None => LocalStore::open(&root)?,

@@ -113,6 +113,9 @@ impl Replica {
             let began = Instant::now();
             let until = SystemTime::now().checked_sub(ORPHANED).unwrap_or(SystemTime::UNIX_EPOCH);
             let listing = self.sync(storage.local(), storage.indexer(), until, is_over)?;
+            if !is_over() {
+                self.note_complete();
+            }
             observer.note_size(listing.entries().map(|(_, listed)| listed.bytes).sum());
             if !is_over() && self.is_mine()? {
                 self.maintain(storage, &listing, retention, observer, is_over)?;

@@ -2,7 +2,7 @@
 
 use super::{ask, written};
 use crate::args::ReportArgs;
-use crate::commands::store::{Copies, location};
+use crate::commands::store::{Copies, location, with_copies};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use tracetee_fleet::database::Database;
@@ -17,7 +17,7 @@ pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, bool)> {
     let store = args.store.as_ref().unwrap_or(&default);
     let (address, is_remote) = location(store);
     if is_remote {
-        return of_objects(args, address);
+        return of_objects(args, &address);
     }
     let tables = tables_of(store);
     let report = Database::read(&tables)
@@ -36,11 +36,12 @@ pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, bool)> {
 }
 
 /// The report of an object store, by a copy of its tables on this machine.
-fn of_objects(args: &ReportArgs, address: String) -> Result<(Vec<u8>, bool)> {
-    let copies = Copies::open(address, args.cache.as_deref())?;
-    let database = Database::read(&copies.reader.tables())?;
-    let report = FleetReport::from_database(&database, &ask(args))?;
-    written(args, &report, Captures::Nowhere, &|raw_key| copies.file(raw_key))
+fn of_objects(args: &ReportArgs, address: &str) -> Result<(Vec<u8>, bool)> {
+    with_copies(address, args.cache.as_deref(), |copies| {
+        let database = Database::read(&copies.reader.tables())?;
+        let report = FleetReport::from_database(&database, &ask(args))?;
+        written(args, &report, Captures::Nowhere, &|raw_key| copies.file(raw_key))
+    })
 }
 
 /// Copies a capture of an object store, and the one that belongs to it; `None`: it is a file.

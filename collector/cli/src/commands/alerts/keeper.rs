@@ -1,0 +1,181 @@
+//! Keeps the state of the alerts: in `alerts.json` of a store in a directory, or of an object store, of whose collectors one at a time has it.
+//!
+//! That one has a lease in the file, which it renews. The others look every ten seconds whether the lease has ended, which is so half a
+//! minute after the collector has: then the first of them goes on with the messages that wait. Nobody else changes the file meanwhile, so
+//! the state in memory is the newest. Clocks of collectors may differ by ten seconds; beyond that a message may come twice.
+
+use super::{State, now_ms};
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tracetee_server::Shared;
+
+/// Time for which a collector has the alerts, unless it renews that.
+const LEASE: Duration = Duration::from_secs(30);
+/// Interval at which it does, and the others look.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Rest of a lease in which no message is sent any more: a webhook may take ten seconds.
+const LAST: Duration = Duration::from_secs(12);
+
+/// The collector that has the alerts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Lease {
+    collector: String,
+    /// Unix time.
+    until_ms: i64,
+}
+
+/// The content of `alerts.json`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Document {
+    #[serde(flatten)]
+    state: State,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lease: Option<Lease>,
+}
+
+impl Document {
+    fn parse(bytes: Option<&[u8]>) -> Result<Self> {
+        match bytes {
+            Some(bytes) => Ok(serde_json::from_slice(bytes)?),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// True if another collector has the alerts.
+    fn is_of_another(&self, name: &str, now_ms: i64) -> bool {
+        let other = self.lease.as_ref().filter(|lease| lease.collector != name);
+        other.is_some_and(|lease| lease.until_ms > now_ms)
+    }
+
+    /// Takes the alerts, until the lease ends. `known`: the state in this collector's memory, which counts if it had them last.
+    fn take(mut self, name: &str, known: &State, now_ms: i64) -> Self {
+        if self.lease.is_some_and(|lease| lease.collector == name) {
+            self.state = known.clone();
+        }
+        let until_ms = now_ms + i64::try_from(LEASE.as_millis()).unwrap_or(0);
+        self.lease = Some(Lease { collector: name.to_owned(), until_ms });
+        self
+    }
+}
+
+/// Where the state is.
+#[derive(Debug)]
+pub(super) enum Keeper {
+    /// In a store that is a directory.
+    Directory(PathBuf),
+    /// In an object store.
+    Objects(Leased),
+}
+
+/// The alerts of an object store.
+#[derive(Debug)]
+pub(super) struct Leased {
+    pub(super) shared: Shared,
+    /// The name of this collector in the lease.
+    name: String,
+    looked: Option<Instant>,
+    /// End of this collector's lease.
+    until: Option<Instant>,
+}
+
+/// Reads the state in a store that is a directory.
+pub(super) fn read(store: &Path) -> Result<State> {
+    let path = store.join("alerts.json");
+    let bytes = fs::read(&path).ok();
+    let document = Document::parse(bytes.as_deref()).with_context(|| {
+        format!("{} is damaged; delete it to send all findings again", path.display())
+    })?;
+    Ok(document.state)
+}
+
+impl Keeper {
+    pub(super) fn of_objects(shared: Shared) -> Self {
+        let name = format!("{:016x}", fastrand::u64(..));
+        Self::Objects(Leased { shared, name, looked: None, until: None })
+    }
+
+    /// True if this collector may look and send now. Brings the state here when it begins to.
+    pub(super) fn has(&mut self, state: &mut State) -> bool {
+        let Self::Objects(leased) = self else { return true };
+        if leased.shared.tables().is_none() {
+            return false;
+        }
+        if leased.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
+            leased.looked = Some(Instant::now());
+            if let Err(error) = leased.claim(state) {
+                tracing::error!("cannot read or write the alerts of the object store: {error:#}");
+            }
+        }
+        leased.until.is_some_and(|until| until.saturating_duration_since(Instant::now()) > LAST)
+    }
+
+    /// Writes the state. Messages may be sent again if that fails.
+    pub(super) fn save(&mut self, state: &State) -> Result<()> {
+        match self {
+            Self::Directory(store) => {
+                let mut file = tempfile::NamedTempFile::new_in(&*store)?;
+                serde_json::to_writer(&mut file, state)?;
+                file.as_file().sync_all()?;
+                file.persist(store.join("alerts.json"))?;
+                Ok(())
+            }
+            Self::Objects(leased) => {
+                let written = leased.write(state);
+                if written.is_err() {
+                    // Not this collector's until it has claimed them again.
+                    (leased.until, leased.looked) = (None, None);
+                }
+                written
+            }
+        }
+    }
+}
+
+impl Leased {
+    /// Begins a lease, or renews it, unless another collector has one.
+    fn claim(&mut self, state: &mut State) -> Result<()> {
+        let began = Instant::now();
+        let known = Document::parse(self.shared.alerts()?.as_deref())?;
+        if known.is_of_another(&self.name, now_ms()) {
+            self.until = None;
+            return Ok(());
+        }
+        self.write(state)?;
+        let taken = Document::parse(self.shared.alerts()?.as_deref())?;
+        *state = taken.state;
+        self.until = Some(began + LEASE);
+        Ok(())
+    }
+
+    fn write(&self, state: &State) -> Result<()> {
+        self.shared.change_alerts(&mut |bytes| {
+            let document = Document::parse(bytes.as_deref())?;
+            if document.is_of_another(&self.name, now_ms()) {
+                bail!("another collector has the alerts now");
+            }
+            Ok(serde_json::to_vec(&document.take(&self.name, state, now_ms()))?)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Alert;
+    use super::*;
+
+    #[test]
+    fn the_alerts_are_those_of_one_collector_until_its_lease_ends() {
+        let open = State { open: vec![Alert::default()], ..State::default() };
+        let first = Document::default().take("a", &open, 0);
+        assert_eq!(first.state, State::default(), "what is in the bucket counts");
+        assert!(first.is_of_another("b", 29_999) && !first.is_of_another("a", 29_999));
+        assert!(!first.is_of_another("b", 30_000));
+        let renewed = first.take("a", &open, 20_000);
+        assert!(renewed.state == open && renewed.is_of_another("b", 49_999));
+        let second = renewed.take("b", &State::default(), 50_000);
+        assert!(second.state == open && second.is_of_another("a", 50_001));
+    }
+}
