@@ -2,7 +2,7 @@
 //! there is nothing to trace.
 
 use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -121,6 +121,30 @@ fn a_trace_that_cannot_be_written_is_said_before_the_program_runs() {
     assert_eq!(result.status.code(), Some(125));
     assert!(stderr(&result).contains("/nonexistent"), "{}", stderr(&result));
     assert!(!ran.exists());
+}
+
+#[test]
+fn a_user_without_a_home_can_trace() {
+    let directory = TempDir::new().unwrap();
+    let temporary = directory.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let run = |home: &str| {
+        let mut command = Command::new(tracetee());
+        command.args(["run", "-o"]).arg(directory.path().join("out.ftrace"));
+        command.args(["--", "sh", "-c", "echo ran"]);
+        command.env_remove("XDG_CACHE_HOME").env("HOME", home).env("TMPDIR", &temporary);
+        command.output().unwrap()
+    };
+    for home in ["", "/proc/nobody"] {
+        let output = run(home);
+        assert_eq!(output.stdout, b"ran\n", "{home:?}: {}", stderr(&output));
+    }
+    // The library would run in the programs of this user: nobody else may put one there.
+    let own = temporary.join(format!("tracetee-{}", temporary.metadata().unwrap().uid()));
+    std::fs::set_permissions(&own, Permissions::from_mode(0o777)).unwrap();
+    let output = run("");
+    assert_eq!(output.stdout, b"");
+    assert!(stderr(&output).contains("only this user may enter"), "{}", stderr(&output));
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! The agent's library that travels inside this program, put where the dynamic linker of a traced
 //! program finds it. This program itself does not load it.
 //!
-//! It lies in the user's cache directory under the hash of its bytes, not in the session's
+//! It lies in the user's cache directory, if it has one, under the hash of its bytes, not in the session's
 //! directory: a traced program may start others long after `tracetee run` has ended.
 
 use crate::embedded;
 use anyhow::{Context, Result, bail};
+use std::fs::DirBuilder;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 const HEADER: &[u8] = include_bytes!("../../../agent/include/tracetee.h");
@@ -23,27 +26,38 @@ pub(crate) fn write_to(directory: &Path) -> Result<[PathBuf; 2]> {
     Ok(files)
 }
 
-/// Puts a copy of the library where it stays, for LD_PRELOAD, and gives its path.
+/// Puts a copy of the library where it stays, for LD_PRELOAD, and gives its path: the user's cache, or, for a user without a home that can
+/// be written, as services have, a directory of the user's own for temporary files.
 pub(crate) fn install() -> Result<PathBuf> {
     let library = embedded::library()?;
     let mut hasher = DefaultHasher::new();
     library.hash(&mut hasher);
-    let directory = cache_directory()?.join(format!("agent-{:016x}", hasher.finish()));
+    let name = format!("agent-{:016x}", hasher.finish());
+    let in_cache =
+        cache_directory().and_then(|directory| install_in(&directory.join(&name), &library));
+    in_cache.or_else(|error| {
+        let in_temporary = temporary_directory()
+            .and_then(|directory| install_in(&directory.join(&name), &library));
+        in_temporary.map_err(|other| error.context(format!("{other:#}; nor in the user's cache")))
+    })
+}
+
+fn install_in(directory: &Path, library: &[u8]) -> Result<PathBuf> {
     let path = directory.join("libtracetee.so");
     // LD_PRELOAD separates its entries by colons and spaces and knows no escapes.
     if path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
         bail!(
-            "the path of the cache directory {} contains a space or a colon, which LD_PRELOAD does not allow; set \
-             XDG_CACHE_HOME to another directory",
+            "the path of the directory {} contains a space or a colon, which LD_PRELOAD does not allow; set XDG_CACHE_HOME to another \
+             directory",
             directory.display()
         );
     }
-    if std::fs::read(&path).is_ok_and(|bytes| bytes == *library) {
+    if std::fs::read(&path).is_ok_and(|bytes| bytes == library) {
         return Ok(path);
     }
-    std::fs::create_dir_all(&directory)
+    std::fs::create_dir_all(directory)
         .with_context(|| format!("cannot create {}", directory.display()))?;
-    replace_file(&path, &library)?;
+    replace_file(&path, library)?;
     Ok(path)
 }
 
@@ -55,6 +69,25 @@ fn cache_directory() -> Result<PathBuf> {
         Some(home) => Ok(PathBuf::from(home).join(".cache/tracetee")),
         None => bail!("no directory for the agent's library; set HOME or XDG_CACHE_HOME"),
     }
+}
+
+/// Makes this user's directory for temporary files. Nobody else may have made it: the library in it runs in the user's programs.
+fn temporary_directory() -> Result<PathBuf> {
+    // SAFETY: reads a number of this process.
+    let user = unsafe { libc::geteuid() };
+    let directory = std::env::temp_dir().join(format!("tracetee-{user}"));
+    let path = directory.display();
+    match DirBuilder::new().mode(0o700).create(&directory) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(error).with_context(|| format!("cannot create {path}"));
+        }
+        _ => {}
+    }
+    let found = std::fs::symlink_metadata(&directory)?;
+    if !found.is_dir() || found.uid() != user || found.mode() & 0o077 != 0 {
+        bail!("{path} is not a directory that only this user may enter");
+    }
+    Ok(directory)
 }
 
 /// Whole or not at all: another process may be loading it right now.
