@@ -347,6 +347,17 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_made_on_threads_that_let_uploads_go_first() {
+        // SAFETY: reads a number of this thread.
+        let niceness = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let maker = Arc::new(Maker::new(Path::new("nowhere")));
+        let before = niceness();
+        let of_page = runtime.block_on(maker.make(move |_, _| Ok(niceness()))).unwrap();
+        assert_eq!((of_page, niceness()), (NICENESS, before));
+    }
+
+    #[test]
     fn work_that_nobody_waits_for_is_given_up_and_too_much_is_refused() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let maker = Arc::new(Maker::new(Path::new("nowhere")));
