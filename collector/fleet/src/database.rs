@@ -215,14 +215,14 @@ impl Database {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Returns raw key and id of all captures, and whether the present analysis made their rows.
+    /// Returns the raw keys of all captures, and whether the present analysis made their rows.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn analyzed_captures(&self) -> Result<Vec<(String, String, bool)>, Error> {
-        let sql = format!("SELECT raw_key, capture_id, {ANALYZED_BY} >= {ANALYSIS} FROM captures");
+    pub fn analyzed_captures(&self) -> Result<Vec<(String, bool)>, Error> {
+        let sql = format!("SELECT raw_key, {ANALYZED_BY} >= {ANALYSIS} FROM captures");
         let mut statement = self.connection.prepare(&sql)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 

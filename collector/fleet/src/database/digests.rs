@@ -290,13 +290,14 @@ impl Database {
         self.check(DEVICE_ROLLUPS.table.name, Some(app))
     }
 
-    /// Checks which captures and loss reports of all apps are in the tables: those that are not are analyzed again.
+    /// Checks which captures and loss reports of all apps are in the tables, and of which devices.
     ///
     /// # Errors
     /// [`Error::Checksum`]: rows are not as they were written.
     pub fn check_stored(&self) -> Result<(), Error> {
         let _snapshot = self.snapshot()?;
-        [CAPTURES.name, LOSSES.name].iter().try_for_each(|name| self.check(name, None))
+        let names = [CAPTURES.name, LOSSES.name, "other_devices"];
+        names.iter().try_for_each(|name| self.check(name, None))
     }
 
     /// Checks what a report of some captures of an app reads: captures, loss reports, names. What captures have added to the sums has

@@ -145,7 +145,11 @@ impl Replica {
             }
         }
         let new: Vec<&String> = parts.iter().filter(|part| !self.mark(part).exists()).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
         let mut database = Database::open(&tables_of(&self.root))?;
+        self.check_stored(&database)?;
         for some in new.chunks(PARTS_AT_ONCE) {
             let found = Mutex::new(BTreeMap::new());
             Cloud::each(some, |part| {

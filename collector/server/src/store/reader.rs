@@ -47,11 +47,20 @@ impl Reader {
         Ok(reader)
     }
 
-    fn sync(&self, local: &LocalStore) -> Result<()> {
-        if self.tables().exists() {
-            // A capture that the tables do not name as they should would be added once more.
-            Database::read(&self.tables())?.check_stored()?;
+    /// As [`Reader::open`], with a check of what the tables say about captures and devices.
+    pub(super) fn open_checked(address: &str, cache: Option<&Path>) -> Result<Self> {
+        let reader = Self::open(address, cache)?;
+        match Database::read(&reader.tables())?.check_stored() {
+            Err(error) if error.is_damage() => {
+                reader.discard()?;
+                drop(reader);
+                Self::open(address, cache)
+            }
+            checked => Ok(checked.map(|()| reader)?),
         }
+    }
+
+    fn sync(&self, local: &LocalStore) -> Result<()> {
         let indexer = Indexer::start_for_command(&self.replica.root, &self.tables())?;
         let all = SystemTime::now() + Duration::from_secs(3600);
         let synced = self.replica.sync(local, &indexer, all, &|| false);

@@ -54,6 +54,8 @@ pub(crate) struct Replica {
     pub(super) root: PathBuf,
     /// The mappings and notes that are here, as the bucket listed them.
     mirrored: Mutex<BTreeMap<String, Listed>>,
+    /// Set while nobody has looked for damage in the tables of captures and loss reports.
+    is_unchecked: AtomicBool,
     /// Set when all that the bucket had is in the tables.
     complete: AtomicBool,
     /// One that ends with the process.
@@ -89,7 +91,8 @@ impl Listing {
 /// What the tables have.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    captures: Vec<(String, String, bool)>,
+    /// Raw keys, and whether the present analysis made their rows.
+    captures: Vec<(String, bool)>,
     reports: Vec<(String, String)>,
 }
 
@@ -99,11 +102,20 @@ impl Known {
         Ok(Self { captures, reports })
     }
 
-    /// The ids of what the present analysis has made rows of.
-    fn current(&self) -> HashSet<&str> {
-        let captures = self.captures.iter().filter(|(.., is_current)| *is_current);
-        let captures = captures.map(|(_, id, _)| &**id);
-        captures.chain(self.reports.iter().map(|(_, id)| &**id)).collect()
+    /// Returns what the bucket has and the tables have not, or have as an older analysis saw it.
+    fn unknown_of(&self, listing: &Listing) -> Listing {
+        let current = self.captures.iter().filter(|(_, is_current)| *is_current);
+        let current: HashSet<&str> = current.map(|(key, _)| &**key).collect();
+        let reports: HashSet<&str> = self.reports.iter().map(|(_, id)| &**id).collect();
+        let raw = listing.raw.iter().filter(|listed| !current.contains(&*listed.path));
+        let is_unknown =
+            |listed: &&Listed| report_id(&listed.path).is_none_or(|id| !reports.contains(id));
+        let losses = listing.losses.iter().filter(is_unknown);
+        Listing {
+            raw: raw.cloned().collect(),
+            losses: losses.cloned().collect(),
+            ..Listing::default()
+        }
     }
 }
 
@@ -146,14 +158,17 @@ impl Replica {
             cloud,
             root,
             mirrored: Mutex::default(),
+            is_unchecked: AtomicBool::default(),
             complete: AtomicBool::default(),
             _own: own,
         })
     }
 
     /// Deletes tables of another version, and damaged ones. The caller holds the directory's lock. A collector checks all of them; a command
-    /// only what it reads, later, because that takes a hundredth of the time.
+    /// what it reads, when it reads it, which takes less time.
     pub(super) fn discard_unusable(&self, checks: Checks) -> Result<()> {
+        // ORDERING: Relaxed, here and below; flags that publish nothing.
+        self.is_unchecked.store(checks == Checks::WhenRead, Ordering::Relaxed);
         let is_usable = match Database::read(&tables_of(&self.root)) {
             Ok(database) => checks == Checks::WhenRead || database.check_all().is_ok(),
             Err(Error::Missing(_) | Error::Version { .. }) => false,
@@ -182,9 +197,17 @@ impl Replica {
         Ok(fs::write(self.root.join("parts/version"), directory())?)
     }
 
+    /// Checks, once, which captures and loss reports are in the tables, before that decides what is deleted, and what is analyzed again: a
+    /// capture that the tables do not name as they should would be added once more.
+    pub(super) fn check_stored(&self, database: &Database) -> Result<()> {
+        if self.is_unchecked.swap(false, Ordering::Relaxed) {
+            database.check_stored()?;
+        }
+        Ok(())
+    }
+
     /// True if the tables have what the bucket had at the start.
     pub(super) fn is_complete(&self) -> bool {
-        // ORDERING: Relaxed, here and below; the tables publish themselves.
         self.complete.load(Ordering::Relaxed)
     }
 
@@ -223,6 +246,7 @@ impl Replica {
         self.delete_gone(&listing, &known)?;
         let missing = self.missing(&listing, &known, until)?;
         if !missing.is_empty() {
+            self.check_stored(&Database::open(&tables_of(&self.root))?)?;
             tracing::info!(
                 count = missing.len(),
                 "analyzing captures that no collector has published"
@@ -242,7 +266,7 @@ impl Replica {
         let raw: HashSet<&str> = listing.raw.iter().map(|listed| &*listed.path).collect();
         let losses: HashSet<&str> = listing.losses.iter().map(|listed| &*listed.path).collect();
         let is_gone = |key: &&String| !raw.contains(key.as_str());
-        let captures = known.captures.iter().map(|(key, ..)| key);
+        let captures = known.captures.iter().map(|(key, _)| key);
         let captures: Vec<String> = captures.filter(is_gone).cloned().collect();
         let path = |(day, id): &(String, String)| format!("losses/v1/dt={day}/{id}.json");
         let reports: Vec<String> = known
@@ -254,11 +278,12 @@ impl Replica {
         if captures.is_empty() && reports.is_empty() {
             return Ok(());
         }
+        let mut database = Database::open(&tables_of(&self.root))?;
+        self.check_stored(&database)?;
         for key in &captures {
             remove(&self.root.join(key))?;
             RawKey::parse(key).iter().for_each(|key| id_index::leave(&self.root, key));
         }
-        let mut database = Database::open(&tables_of(&self.root))?;
         for some in captures.chunks(BATCH) {
             database.delete(some)?;
         }
@@ -276,18 +301,17 @@ impl Replica {
         until: SystemTime,
     ) -> Result<Vec<(Kind, String)>> {
         let database = Database::open(&tables_of(&self.root))?;
-        let current = known.current();
         let set_aside: BTreeSet<&str> =
             listing.quarantine.iter().filter_map(|listed| report_id(&listed.path)).collect();
         let mut missing = Vec::new();
-        for (kind, listed) in listing.entries() {
+        let unknown = known.unknown_of(listing);
+        for (kind, listed) in unknown.entries() {
             let (table, id) = match &kind {
                 Kind::Capture(key) => (&tracetee_fleet::schema::CAPTURES, &key.id),
                 Kind::Losses(id) => (&tracetee_fleet::schema::LOSSES, id),
                 Kind::Quarantined => continue,
             };
             if listed.modified < until
-                && !current.contains(id.as_str())
                 && !set_aside.contains(id.as_str())
                 && !database.is_current(table, id)?
                 && !self.root.join(&listed.path).exists()

@@ -29,7 +29,7 @@ pub(super) fn forget(address: &str, cache: Option<&Path>, device: &str) -> Resul
         replica.cloud.put(&note, searching.into_bytes())?;
         std::thread::sleep(2 * LOOK_EVERY);
     }
-    let reader = Reader::open(address, cache)?;
+    let reader = Reader::open_checked(address, cache)?;
     let replica = &reader.replica;
     let mut database = Database::open(&super::tables_of(&replica.root))?;
     let captures = database.raw_keys_for_device(device)?;
