@@ -10,7 +10,6 @@ mod file;
 mod keeper;
 mod webhook;
 
-use super::guard::{look, look_shared};
 use anyhow::Result;
 use file::{GuardFile, Guarded};
 use keeper::Keeper;
@@ -20,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 use tracetee_fleet::guard::findings::{Finding, Rise};
+use tracetee_fleet::guard::fleet::Segment;
 use tracetee_fleet::guard::verdict::Answer;
 use tracetee_server::{Shared, StoreLocation};
 
@@ -136,8 +136,20 @@ impl State {
     }
 }
 
+/// Looks in a store at an app's rollout, from a version to another, in a segment, for a rise by so many percent.
+type LookIn<S, A> = fn(&S, [&str; 3], &Segment, f64) -> Result<A>;
+
+/// Looks at a rollout.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    pub(super) in_directory: LookIn<Path, Answer>,
+    /// Gives `None` until the tables of the collector are complete.
+    pub(super) in_objects: LookIn<Shared, Option<Answer>>,
+}
+
 /// The guard of a collector.
 pub(super) struct Alerts {
+    look: Look,
     file: PathBuf,
     keeper: Keeper,
     known: GuardFile,
@@ -145,11 +157,11 @@ pub(super) struct Alerts {
 }
 
 /// Reads the file of the rollouts, and the state of a store that is a directory.
-pub(super) fn prepare(file: &Path, store: &str) -> Result<Alerts> {
+pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Alerts> {
     let known = GuardFile::read(file)?;
     let store = StoreLocation::parse(store).directory().unwrap_or(Path::new(""));
     let (keeper, state) = (Keeper::Directory(store.to_owned()), keeper::read(store)?);
-    Ok(Alerts { file: file.to_owned(), keeper, known, state })
+    Ok(Alerts { look, file: file.to_owned(), keeper, known, state })
 }
 
 impl Alerts {
@@ -179,9 +191,12 @@ impl Alerts {
     fn look_at(&self, guarded: &Guarded) -> Result<Option<Answer>> {
         let Guarded { app, from, to, rise_percent, .. } = guarded;
         let (names, segment) = ([&**app, &**from, &**to], guarded.segment()?);
+        let Look { in_directory, in_objects } = self.look;
         match &self.keeper {
-            Keeper::Directory(store) => look(store, names, &segment, *rise_percent).map(Some),
-            Keeper::Objects(leased) => look_shared(&leased.shared, names, &segment, *rise_percent),
+            Keeper::Directory(store) => {
+                in_directory(store, names, &segment, *rise_percent).map(Some)
+            }
+            Keeper::Objects(leased) => in_objects(&leased.shared, names, &segment, *rise_percent),
         }
     }
 

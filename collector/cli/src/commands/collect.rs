@@ -1,6 +1,7 @@
 //! `tracetee collect`: the server that devices send to, until Ctrl-C or SIGTERM. SIGHUP reads tokens and certificate again.
 
-use super::alerts;
+use super::alerts::{self, Look};
+use super::guard::{look, look_shared};
 use super::otlp::Exporter;
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::print;
@@ -47,7 +48,9 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
             &args.trusted_proxy,
         ),
     };
-    let guard = args.guard.as_deref().map(|file| alerts::prepare(file, &args.store)).transpose()?;
+    let look = Look { in_directory: look, in_objects: look_shared };
+    let guard =
+        args.guard.as_deref().map(|file| alerts::prepare(file, &args.store, look)).transpose()?;
     let server = Server::start(args.listen, options)?;
     guard.map(|guard| guard.start(server.shared())).transpose()?;
     let exporter = Exporter::start(args, server.observed())?;
