@@ -128,7 +128,7 @@ fn get(url: &str) -> Option<Value> {
 }
 
 fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..600 {
+    for _ in 0..1800 {
         if let Some(found) = found() {
             return found;
         }
