@@ -48,6 +48,19 @@ fn named(text: &str, name: &str) -> usize {
     text.match_indices(&format!("|{name}")).count()
 }
 
+/// The begins and ends of the sections with this name, in µs. Nothing is in them.
+fn sections_us(text: &str, name: &str) -> Vec<(u64, u64)> {
+    let lines = trace::parse(text);
+    let is_begin = |line: &trace::Line| line.payload.ends_with(&format!("|{name}"));
+    let end = |place: usize| {
+        let rest = &lines[place..];
+        let is_end =
+            |line: &&trace::Line| line.tid == rest[0].tid && line.payload.starts_with("E|");
+        rest.iter().find(is_end).map(|end| (rest[0].time_us, end.time_us))
+    };
+    (0..lines.len()).filter(|&place| is_begin(&lines[place])).filter_map(end).collect()
+}
+
 #[test]
 fn a_capture_by_hand_forces_the_tags_again_and_notes_the_gap() {
     for api in [28, 34] {
@@ -90,6 +103,14 @@ fn a_capture_by_hand_forces_the_tags_again_and_notes_the_gap() {
             assert!((1..20_000_000_000).contains(&took_ns), "API {api}: {took_ns}");
         }
         assert!(ns(&gaps[0], "to_ns") <= ns(&gaps[1], "from_ns"), "API {api}");
+        // The sections in the trace have the times of the report.
+        let told = gaps.iter().map(|gap| (ns(gap, "from_ns") / 1000, ns(gap, "to_ns") / 1000));
+        let apart = |(traced, told): ((u64, u64), (u64, u64))| {
+            traced.0.abs_diff(told.0).max(traced.1.abs_diff(told.1))
+        };
+        let most =
+            sections_us(&text, "tracetee: tags taken").into_iter().zip(told).map(apart).max();
+        assert!(most.is_some_and(|us| us <= 1), "API {api}: {most:?} {gaps:?}");
         let atrace = &health["health"]["atrace"][0];
         assert_eq!((&atrace["tags_forced"], &atrace["tags_now"]), (&json!("0x0"), &json!("0x1")));
 
