@@ -178,7 +178,7 @@ mod tests {
         run(&out, "com.example.app", "https://traces.example.com/").unwrap();
         let read = |name: &str| std::fs::read(out.join(name)).unwrap();
         let public = String::from_utf8(read(PUBLIC_KEY)).unwrap();
-        let bytes = hex::decode(public).unwrap();
+        let bytes = hex::decode(public.trim()).unwrap();
         let key = PublicKey::from_slice(&bytes).unwrap();
         let signature = Signature::from_slice(&read(SIGNATURE)).unwrap();
         assert!(key.verify(read(REMOTE), &signature).is_ok());

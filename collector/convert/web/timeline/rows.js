@@ -67,7 +67,8 @@ function layerNames() {
         const name = /([\w.]+)\/[\w.$]/.exec(layer)?.[1];
         if (name && !byName.has(name)) byName.set(name, pid);
     }
-    return (layerNames.made = new Map([...byName].map(([name, pid]) => [pid, name])));
+    layerNames.made = new Map([...byName].map(([name, pid]) => [pid, name]));
+    return layerNames.made;
 }
 
 const THREAD_RANKS = {
