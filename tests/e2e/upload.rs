@@ -162,7 +162,10 @@ fn a_spool_that_is_deleted_while_it_is_used_is_made_anew() {
     let mut app = device.command(script);
     let mut app = app.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     BufReader::new(app.stdout.take().unwrap()).lines().next().unwrap().unwrap();
-    std::fs::remove_dir_all(device.directory().join("spool")).unwrap();
+    // Fails if the agent makes a file in it meanwhile.
+    while let Err(error) = std::fs::remove_dir_all(device.directory().join("spool")) {
+        assert_eq!(error.kind(), std::io::ErrorKind::DirectoryNotEmpty);
+    }
     app.stdin.take().unwrap().write_all(b"\n").unwrap();
     assert!(app.wait().unwrap().success());
     assert_eq!(device.captures().len(), 1);
