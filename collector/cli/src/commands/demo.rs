@@ -58,7 +58,7 @@ const REMOTE_CONFIG: &str = r#"{
   "seq": 1,
   "windows": [
     {"id": "start-up", "opens": "app_start", "max_s": 3, "frame_counters": true, "recorder": {"capacity_kb": 16384}},
-    {"id": "jank", "cool_down_s": 60, "frame_counters": true, "stacks": {"percent": 100}, "recorder": {"capacity_kb": 4096},
+    {"id": "jank", "cool_down_s": 3, "frame_counters": true, "stacks": {"percent": 100}, "recorder": {"capacity_kb": 4096},
      "opens": {"triggers": {"any": [{"jank": {"over_ms": 40}}], "before_s": 1, "after_s": 2.5}}}
   ]
 }
@@ -102,7 +102,8 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     collector.settle();
     collector.stop();
     print(&format!("   the collector has stored {} captures\n", collected.len()));
-    for capture in &collected {
+    let start_ups = collected.iter().filter(|capture| !is_of_jank(capture));
+    for capture in start_ups.chain(longest_of_jank(&collected)) {
         keep(capture, &args.output)?;
     }
 
@@ -365,7 +366,8 @@ fn push_report(
     let report = FleetReport::from_database(&Database::read(&tables_of(store))?, &Ask::default())?;
     std::fs::write(&page, html::fleet(&report, Captures::At("store/"), &BTreeMap::new()))?;
     let pages = ["report-jank.html", "timeline-jank.html"].map(|name| out.join(name));
-    let Some(jank) = collected.iter().rev().find(|capture| is_of_jank(capture)) else {
+    // The end of a start may have cut the others short.
+    let Some(jank) = longest_of_jank(collected) else {
         // Those of an earlier demo.
         pages.iter().for_each(|page| drop(std::fs::remove_file(page)));
         let _ = writeln!(
@@ -404,6 +406,12 @@ fn push_report(
          has none to ask, so the app says so itself, where on a phone Android's JankData does.\n",
     );
     Ok(())
+}
+
+fn longest_of_jank(collected: &[StoredCapture]) -> Option<&StoredCapture> {
+    let bytes =
+        |capture: &&StoredCapture| std::fs::metadata(&capture.path).map_or(0, |file| file.len());
+    collected.iter().filter(|capture| is_of_jank(capture)).max_by_key(bytes)
 }
 
 fn is_of_jank(capture: &StoredCapture) -> bool {
