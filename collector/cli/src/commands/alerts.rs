@@ -147,8 +147,18 @@ pub(super) struct Look {
     pub(super) in_objects: LookIn<Shared, Option<Answer>>,
 }
 
+/// The guard of a collector before its server runs.
+pub(super) struct Prepared {
+    look: Look,
+    file: PathBuf,
+    /// The store, if it is a directory.
+    directory: Option<PathBuf>,
+    known: GuardFile,
+    state: State,
+}
+
 /// The guard of a collector.
-pub(super) struct Alerts {
+struct Alerts {
     look: Look,
     file: PathBuf,
     keeper: Keeper,
@@ -157,35 +167,40 @@ pub(super) struct Alerts {
 }
 
 /// Reads the file of the rollouts, and the state of a store that is a directory.
-pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Alerts> {
+pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Prepared> {
     let known = GuardFile::read(file)?;
-    let store = StoreLocation::parse(store).directory().unwrap_or(Path::new(""));
-    let (keeper, state) = (Keeper::Directory(store.to_owned()), keeper::read(store)?);
-    Ok(Alerts { look, file: file.to_owned(), keeper, known, state })
+    let directory = StoreLocation::parse(store).directory();
+    let state = directory.map(keeper::read).transpose()?.unwrap_or_default();
+    let directory = directory.map(Path::to_owned);
+    Ok(Prepared { look, file: file.to_owned(), directory, known, state })
+}
+
+impl Prepared {
+    /// Starts the thread. `shared`: the objects that the collectors of an object store share.
+    pub(super) fn start(self, shared: Option<Shared>) -> Result<()> {
+        let Self { look, file, directory, known, state } = self;
+        let objects = || shared.map(Keeper::of_objects);
+        let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };
+        let mut alerts = Alerts { look, file, keeper, known, state };
+        std::thread::Builder::new().name("guard".to_owned()).spawn(move || alerts.run())?;
+        Ok(())
+    }
 }
 
 impl Alerts {
-    /// Starts the thread; `shared`: of an object store.
-    pub(super) fn start(mut self, shared: Option<Shared>) -> Result<()> {
-        if let Some(shared) = shared {
-            (self.keeper, self.state) = (Keeper::of_objects(shared), State::default());
-        }
-        let run = move || {
-            let mut next = Instant::now();
-            let mut waits: HashMap<String, (Duration, Instant)> = HashMap::new();
-            loop {
-                if self.keeper.has(&mut self.state) {
-                    if Instant::now() >= next {
-                        self.look();
-                        next = Instant::now() + Duration::from_secs(self.known.every_s);
-                    }
-                    self.deliver(&mut waits);
+    fn run(&mut self) {
+        let mut next = Instant::now();
+        let mut waits: HashMap<String, (Duration, Instant)> = HashMap::new();
+        loop {
+            if self.keeper.has(&mut self.state) {
+                if Instant::now() >= next {
+                    self.look();
+                    next = Instant::now() + Duration::from_secs(self.known.every_s);
                 }
-                sleep(TICK);
+                self.deliver(&mut waits);
             }
-        };
-        std::thread::Builder::new().name("guard".to_owned()).spawn(run)?;
-        Ok(())
+            sleep(TICK);
+        }
     }
 
     fn look_at(&self, guarded: &Guarded) -> Result<Option<Answer>> {

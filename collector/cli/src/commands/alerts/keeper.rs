@@ -1,8 +1,8 @@
-//! Keeps the state of the alerts: in `alerts.json` of a store in a directory, or of an object store, of whose collectors one at a time has it.
+//! Keeps the state of the alerts in `alerts.json` of the store.
 //!
-//! That one has a lease in the file, which it renews. The others look every ten seconds whether the lease has ended, which is so half a
-//! minute after the collector has: then the first of them goes on with the messages that wait. Nobody else changes the file meanwhile, so
-//! the state in memory is the newest. Clocks of collectors may differ by ten seconds; beyond that a message may come twice.
+//! Of the collectors of an object store, only the one that has a lease changes the file. It renews the lease every ten seconds. The others
+//! read the file as often: half a minute after that collector has ended, its lease is over, and the first one that reads it takes the lease
+//! and sends the messages that wait. Clocks of collectors may differ by ten seconds; beyond that a message may come twice.
 
 use super::{State, now_ms};
 use anyhow::{Context, Result, bail};
@@ -14,9 +14,9 @@ use tracetee_server::Shared;
 
 /// Time for which a collector has the alerts, unless it renews that.
 const LEASE: Duration = Duration::from_secs(30);
-/// Interval at which it does, and the others look.
+/// Interval at which that collector renews it, and the others read the file.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Rest of a lease in which no message is sent any more: a webhook may take ten seconds.
+/// Time before the end of a lease in which no message is sent: a webhook may take ten seconds.
 const LAST: Duration = Duration::from_secs(12);
 
 /// The collector that has the alerts.
@@ -123,7 +123,7 @@ impl Keeper {
                 Ok(())
             }
             Self::Objects(leased) => {
-                let written = leased.write(state);
+                let written = leased.write(state).map(drop);
                 if written.is_err() {
                     // Not this collector's until it has claimed them again.
                     (leased.until, leased.looked) = (None, None);
@@ -143,21 +143,24 @@ impl Leased {
             self.until = None;
             return Ok(());
         }
-        self.write(state)?;
-        let taken = Document::parse(self.shared.alerts()?.as_deref())?;
-        *state = taken.state;
+        *state = self.write(state)?;
         self.until = Some(began + LEASE);
         Ok(())
     }
 
-    fn write(&self, state: &State) -> Result<()> {
+    /// Writes the state and a new lease. Returns the state as it is now: that of the file if another collector had the alerts before.
+    fn write(&self, state: &State) -> Result<State> {
+        let mut taken = State::default();
         self.shared.change_alerts(&mut |bytes| {
             let document = Document::parse(bytes.as_deref())?;
             if document.is_of_another(&self.name, now_ms()) {
                 bail!("another collector has the alerts now");
             }
-            Ok(serde_json::to_vec(&document.take(&self.name, state, now_ms()))?)
-        })
+            let document = document.take(&self.name, state, now_ms());
+            taken.clone_from(&document.state);
+            Ok(serde_json::to_vec(&document)?)
+        })?;
+        Ok(taken)
     }
 }
 
