@@ -5,7 +5,9 @@ use crate::model::{FlowRecord, Instant, Trace};
 impl Trace {
     /// Sorts the instants by time.
     pub(crate) fn sort_instants(&mut self) {
-        self.move_instants(|instants| instants.sort_by_key(|(_, one)| one.at_ns));
+        if !self.instants.is_sorted_by_key(|one| one.at_ns) {
+            self.move_instants(|instants| instants.sort_by_key(|(_, one)| one.at_ns));
+        }
     }
 
     /// Removes instants.
