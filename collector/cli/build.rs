@@ -100,7 +100,7 @@ fn build_sample_app(root: &Path, out: &Path) {
 
     let mut app = compiler.to_command();
     let api = format!("-I{}", root.join("agent/include").display());
-    // Its own sampler finds the names of its functions.
+    // The app's sampler finds the names of exported functions only.
     app.args([STRIPPED, "-rdynamic", "-fasynchronous-unwind-tables", &include, &api, "-o"])
         .arg(out.join("sample-app"))
         .args(["app.c", "stacks.c"].map(|name| sources.join("sample-app").join(name)))

@@ -104,13 +104,14 @@ fn a_capture_by_hand_forces_the_tags_again_and_notes_the_gap() {
         }
         assert!(ns(&gaps[0], "to_ns") <= ns(&gaps[1], "from_ns"), "API {api}");
         // The sections in the trace have the times of the report.
-        let told = gaps.iter().map(|gap| (ns(gap, "from_ns") / 1000, ns(gap, "to_ns") / 1000));
-        let apart = |(traced, told): ((u64, u64), (u64, u64))| {
-            traced.0.abs_diff(told.0).max(traced.1.abs_diff(told.1))
-        };
-        let most =
-            sections_us(&text, "tracetee: tags taken").into_iter().zip(told).map(apart).max();
-        assert!(most.is_some_and(|us| us <= 1), "API {api}: {most:?} {gaps:?}");
+        let sections = sections_us(&text, "tracetee: tags taken");
+        assert_eq!(sections.len(), gaps.len(), "API {api}");
+        for (&(begin_us, end_us), gap) in sections.iter().zip(gaps) {
+            let (from_us, to_us) = (ns(gap, "from_ns") / 1000, ns(gap, "to_ns") / 1000);
+            // The text is rounded to microseconds.
+            assert!(begin_us.abs_diff(from_us) <= 1, "API {api}: {begin_us}, {gap}");
+            assert!(end_us.abs_diff(to_us) <= 1, "API {api}: {end_us}, {gap}");
+        }
         let atrace = &health["health"]["atrace"][0];
         assert_eq!((&atrace["tags_forced"], &atrace["tags_now"]), (&json!("0x0"), &json!("0x1")));
 

@@ -1,8 +1,8 @@
 //! Cuts a trace to a span of time.
 //!
 //! Earlier records are not written, but evaluated: sections and asynchronous slices that are open when the span begins are
-//! begun there, so that a frame that began earlier keeps its depth, and the names of sampled functions stay known. Later records are left out; sections that are
-//! open then are closed as at any end.
+//! begun there, so that a frame that began earlier keeps its depth, and names of sampled functions stay known. Later records
+//! are left out; sections that are open then are closed as at any end.
 
 use crate::stack_names::StackNames;
 use std::collections::VecDeque;

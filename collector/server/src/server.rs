@@ -216,7 +216,7 @@ impl Server {
         Arc::clone(self.collector.storage().indexer().observed())
     }
 
-    /// What this server shares with the others of the same object store; `None` with a store in a directory.
+    /// Returns the objects that the collectors of an object store share; `None` if the store is a directory.
     #[must_use]
     pub fn shared(&self) -> Option<Shared> {
         #[cfg(feature = "cloud")]

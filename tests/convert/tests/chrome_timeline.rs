@@ -56,8 +56,8 @@ const QUERIES: [(&str, &str); 5] = [
     ),
 ];
 
-/// What is wrong with some events of Chromium: the engine leaves out slices that overlap others, and nests those after an end
-/// without a begin differently. So a few rows of a thread may differ.
+/// The engine's counters of Chromium's malformed events. It leaves out slices that overlap others, and after an end without a begin it
+/// nests slices in another way than we do, so that a few rows of a thread may differ.
 const LEFT_OUT: [&str; 3] =
     ["misplaced_end_event", "slice_drop_overlapping_complete_event", "flow_no_enclosing_slice"];
 

@@ -181,7 +181,7 @@ fn a_cache_whose_tables_a_disk_has_changed_is_made_anew() {
         run(&mut command(&bucket, &[&report[..], &cache].concat()))
     };
     let whole = report();
-    // What the report reads, what decides which captures are analyzed again, and what nobody reads.
+    // Damage of sums that the report reads, of the rows that say which captures are analyzed again, and of values that it does not read.
     for (sql, is_made_anew) in [
         ("UPDATE stack_rollups SET self_ns = self_ns + 1", true),
         ("UPDATE captures SET capture_id = 'x' || capture_id, raw_key = 'x' || raw_key", true),
@@ -197,7 +197,7 @@ fn a_cache_whose_tables_a_disk_has_changed_is_made_anew() {
     }
 }
 
-/// Sums of what the tables have.
+/// Returns sums over columns of the tables, which differ when a row is changed.
 fn digest_of(tables: &rusqlite::Connection) -> (i64, i64, String) {
     let sql = "SELECT (SELECT SUM(self_ns) FROM stack_rollups), (SELECT SUM(ns) FROM device_values), \
                (SELECT MAX(capture_id) FROM captures)";

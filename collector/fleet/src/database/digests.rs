@@ -290,7 +290,7 @@ impl Database {
         self.check(DEVICE_ROLLUPS.table.name, Some(app))
     }
 
-    /// Checks which captures and loss reports of all apps are in the tables, and of which devices.
+    /// Checks the captures and loss reports of all apps, with their devices.
     ///
     /// # Errors
     /// [`Error::Checksum`]: rows are not as they were written.

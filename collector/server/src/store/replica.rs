@@ -44,7 +44,7 @@ pub(super) enum Checks {
 
 /// The guards' states.
 pub(super) const GUARDS: &str = "guard.sqlite";
-/// What the guard of the collectors has told, and is to tell.
+/// The findings of the collectors' guard, and its messages that are not sent yet.
 pub(super) const ALERTS: &str = "alerts.json";
 
 /// A replica.
@@ -88,7 +88,7 @@ impl Listing {
     }
 }
 
-/// What the tables have.
+/// The captures and loss reports that are in the tables.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// Raw keys, and whether the present analysis made their rows.
@@ -164,8 +164,8 @@ impl Replica {
         })
     }
 
-    /// Deletes tables of another version, and damaged ones. The caller holds the directory's lock. A collector checks all of them; a command
-    /// what it reads, when it reads it, which takes less time.
+    /// Deletes tables of another version, and damaged ones. The caller holds the directory's lock. A collector checks all tables here. A
+    /// command checks only the rows that it reads, when it reads them, because all take seconds.
     pub(super) fn discard_unusable(&self, checks: Checks) -> Result<()> {
         // ORDERING: Relaxed, here and below; flags that publish nothing.
         self.is_unchecked.store(checks == Checks::WhenRead, Ordering::Relaxed);
@@ -197,8 +197,8 @@ impl Replica {
         Ok(fs::write(self.root.join("parts/version"), directory())?)
     }
 
-    /// Checks, once, which captures and loss reports are in the tables, before that decides what is deleted, and what is analyzed again: a
-    /// capture that the tables do not name as they should would be added once more.
+    /// Checks the lists of captures and loss reports in the tables, once. Called before anything is deleted or analyzed again because of
+    /// them: a capture whose key is damaged would be counted twice.
     pub(super) fn check_stored(&self, database: &Database) -> Result<()> {
         if self.is_unchecked.swap(false, Ordering::Relaxed) {
             database.check_stored()?;

@@ -1,7 +1,7 @@
-//! What the collectors of an object store share beside captures: the guards' states and the alerts.
+//! Objects for the guards of an object store's collectors: the guards' states, and the alerts.
 //!
-//! A collector's guard works on them. Its tables are those of the collector's replica; an object is replaced with `If-Match`, so that of
-//! two collectors that change it at once, one begins again.
+//! Each is replaced with `If-Match`: of two collectors that change it at once, the later one reads it again and repeats its change.
+//! A guard reads the tables of its collector's replica.
 
 use super::replica::{ALERTS, Replica};
 use super::tables_of;
