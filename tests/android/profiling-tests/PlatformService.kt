@@ -81,7 +81,7 @@ class PlatformService(private val files: File) {
     }
 }
 
-private fun <T> proxy(type: Class<T>, call: (Method, List<Any?>) -> Any?): T {
+internal fun <T> proxy(type: Class<T>, call: (Method, List<Any?>) -> Any?): T {
     val made = Proxy.newProxyInstance(type.classLoader, arrayOf(type)) { self, method, arguments ->
         when (method.name) {
             "equals" -> self === arguments[0]

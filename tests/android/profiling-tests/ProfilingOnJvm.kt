@@ -3,6 +3,7 @@
 @file:JvmName("ProfilingOnJvm")
 
 import android.os.Build
+import dev.tracetee.AppStart
 import dev.tracetee.HttpSender
 import dev.tracetee.Moment
 import dev.tracetee.Native
@@ -20,6 +21,7 @@ import dev.tracetee.jumpsOfAWeekChangeNothing
 import java.io.File
 import java.util.Random
 import java.util.concurrent.Executors
+import java.util.concurrent.TimeUnit
 import org.json.JSONObject
 
 private const val DAY_MS = 24 * 3_600_000L
@@ -49,6 +51,7 @@ private fun run(arguments: Array<String>) {
     check(Native.load()) { "${Native.loadError}" }
     when (part) {
         "old" -> olderSystemsAreLeftAlone()
+        "start" -> startOfTheApp()
         "one" -> processThatDies()
         "other" -> nextProcess(arguments[5])
         else -> {
@@ -138,6 +141,25 @@ private fun processThatDies() {
     check(Native.close("hand") == null && app.service.asked.isEmpty())
     await("the second capture") { app.spool("ready").size == 2 }
     println("tag ${asked.tag}")
+}
+
+/** Records the start while a window is open: what is known at the first frame, and when the app has said that it is drawn. */
+private fun startOfTheApp() {
+    out.deleteRecursively()
+    val app = App("start", REQUEST)
+    app.install()
+    val service = ActivityService()
+    val context = service.context()
+    await("a window") { Native.open("hand") == null && Native.isRecording() }
+    repeat(2) { AppStart.writeOnce(context) }
+    val listener = service.listeners.poll(30, TimeUnit.SECONDS) ?: error("nobody listens")
+    service.tell(listener)
+    service.isFullyDrawn = true
+    await("the end of the last look") { service.looks == 1 && Thread.getAllStackTraces().keys.none { it.name == "tracetee-start" } }
+    check(service.listeners.isEmpty()) { "two listeners" }
+    check(Native.close("hand") == null)
+    await("the capture") { app.spool("ready").size == 1 }
+    println("start told")
 }
 
 /** The result of the dead process comes; the collector gets it, and the capture. */
