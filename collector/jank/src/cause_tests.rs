@@ -7,7 +7,7 @@ use super::Cause::{
 };
 use super::*;
 use crate::name_index::NameIndex;
-use crate::sched_text::{MAIN, RENDER, Text};
+use crate::tests::sched_text::{MAIN, RENDER, Text};
 
 /// A name, its cause, its key (`=`: the name), names of sections that are like it.
 type Row = (&'static str, Cause, &'static str, &'static [&'static str]);

@@ -2,7 +2,7 @@
 
 use crate::counted::Counted;
 use crate::process::Process;
-use crate::sched_text::{MAIN, RENDER};
+use crate::tests::sched_text::{MAIN, RENDER};
 use crate::{Analysis, Cause, FrameExplanation, Options, ThreadRole, Unknown, Which, analyze};
 use std::collections::BTreeMap;
 use tracetee_trace::read;

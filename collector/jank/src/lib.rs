@@ -244,39 +244,4 @@ pub trait Named: Copy + Into<&'static str> {
 impl<T: Copy + Into<&'static str>> Named for T {}
 
 #[cfg(test)]
-mod buffer_tests;
-#[cfg(test)]
-mod due_tests;
-#[cfg(test)]
-mod interaction_tests;
-#[cfg(test)]
-mod late_tests;
-#[cfg(test)]
-mod limit_tests;
-#[cfg(test)]
-mod name_tests;
-#[cfg(test)]
-mod path_tests;
-#[cfg(test)]
-mod poison_tests;
-#[cfg(test)]
-mod process_tests;
-#[cfg(test)]
-mod processor_tests;
-#[cfg(test)]
-#[path = "sched_text_tests.rs"]
-mod sched_text;
-#[cfg(test)]
-mod sleep_tests;
-#[cfg(test)]
-mod state_tests;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod timeline_tests;
-#[cfg(test)]
-mod truth_tests;
-#[cfg(test)]
-mod verdict_tests;
-#[cfg(test)]
-mod wait_tests;

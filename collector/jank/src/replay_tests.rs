@@ -1,6 +1,6 @@
 //! Replays on traces made by hand, with numbers worked out on paper. The display has 100 Hz: a frame has 10 ms.
 
-use crate::sched_text::{MAIN, RENDER, Text, WORKER};
+use crate::tests::sched_text::{MAIN, RENDER, Text, WORKER};
 use crate::{Analysis, Options, analyze};
 
 const HZ_100: &str = "{\"refresh_hz\":100,\"pid\":100}";

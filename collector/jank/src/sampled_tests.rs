@@ -1,6 +1,6 @@
 //! Late frames with samples of the main thread's callstack, as the agent writes them.
 
-use crate::sched_text::{MAIN, Text, WORKER};
+use crate::tests::sched_text::{MAIN, Text, WORKER};
 use crate::{Analysis, Cause, Options, ThreadRole, analyze};
 use std::collections::BTreeMap;
 use tracetee_trace::Mapping;

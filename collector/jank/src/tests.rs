@@ -1,6 +1,24 @@
 //! Each rule against a trace made by hand, with numbers worked out on paper; and traces at random
 //! against a naive oracle.
 
+mod buffer;
+mod due;
+mod interaction;
+pub(crate) mod late;
+mod limit;
+mod name;
+mod path;
+mod poison;
+mod process;
+mod processor;
+pub(crate) mod sched_text;
+mod sleep;
+mod state;
+mod timeline;
+mod truth;
+mod verdict;
+mod wait;
+
 use super::*;
 use crate::pieces::segments;
 use std::collections::BTreeMap;

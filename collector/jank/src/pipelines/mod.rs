@@ -69,12 +69,4 @@ pub(crate) fn draws(trace: &Trace, frame: &Found) -> bool {
 }
 
 #[cfg(test)]
-mod compose_tests;
-#[cfg(test)]
-mod edge_tests;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod unmarked_tests;
-#[cfg(test)]
-mod wake_tests;

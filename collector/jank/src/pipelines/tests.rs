@@ -1,5 +1,10 @@
 //! Each pipeline's rules against traces made by hand, with numbers worked out on paper. Times are µs; 60 Hz unless said.
 
+mod compose;
+mod edge;
+mod unmarked;
+mod wake;
+
 use crate::tests::{Line, MAIN, RENDER, analyzed, slice};
 use crate::{Analysis, Cause, Pipeline, ThreadRole};
 

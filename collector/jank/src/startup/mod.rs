@@ -190,10 +190,4 @@ impl<'a> Ends<'a> {
 }
 
 #[cfg(test)]
-mod launch_tests;
-#[cfg(test)]
-mod name_tests;
-#[cfg(test)]
-mod platform_tests;
-#[cfg(test)]
 mod tests;

@@ -1,7 +1,11 @@
 //! Start-ups of traces made by hand; times in µs, results in ms.
 
+mod launch;
+mod name;
+mod platform;
+
 use super::{PhaseKind, StartKind, Startup, Startups};
-use crate::sched_text::{self, Text};
+use crate::tests::sched_text::{self, Text};
 use crate::tests::{Line, MAIN, RENDER, slice, trace};
 use crate::{Cause, Options, analyze};
 

@@ -1,7 +1,7 @@
 //! When frames are due: each rule on a trace made by hand, with numbers worked out on paper.
 
 use super::sched_text::{MAIN, PEER, RENDER, Text};
-use super::*;
+use crate::*;
 use tracetee_trace::{ActualFrame, TimelineFrame};
 
 pub(crate) const HZ_100: &str = "{\"refresh_hz\":100,\"pid\":100}";

@@ -4,8 +4,8 @@
 use crate::name_index::NameIndex;
 use crate::parts::{OfFrame, Parts};
 use crate::replay::{Gain, Gains};
-use crate::sched_text::{MAIN, RENDER, Text};
 use crate::stacks::Stacks;
+use crate::tests::sched_text::{MAIN, RENDER, Text};
 use crate::waits::Waits;
 use crate::{Analysis, Cause, Options, ThreadRole, analyze};
 use std::sync::Arc;

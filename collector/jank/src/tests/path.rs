@@ -1,7 +1,7 @@
 //! Critical paths, states and causes of random traces: they add up to the frame, and no moment is counted twice.
 
 use super::sched_text::{MAIN, PEER, RENDER, Text, WORKER};
-use super::*;
+use crate::*;
 
 const THREADS: [u32; 4] = [MAIN, RENDER, WORKER, PEER];
 const NAMES: [&str; 6] = [

@@ -1,7 +1,7 @@
 //! Frames of release builds of Flutter, whose engine writes no markers, against the same frames with markers.
 
-use crate::late_tests::{HZ_100, analyzed};
-use crate::sched_text::{FLUTTER_RASTER, FLUTTER_UI, SF_APP, Text, WORKER};
+use crate::tests::late::{HZ_100, analyzed};
+use crate::tests::sched_text::{FLUTTER_RASTER, FLUTTER_UI, SF_APP, Text, WORKER};
 use crate::{Cause, Pipeline};
 
 /// A frame of a release build of Flutter: SurfaceFlinger wakes the UI thread at its vsync, which runs for so long and

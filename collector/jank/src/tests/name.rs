@@ -2,8 +2,8 @@
 
 use crate::idle::{is_idle, is_loop};
 use crate::normalize;
-use crate::sched_text::{MAIN, Text};
 use crate::tests;
+use crate::tests::sched_text::{MAIN, Text};
 use crate::{Cause, Options, Unknown, analyze};
 
 fn assert_known(is_known: fn(&str) -> bool, names: &[&str]) {

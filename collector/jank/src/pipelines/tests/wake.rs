@@ -2,9 +2,9 @@
 //!
 //! Times in µs; 100 Hz.
 
-use super::wakes::wakes;
-use crate::late_tests::{HZ_100, analyzed};
-use crate::sched_text::{SF_EVENTS, Text, WORKER};
+use crate::pipelines::wakes::wakes;
+use crate::tests::late::{HZ_100, analyzed};
+use crate::tests::sched_text::{SF_EVENTS, Text, WORKER};
 
 #[test]
 fn a_sleep_is_whole_though_it_began_before_and_ends_at_either_time_at_most() {

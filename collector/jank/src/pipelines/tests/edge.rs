@@ -1,9 +1,11 @@
 //! Edges of pipelines: which slice is a frame of its own, which draw is of which frame, which thread of which engine.
 //! Times in µs; 100 Hz.
 
-use super::engine_thread;
-use super::flutter::{Role, frame_number};
-use crate::sched_text::{self, FLUTTER_RASTER, FLUTTER_UI, OTHER_RASTER, OTHER_UI, SF_APP, Text};
+use crate::pipelines::engine_thread;
+use crate::pipelines::flutter::{Role, frame_number};
+use crate::tests::sched_text::{
+    self, FLUTTER_RASTER, FLUTTER_UI, OTHER_RASTER, OTHER_UI, SF_APP, Text,
+};
 use crate::tests::{Line, MAIN, RENDER, analyzed, slice};
 use crate::{Options, Pipeline, analyze};
 

@@ -1,7 +1,7 @@
 //! Frames judged by the platform's verdicts, as the Android library records them: each type of jank, FrameMetrics of each
 //! API level, joins by id and by time with near misses, a suspend, and records that are not to be believed.
 
-use crate::sched_text::{MAIN, RENDER, Text, WORKER};
+use crate::tests::sched_text::{MAIN, RENDER, Text, WORKER};
 use crate::{Analysis, Cause, Evidence, Frame, Options, Outcome, Pipeline, StartSource, analyze};
 use Outcome::{App, InTime, System, Unknown};
 

@@ -1,6 +1,6 @@
 //! Whom a sleep is given to: the render thread, a binder call, its receiver, the compositor; and when nobody is known.
 
-use crate::sched_text::{
+use crate::tests::sched_text::{
     FLUTTER_RASTER, FLUTTER_UI, MAIN, OTHER_RASTER, OTHER_UI, PEER, RENDER, Text, WORKER,
 };
 use crate::{Analysis, Cause, Options, analyze};

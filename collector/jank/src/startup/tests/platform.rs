@@ -1,9 +1,9 @@
 //! Starts by the platform's record, as the Android library writes it: with markers, without, and records that are not to be
 //! believed. Times in µs, results in ms.
 
-use super::tests::{phases, rows};
-use super::{PhaseKind, StartKind, Startups};
-use crate::sched_text::{MAIN, RENDER, Text};
+use super::{phases, rows};
+use crate::startup::{PhaseKind, StartKind, Startups};
+use crate::tests::sched_text::{MAIN, RENDER, Text};
 use crate::{Options, analyze};
 use PhaseKind::{Activity, BindApplication, FirstFrame, FullyDrawn, Process};
 use StartKind::{Cold, Hot, Warm};

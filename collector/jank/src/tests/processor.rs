@@ -1,8 +1,8 @@
 //! Usual processors and clocks: who runs where, and from when on that is slow.
 
-use crate::late_tests::{HZ_100, analyzed, frame};
 use crate::processors::{Processors, Usual};
-use crate::sched_text::{MAIN, RENDER, Text};
+use crate::tests::late::{HZ_100, analyzed, frame};
+use crate::tests::sched_text::{MAIN, RENDER, Text};
 use crate::{Cause, CoreClass, ProcessorUse, ThreadRole};
 use CoreClass::{Big, Little, Middle};
 use ThreadRole::{Main, Render};

@@ -3,7 +3,7 @@
 
 use crate::buffers::{Layer, layers};
 use crate::process::{Process, Which};
-use crate::sched_text::{MAIN, RENDER, SURFACE_FLINGER, Text};
+use crate::tests::sched_text::{MAIN, RENDER, SURFACE_FLINGER, Text};
 use crate::{Evidence, Frame, Options, Outcome, analyze};
 use Outcome::{App, Dropped, InTime, Stuffing, System, Undrawn};
 

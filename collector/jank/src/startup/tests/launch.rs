@@ -1,9 +1,9 @@
 //! Edges of start-ups: which launch, which activity and which frame are of which one; times in µs, results in ms.
 
-use super::tests::{DRAW, FRAME, phases, rows, startups, with};
-use super::{PhaseKind, StartKind, Startup, Startups};
+use super::{DRAW, FRAME, phases, rows, startups, with};
 use crate::Cause;
-use crate::sched_text::{self, Text};
+use crate::startup::{PhaseKind, StartKind, Startup, Startups};
+use crate::tests::sched_text::{self, Text};
 use crate::tests::{Line, MAIN, RENDER, slice};
 use PhaseKind::{Activity, FirstFrame, FullyDrawn};
 use StartKind::{Cold, Hot, Warm};

@@ -4,7 +4,7 @@ use super::sched_text::{
     DISK_IRQ, FLUTTER_RASTER, FLUTTER_UI, GPU_IRQ, MAIN, RENDER, SF_APP, SF_EVENTS,
     SURFACE_FLINGER, Text, WORKER,
 };
-use super::*;
+use crate::*;
 
 const HZ_100: &str = "{\"refresh_hz\":100,\"pid\":100}";
 

@@ -1,8 +1,8 @@
 //! What the main thread of a late frame waited for, as the scheduler, ART and the kernel tell; the path goes on through
 //! whom it waited for. Each rule on a trace made by hand, with numbers worked out on paper.
 
-use crate::late_tests::{HZ_100, analyzed, parts};
-use crate::sched_text::{MAIN, PEER, RENDER, SF_APP, SURFACE_FLINGER, Text, WORKER};
+use crate::tests::late::{HZ_100, analyzed, parts};
+use crate::tests::sched_text::{MAIN, PEER, RENDER, SF_APP, SURFACE_FLINGER, Text, WORKER};
 use crate::{Analysis, Cause, ThreadRole, ThreadState, Unknown};
 
 /// A frame of 30 ms at 10 ms whose section `bind`, from 12 to 38 ms, sleeps from 13 to 37; the caller ends the sleep.

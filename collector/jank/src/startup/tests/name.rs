@@ -1,8 +1,8 @@
 //! Each name by which a start-up is found or divided, as Android or a library writes it, with names like it.
 
-use super::PhaseKind::{ApplicationOnCreate, ContentProviders};
-use super::launches::Step::{self, Background, Bind, Create, Resume, Stop};
-use super::{launches, phases};
+use crate::startup::PhaseKind::{ApplicationOnCreate, ContentProviders};
+use crate::startup::launches::Step::{self, Background, Bind, Create, Resume, Stop};
+use crate::startup::{launches, phases};
 
 #[test]
 fn steps_of_a_process_are_known_by_their_names() {

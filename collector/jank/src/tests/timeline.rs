@@ -1,6 +1,6 @@
 //! Frames judged by FrameTimeline's records: each type of jank, of one surface or of several, and vsyncs without a record.
 
-use crate::sched_text::{MAIN, RENDER, Text, WORKER};
+use crate::tests::sched_text::{MAIN, RENDER, Text, WORKER};
 use crate::{Analysis, Evidence, Options, Outcome, analyze};
 use Outcome::{App, Display, Dropped, InTime, Stuffing, System, Undrawn, Unknown};
 use tracetee_trace::{ActualFrame, NameId, TimelineFrame};

@@ -1,7 +1,7 @@
 //! Traces that were made to hurt: one late frame with very many sections in one another, names without
 //! end, frames that all overlap. The analysis keeps its account of the time and stays small.
 
-use super::*;
+use crate::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

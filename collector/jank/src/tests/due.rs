@@ -1,8 +1,8 @@
 //! Edges of due times: from which gap on a thread is idle, from which vsync on a frame is late, how long a phase is used,
 //! and which intervals are those of a display. Times in µs; 100 Hz unless the frames tell.
 
-use crate::late_tests::{HZ_100, analyzed, due, frame};
-use crate::sched_text::{FLUTTER_RASTER, FLUTTER_UI, MAIN, PEER, Text};
+use crate::tests::late::{HZ_100, analyzed, due, frame};
+use crate::tests::sched_text::{FLUTTER_RASTER, FLUTTER_UI, MAIN, PEER, Text};
 use crate::{BudgetSource, Evidence, Outcome, StartSource};
 use StartSource::{Begin, Cadence, Vsync};
 
