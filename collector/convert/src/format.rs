@@ -5,12 +5,12 @@ use crate::details::Fractions;
 use crate::lossiness::{Content, Dropped};
 use crate::{firefox, json, method_trace, page, perfetto, pprof, speedscope, stacks, text};
 use std::io::{self, Write};
+use strum::VariantArray;
 use tracetee_trace::{EventText, Kind, Trace};
 
 use Content::{
-    Arguments, AsyncSlices, Buffers, Categories, Counters, CpuTimes, EarlierNames, Flows, Frames,
-    Header, Instants, KernelEvents, OtherArguments, Packages, ProcessNames, Samples,
-    ThreadCounters, ThreadStates, Units,
+    AsyncSlices, Buffers, CpuTimes, EarlierNames, Frames, Header, KernelEvents, Packages,
+    ProcessNames, Samples, Slices, ThreadCounters, ThreadStates, Units,
 };
 
 /// A row of the table.
@@ -19,7 +19,7 @@ pub(crate) struct Row {
     about: &'static str,
     endings: &'static [&'static str],
     reader: Option<Kind>,
-    lacks: &'static [Content],
+    lacks: fn(Content) -> bool,
     writer: fn(&Trace, &mut dyn Write, &mut Dropped) -> io::Result<()>,
 }
 
@@ -48,7 +48,7 @@ macro_rules! formats {
                         about: $about,
                         endings: &$endings,
                         reader: $reader,
-                        lacks: &$lacks,
+                        lacks: $lacks,
                         writer: $writer,
                     },)+
                 }
@@ -58,56 +58,29 @@ macro_rules! formats {
 }
 
 /// Content that ftrace text cannot represent. (Thread states are in the kernel's events.)
-const NOT_IN_TEXT: [Content; 7] =
-    [ProcessNames, Frames, Buffers, Samples, Units, ThreadCounters, Packages];
+const fn not_in_text(content: Content) -> bool {
+    matches!(content, ProcessNames | Frames | Buffers | Samples | Units | ThreadCounters | Packages)
+}
+
+/// Content that Chrome's JSON cannot represent.
+const fn not_in_json(content: Content) -> bool {
+    let is_there = matches!(content, ProcessNames) || !not_in_text(content);
+    !is_there || matches!(content, ThreadStates | EarlierNames | KernelEvents)
+}
 
 /// Everything but wall time of slices.
-const ALL_BUT_WALL_TIME: [Content; 18] = [
-    AsyncSlices,
-    Instants,
-    Counters,
-    Flows,
-    Categories,
-    Arguments,
-    OtherArguments,
-    ThreadStates,
-    CpuTimes,
-    EarlierNames,
-    ProcessNames,
-    Header,
-    KernelEvents,
-    Frames,
-    Buffers,
-    Samples,
-    Units,
-    Packages,
-];
+const fn all_but_wall_time(content: Content) -> bool {
+    !matches!(content, Slices | ThreadCounters)
+}
 
-/// Everything but slices.
-const ALL_BUT_SLICES: [Content; 17] = without(&[CpuTimes]);
 /// Everything but the stacks of slices and samples, with their wall time.
-const ALL_BUT_STACKS: [Content; 16] = without(&[ProcessNames, Samples]);
+const fn all_but_stacks(content: Content) -> bool {
+    all_but_timed_stacks(content) && !matches!(content, ProcessNames)
+}
 
 /// Everything but the stacks of slices, and those of samples that say for which time they stand.
-const ALL_BUT_TIMED_STACKS: [Content; 17] = without(&[Samples]);
-
-/// Returns [`ALL_BUT_WALL_TIME`] without these; their number is that of the types.
-const fn without<const N: usize>(kept: &[Content]) -> [Content; N] {
-    let (mut rest, mut from, mut to) = ([Header; N], 0, 0);
-    while from < ALL_BUT_WALL_TIME.len() {
-        let (mut place, mut is_kept) = (0, false);
-        while place < kept.len() {
-            is_kept |= kept[place] as u8 == ALL_BUT_WALL_TIME[from] as u8;
-            place += 1;
-        }
-        if !is_kept {
-            rest[to] = ALL_BUT_WALL_TIME[from];
-            to += 1;
-        }
-        from += 1;
-    }
-    assert!(to == N);
-    rest
+const fn all_but_timed_stacks(content: Content) -> bool {
+    all_but_wall_time(content) && !matches!(content, Samples)
 }
 
 formats! {
@@ -116,7 +89,7 @@ formats! {
         name: "ftrace",
         endings: [".ftrace", ".systrace", ".txt"],
         reader: Some(Kind::Text),
-        lacks: NOT_IN_TEXT,
+        lacks: not_in_text,
         writer: |trace, mut out, dropped| {
             text::write(trace, Fractions::Rounded, &mut out, dropped)
         },
@@ -126,7 +99,7 @@ formats! {
         name: "atrace",
         endings: [".atrace"],
         reader: Some(Kind::Text),
-        lacks: NOT_IN_TEXT,
+        lacks: not_in_text,
         writer: |trace, mut out, dropped| {
             out.write_all(b"TRACE:\n")?;
             text::write(trace, Fractions::Rounded, &mut out, dropped)
@@ -137,7 +110,7 @@ formats! {
         name: "html",
         endings: [".html"],
         reader: Some(Kind::Text),
-        lacks: [Buffers, Samples, Packages],
+        lacks: |content| matches!(content, Buffers | Samples | Packages),
         writer: |trace, mut out, dropped| {
             page::write(trace, &page::About::default(), &mut out, dropped)
         },
@@ -147,7 +120,7 @@ formats! {
         name: "perfetto",
         endings: [".perfetto-trace", ".pftrace", ".perfetto"],
         reader: Some(Kind::Perfetto),
-        lacks: [EarlierNames, Header],
+        lacks: |content| matches!(content, EarlierNames | Header),
         writer: |trace, mut out, dropped| perfetto::write(trace, &mut out, dropped),
     }
     /// Chrome's JSON, for speedscope too.
@@ -155,9 +128,7 @@ formats! {
         name: "chrome",
         endings: [".json"],
         reader: Some(Kind::Json),
-        lacks: [
-            ThreadStates, EarlierNames, KernelEvents, Frames, Buffers, Samples, Units, ThreadCounters, Packages
-        ],
+        lacks: not_in_json,
         writer: |trace, mut out, dropped| {
             json::write(trace, json::Dialect::Chrome, &mut out, dropped)
         },
@@ -167,10 +138,7 @@ formats! {
         name: "dart",
         endings: [".dart.json"],
         reader: Some(Kind::Json),
-        lacks: [
-            ThreadStates, EarlierNames, Header, KernelEvents, Frames, Buffers, Samples, Units, ThreadCounters,
-            Packages
-        ],
+        lacks: |content| content == Header || not_in_json(content),
         writer: |trace, mut out, dropped| {
             json::write(trace, json::Dialect::Dart, &mut out, dropped)
         },
@@ -180,7 +148,7 @@ formats! {
         name: "traceview",
         endings: [".trace"],
         reader: Some(Kind::Method),
-        lacks: ALL_BUT_SLICES,
+        lacks: |content| all_but_wall_time(content) && content != CpuTimes,
         writer: |trace, mut out, dropped| method_trace::write(trace, true, &mut out, dropped),
     }
     /// Method trace, version 2.
@@ -188,7 +156,7 @@ formats! {
         name: "traceview-v2",
         endings: [],
         reader: Some(Kind::Method),
-        lacks: ALL_BUT_WALL_TIME,
+        lacks: all_but_wall_time,
         writer: |trace, mut out, dropped| method_trace::write(trace, false, &mut out, dropped),
     }
     /// speedscope's format, for speedscope.app.
@@ -196,7 +164,7 @@ formats! {
         name: "speedscope",
         endings: [".speedscope.json", ".speedscope"],
         reader: None,
-        lacks: ALL_BUT_STACKS,
+        lacks: all_but_stacks,
         writer: |trace, mut out, _| speedscope::write(trace, &mut out),
     }
     /// The Firefox Profiler's format, for profiler.firefox.com.
@@ -204,7 +172,7 @@ formats! {
         name: "firefox",
         endings: [".firefox.json"],
         reader: None,
-        lacks: ALL_BUT_STACKS,
+        lacks: all_but_stacks,
         writer: |trace, mut out, _| firefox::write(trace, &mut out),
     }
     /// pprof's protobuf, for `go tool pprof` and others.
@@ -212,7 +180,7 @@ formats! {
         name: "pprof",
         endings: [".pprof", ".pb"],
         reader: None,
-        lacks: ALL_BUT_STACKS,
+        lacks: all_but_stacks,
         writer: |trace, mut out, _| pprof::write(trace, &mut out),
     }
     /// Stacks for flame graphs: `a;b;c MICROSECONDS`.
@@ -220,7 +188,7 @@ formats! {
         name: "folded",
         endings: [".folded"],
         reader: None,
-        lacks: ALL_BUT_TIMED_STACKS,
+        lacks: all_but_timed_stacks,
         writer: |trace, mut out, dropped| stacks::folded(trace, &mut out, dropped),
     }
     /// Flame graph.
@@ -228,7 +196,7 @@ formats! {
         name: "svg",
         endings: [".svg"],
         reader: None,
-        lacks: ALL_BUT_TIMED_STACKS,
+        lacks: all_but_timed_stacks,
         writer: |trace, mut out, dropped| stacks::svg(trace, &mut out, dropped),
     }
 }
@@ -258,10 +226,10 @@ impl Format {
         self.row().reader
     }
 
-    /// The content that the format cannot represent.
+    /// True if the format cannot represent content of this kind.
     #[must_use]
-    pub const fn lacks(self) -> &'static [Content] {
-        self.row().lacks
+    pub fn lacks(self, content: Content) -> bool {
+        (self.row().lacks)(content)
     }
 
     /// Returns the format with this name.
@@ -289,7 +257,8 @@ impl Format {
 
     /// The kinds of events that the format can represent.
     pub fn events(self) -> impl Iterator<Item = Content> {
-        Content::EVENTS.iter().copied().filter(move |content| !self.lacks().contains(content))
+        let all = Content::VARIANTS.iter().copied();
+        all.filter(move |&content| content.is_event() && !self.lacks(content))
     }
 
     /// True if the trace has something that the format can represent. A header is enough for text; a flame graph needs a
@@ -313,11 +282,11 @@ impl Format {
 
     /// Counts the content that the format cannot represent.
     pub(crate) fn count_dropped(self, trace: &Trace, dropped: &mut Dropped) {
-        let row = self.row();
-        for &content in row.lacks.iter().filter(|&&content| content != KernelEvents) {
+        let lacking = |content: &&Content| self.lacks(**content) && **content != KernelEvents;
+        for content in Content::VARIANTS.iter().filter(lacking) {
             dropped.add(content.label(), content.count(trace));
         }
-        if self != Self::Perfetto && !row.lacks.contains(&AsyncSlices) {
+        if self != Self::Perfetto && !self.lacks(AsyncSlices) {
             let count = trace.losses.tracks_of_nobody;
             dropped.add("tracks of no process, written as those of process 0", count);
         }
@@ -326,11 +295,11 @@ impl Format {
             dropped.add("async slices within others of their track, shown apart", count);
         }
         // Thread states are made of the kernel's events, and come back with those; a page has them itself.
-        let has_states = self == Self::Html || row.lacks.contains(&ThreadStates);
+        let has_states = self == Self::Html || self.lacks(ThreadStates);
         if !has_states && trace.kernel.is_empty() {
             dropped.add(ThreadStates.label(), ThreadStates.count(trace));
         }
-        let is_written = !row.lacks.contains(&KernelEvents);
+        let is_written = !self.lacks(KernelEvents);
         let is_marker = |text: EventText<'_>| text.event == "tracing_mark_write";
         let written = trace
             .kernel
@@ -397,7 +366,8 @@ mod tests {
         for &format in Format::ALL {
             let endings: Vec<_> =
                 format.endings().iter().map(|ending| format!("`{ending}`")).collect();
-            let lacks: Vec<_> = format.lacks().iter().map(|content| content.label()).collect();
+            let lacks = Content::VARIANTS.iter().filter(|content| format.lacks(**content));
+            let lacks: Vec<_> = lacks.map(|content| content.label()).collect();
             let row =
                 format!("| `{}` | {} | {} |", format.name(), endings.join(" "), lacks.join(", "));
             assert!(page.contains(&row), "CONVERT.md lacks this row:\n{row}");

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use tracetee_trace::{NameId, Scope, Trace};
 
-/// A kind of content of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A kind of content of a trace, in the order in which messages and CONVERT.md name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub enum Content {
     /// Slices of threads. Every format represents them.
     Slices,
@@ -17,8 +17,6 @@ pub enum Content {
     Counters,
     /// Points of flows.
     Flows,
-    /// Events that are no markers, mostly the kernel's.
-    KernelEvents,
     /// Categories of slices.
     Categories,
     /// Arguments of slices.
@@ -35,6 +33,8 @@ pub enum Content {
     ProcessNames,
     /// The capture's header.
     Header,
+    /// Events that are no markers, mostly the kernel's.
+    KernelEvents,
     /// Frames as SurfaceFlinger sees them.
     Frames,
     /// Events of graphics buffers.
@@ -50,18 +50,23 @@ pub enum Content {
 }
 
 impl Content {
-    /// The kinds of content that are events.
-    pub const EVENTS: [Self; 9] = [
-        Self::Slices,
-        Self::AsyncSlices,
-        Self::Instants,
-        Self::Counters,
-        Self::Flows,
-        Self::KernelEvents,
-        Self::Frames,
-        Self::Buffers,
-        Self::Samples,
-    ];
+    /// True if it is events.
+    pub(crate) const fn is_event(self) -> bool {
+        use Content::{AsyncSlices, Counters, Flows, Instants, KernelEvents, Slices};
+        use Content::{Buffers, Frames, Samples};
+        matches!(
+            self,
+            Slices
+                | AsyncSlices
+                | Instants
+                | Counters
+                | Flows
+                | KernelEvents
+                | Frames
+                | Buffers
+                | Samples
+        )
+    }
 
     /// The plural noun that messages use.
     #[must_use]

@@ -59,7 +59,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             Ok(Dropped::default())
         })?,
         _ => {
-            let has_kernel_events = !to.lacks().contains(&Content::KernelEvents);
+            let has_kernel_events = !to.lacks(Content::KernelEvents);
             let mut trace = read(args, mapping.as_ref(), &others, &copies, has_kernel_events)?;
             if keep(args, &mut trace)? && has_kernel_events {
                 // Those of other processes are left out because they are asked to be.
