@@ -5,7 +5,8 @@
 //! the change. There are as many tests as causes times places; by Bonferroni's rule, a fleet without a change has a finding with
 //! a probability of at most [`LEVEL`].
 
-use crate::guard::{Series, real};
+use crate::guard::Series;
+use crate::significance::real;
 use crate::table::Text;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};

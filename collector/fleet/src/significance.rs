@@ -17,6 +17,12 @@ pub const LEAST_CHANGE: f64 = 0.02;
 /// Skewness below which a distribution counts as normal.
 const LEAST_SKEWNESS: f64 = 1e-3;
 
+/// Returns a count as a real number.
+#[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices or frames")]
+pub(crate) const fn real(count: u64) -> f64 {
+    count as f64
+}
+
 /// Sums over clusters (devices), of a part and of the whole of which it is a part.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Clusters {
@@ -43,8 +49,7 @@ impl Clusters {
 
     /// Returns the number of independent observations that would have the share's variance.
     fn observations(&self) -> f64 {
-        #[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices")]
-        let clusters = self.clusters as f64;
+        let clusters = real(self.clusters);
         let share = self.share();
         let squares =
             self.part_squares - 2.0 * share * self.products + share * share * self.whole_squares;
@@ -62,8 +67,7 @@ impl Clusters {
 /// variance between clusters is worth. From 0 to 1 if there are too few clusters.
 #[must_use]
 pub fn share_interval(of: &Clusters) -> (f64, f64) {
-    #[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices")]
-    let degrees_of_freedom = of.clusters.saturating_sub(1) as f64;
+    let degrees_of_freedom = real(of.clusters.saturating_sub(1));
     let Ok(distribution) = StudentsT::new(0.0, 1.0, degrees_of_freedom) else { return (0.0, 1.0) };
     if of.whole <= 0.0 {
         return (0.0, 1.0);

@@ -5,6 +5,7 @@ use super::collected::{Collected, Rules, Sent, Side, Visit};
 use super::observations::{
     CauseName, Likeness, NotCompared, Observations, Portion, Screen, Sparse, Stratum, StratumKey,
 };
+use crate::significance::real;
 use std::collections::BTreeMap;
 
 const SIDES: [Side; 2] = [Side::From, Side::To];
@@ -53,11 +54,6 @@ fn number(place: usize) -> u32 {
 
 fn at<T>(all: &[T], number: u32) -> Option<&T> {
     usize::try_from(number).ok().and_then(|place| all.get(place))
-}
-
-#[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 frames")]
-fn real(count: u64) -> f64 {
-    count as f64
 }
 
 /// Milliseconds per thousand frames.

@@ -4,6 +4,8 @@
 //! under the later version. It counts only beyond what the earlier version's devices would show if each kind were up to
 //! [`FACTOR`] times more, or less, frequent (the bounds of a marginal sensitivity model).
 
+use crate::significance::real;
+
 /// Largest shift of the frequency of a kind of device.
 pub const FACTOR: f64 = 5.0;
 
@@ -23,18 +25,13 @@ pub(super) struct Bounded {
     pub(super) variance: f64,
 }
 
-#[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices")]
-fn real(count: usize) -> f64 {
-    count as f64
-}
-
 /// Weighs sorted values: the last ones [`FACTOR`] times, the others by its inverse, so that the mean weight is 1.
 fn weighted(sorted: &[f64]) -> Weighted {
-    let count = real(sorted.len());
+    let count = real(sorted.len() as u64);
     // The share of the last ones, in devices.
     let last = count / (FACTOR + 1.0);
     let weight = |place: usize| {
-        let of_last = (real(place) + 1.0 - (count - last)).clamp(0.0, 1.0);
+        let of_last = (real(place as u64) + 1.0 - (count - last)).clamp(0.0, 1.0);
         of_last * FACTOR + (1.0 - of_last) / FACTOR
     };
     let mean = sorted.iter().enumerate().map(|(at, value)| weight(at) * value).sum::<f64>() / count;
@@ -44,7 +41,7 @@ fn weighted(sorted: &[f64]) -> Weighted {
 }
 
 fn mean_and_variance(values: &[f64]) -> (f64, f64) {
-    let count = real(values.len());
+    let count = real(values.len() as u64);
     let mean = values.iter().sum::<f64>() / count;
     (mean, values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count)
 }
@@ -57,7 +54,7 @@ pub(super) fn bounded([mut old, new]: [Vec<f64>; 2]) -> Bounded {
     let bound = weighted(&old);
     let beyond = is - bound.mean;
     // Few devices may have none of it by chance: the spread is at least that of the others.
-    let variance = bound.variance + old_spread.max(new_spread) / real(new.len());
+    let variance = bound.variance + old_spread.max(new_spread) / real(new.len() as u64);
     let is_explained = (beyond > 0.0) != (is > was);
     Bounded { means, difference: if is_explained { 0.0 } else { beyond }, variance }
 }

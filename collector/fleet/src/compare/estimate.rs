@@ -6,7 +6,7 @@
 
 use super::bounds::{Bounded, bounded};
 use super::observations::{Observations, Pair, StratumValues};
-use crate::significance::p_value;
+use crate::significance::{p_value, real};
 
 /// Quantile of the values above 0 at which larger ones are cut, per cause, over both versions.
 pub const QUANTILE: f64 = 0.99;
@@ -112,19 +112,13 @@ fn limit(values: impl Iterator<Item = f64>) -> f64 {
         return f64::INFINITY;
     }
     #[allow(
-        clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a place below the number of devices"
     )]
-    let place = (values.len() as f64 * QUANTILE).ceil() as usize - 1;
+    let place = (real(values.len() as u64) * QUANTILE).ceil() as usize - 1;
     let place = place.min(values.len() - 1);
     *values.select_nth_unstable_by(place, f64::total_cmp).1
-}
-
-#[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices")]
-fn real(count: usize) -> f64 {
-    count as f64
 }
 
 /// Estimates the difference that pairs show.
@@ -134,7 +128,7 @@ pub fn pairs(pairs: &[Pair]) -> Option<Shown> {
         return None;
     }
     let most = limit(pairs.iter().flat_map(|pair| [pair.old, pair.new]));
-    let count = real(pairs.len());
+    let count = real(pairs.len() as u64);
     let mut shown = Shown { devices: [pairs.len() as u64; 2], ..Shown::default() };
     for pair in pairs {
         let (old, new) = (pair.old.min(most), pair.new.min(most));
@@ -160,7 +154,7 @@ pub fn strata(observations: &Observations, strata: &[StratumValues<'_>]) -> Opti
     for StratumValues { stratum, values } in strata {
         let sums =
             values.each_ref().map(|values| values.iter().map(|of| of.min(most)).sum::<f64>());
-        let [a, b] = values.each_ref().map(|values| real(values.len()));
+        let [a, b] = values.each_ref().map(|values| real(values.len() as u64));
         let all = a + b;
         let mean = (sums[0] + sums[1]) / all;
         let weight = stratum.weight;

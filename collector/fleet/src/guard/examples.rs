@@ -5,6 +5,7 @@
 
 use super::findings::{Example, Finding, Grown, Rise};
 use crate::capture::Capture;
+use crate::significance::real;
 use std::collections::BTreeMap;
 use tracetee_jank::{Named, Part};
 
@@ -43,7 +44,7 @@ pub fn add_examples(
         }
         for (name, ms) in by_name {
             if let Some(of) = times.entry(name).or_default().get_mut(side) {
-                *of = ms / super::real(frames.max(1));
+                *of = ms / real(frames.max(1));
             }
         }
     }
@@ -73,7 +74,7 @@ fn times_by_frame(
     };
     let mut by_frame = BTreeMap::new();
     for part in capture.analysis.parts.iter().filter(is_of) {
-        let ms = super::real(part.self_ns) / 1e6;
+        let ms = real(part.self_ns) / 1e6;
         *by_frame.entry(part.frame).or_default() += ms;
         *by_name.entry(part.name.to_string()).or_default() += ms;
     }

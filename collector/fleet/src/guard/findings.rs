@@ -6,7 +6,8 @@
 //! much, and all jank of the screen raised no alarm. What went away again is no alarm ([`super::Rejected::Over`]).
 
 use super::fleet::{Fleet, Seen};
-use super::{Guard, Hypothesis, LEAST_FRAMES, Part, Rejected, Series, real};
+use super::{Guard, Hypothesis, LEAST_FRAMES, Part, Rejected, Series};
+use crate::significance::real;
 use crate::table::Text;
 use foldhash::fast::RandomState;
 use serde::Serialize;

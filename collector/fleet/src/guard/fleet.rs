@@ -1,6 +1,7 @@
 //! The values of devices under two versions, as a guard takes them.
 
 use super::{Digest, Series};
+use crate::significance::real;
 use crate::table::Text;
 use hmac_sha256::Hash;
 
@@ -156,13 +157,13 @@ impl Fleet {
             // ms in a thousand frames.
             let rate = |side: usize| {
                 let [time, count] = [times, frames].map(|of| of.get(side).copied().unwrap_or(0));
-                super::real(time) / super::real(count.max(1)) / 1e3
+                real(time) / real(count.max(1)) / 1e3
             };
             let (before, after) = (rate(0), rate(1));
             let of = Difference { series: Some(series), value: after - before, earlier: before };
             let is_this = |of: &&mut Difference| of.series == Some(series);
             if let Some(total) = differences.iter_mut().take(totals).find(is_this) {
-                let share = super::real(frames.iter().sum()) / super::real(weight.max(1));
+                let share = real(frames.iter().sum()) / real(weight.max(1));
                 all.value += share * of.value;
                 all.earlier += share * of.earlier;
                 *total = of;

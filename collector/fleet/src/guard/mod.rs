@@ -17,6 +17,7 @@ pub mod state;
 pub mod verdict;
 pub mod wealth;
 
+use crate::significance::real;
 use crate::table::Text;
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -36,11 +37,6 @@ pub const LATER_DAYS: u64 = 2;
 pub const LEAST_LATER: f64 = 0.5;
 /// Standard errors by which their rise must be above 0: that of a late rejection is small, and half of it could be noise.
 pub const LATER_ERRORS: f64 = 3.0;
-
-#[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices")]
-pub(crate) fn real(count: u64) -> f64 {
-    count as f64
-}
 
 /// A series of values: a cause, or all jank, on a screen, or on all screens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,7 +6,8 @@
 use super::findings::{Example, Finding, Grown, Rise, findings, rise};
 use super::fleet::Fleet;
 use super::power::{POWER, devices_needed};
-use super::{EARLY, Guard, Hypothesis, LATER_DAYS, LEVEL, Part, Rejected, Use, real};
+use super::{EARLY, Guard, Hypothesis, LATER_DAYS, LEVEL, Part, Rejected, Use};
+use crate::significance::real;
 use serde::Serialize;
 use std::fmt::Write;
 

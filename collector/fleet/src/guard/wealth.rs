@@ -7,7 +7,7 @@
 //! A difference is divided by a bound that earlier differences determine, and clipped there. A difference of 0 changes
 //! nothing: devices without a cause cost the gambler nothing.
 
-use super::real;
+use crate::significance::real;
 
 /// The bound of a difference, in root mean squares of the earlier ones.
 const BOUND: f64 = 3.0;

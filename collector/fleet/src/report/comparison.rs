@@ -5,7 +5,7 @@ use crate::compare::classes::range_ms;
 use crate::compare::estimate::{QUANTILE, Shown, estimates};
 use crate::compare::observations::{NotCompared, Portion};
 use crate::compare::{Observations, Screen};
-use crate::significance::{LEAST_CHANGE, LEAST_DEVICES, LEAST_DEVICES_WITH, LEVEL, adjust};
+use crate::significance::{LEAST_CHANGE, LEAST_DEVICES, LEAST_DEVICES_WITH, LEVEL, adjust, real};
 use serde::Serialize;
 
 /// Limit of reported kinds of devices.
@@ -241,11 +241,10 @@ fn shares(screens: &[Screen]) -> Vec<ShareOfScreen> {
     screens.iter().map(share).collect()
 }
 
-#[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices")]
 fn is_different(observations: &Observations) -> bool {
-    let sent = observations.sent.map(|count| count.max(1) as f64);
+    let sent = observations.sent.map(|count| real(count.max(1)));
     let is_apart = |[a, b]: [f64; 2]| (a - b).abs() >= MIX_DIFFERS;
-    let share = |portion: &Portion| [0, 1].map(|side| portion.devices[side] as f64 / sent[side]);
+    let share = |portion: &Portion| [0, 1].map(|side| real(portion.devices[side]) / sent[side]);
     observations.mix.iter().map(share).any(is_apart)
         || observations.screens.iter().map(|screen| screen.shares).any(is_apart)
 }

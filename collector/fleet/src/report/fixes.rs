@@ -3,7 +3,7 @@
 //! but shares, ranks, and an interval over devices.
 
 use super::fleet::CauseOf;
-use crate::significance::{Clusters, share_interval};
+use crate::significance::{Clusters, real, share_interval};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
@@ -104,11 +104,10 @@ impl Fixes {
 impl From<&CauseRow> for Fix {
     fn from(row: &CauseRow) -> Self {
         let (late, all_devices) = (row.late.unwrap_or(0), row.all_devices.unwrap_or(0));
-        #[allow(clippy::cast_precision_loss, reason = "for people")]
         let clusters = Clusters {
             clusters: all_devices,
-            part: row.saved as f64,
-            whole: late as f64,
+            part: real(row.saved),
+            whole: real(late),
             part_squares: row.saved_squares,
             whole_squares: row.late_squares.unwrap_or(0.0),
             products: row.saved_products,

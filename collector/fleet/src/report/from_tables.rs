@@ -8,6 +8,7 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::queries;
 use crate::selection::Chosen;
+use crate::significance::real;
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -190,8 +191,7 @@ impl SmoothnessRow {
         let values = percentiles.get(&group).filter(|_| !is_by_day).copied();
         let [p50_100us, p90_100us, p99_100us] = values.unwrap_or_default();
         let frames = found.frames.max(1);
-        #[allow(clippy::cast_precision_loss, reason = "for people")]
-        let jank_ms_in_1000 = found.jank_ns as f64 / frames as f64 / 1e3;
+        let jank_ms_in_1000 = real(found.jank_ns) / real(frames) / 1e3;
         let levels = [self.level_normal, self.level_middle, self.level_high, self.level_frozen];
         Smoothness { levels, jank_ms_in_1000, p50_100us, p90_100us, p99_100us, ..found }
     }

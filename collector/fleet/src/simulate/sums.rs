@@ -4,6 +4,7 @@
 //! both versions. The number of late frames of a cause is Poisson's, their times vary from half to one and a half of the mean.
 
 use crate::compare::{Collected, Side, Traits};
+use crate::significance::real;
 use crate::table::Text;
 use fastrand::Rng;
 
@@ -116,8 +117,7 @@ impl Fleet {
                     .change
                     .filter(|of| side == Side::To && (of.screen, of.cause) == (screen, cause));
                 let factor = change.map_or(1.0, |of| of.factor) * device.slowness;
-                #[allow(clippy::cast_precision_loss, reason = "some hundreds")]
-                let mean = in_10000 / 1e4 * self.frames as f64 * device.causes;
+                let mean = in_10000 / 1e4 * real(self.frames) * device.causes;
                 let mut cause_ms = 0.0;
                 for _ in 0..poisson(rng, mean.min(300.0)) {
                     let ms = mean_ms * factor * (0.5 + rng.f64());
