@@ -23,16 +23,12 @@ pub use store::backup::{BackedUp, backup};
 pub use store::forget::{Forgotten, forget};
 pub use store::location::StoreLocation;
 pub use store::mappings::mapping_of_stored;
-#[cfg(not(feature = "cloud"))]
-pub use store::no_replica::{Reader, Shared};
 pub use store::observed::{JankEvent, Observed, ScreenSums, SeriesName};
 pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
 pub use store::profiles::StoredProfile;
-#[cfg(feature = "cloud")]
 pub use store::reader::Reader;
 pub use store::rebuild::{Rebuilt, rebuild};
 pub use store::retention::Retention;
-#[cfg(feature = "cloud")]
 pub use store::shared::Shared;
 pub use store::{make_private, tables_of};
 pub use tokio_rustls::TlsAcceptor;

@@ -9,7 +9,6 @@ use crate::http::login::Login;
 use crate::http::page::Page;
 use crate::http::remote_config::RemoteConfig;
 use crate::http::serve::{Serving, Tls};
-#[cfg(feature = "cloud")]
 use crate::http::tickets::Tickets;
 use crate::http::tokens::Tokens;
 use crate::http::{self, Collector, StoredCapture};
@@ -93,7 +92,6 @@ impl<'a> Options<'a> {
     }
 }
 
-#[cfg(feature = "cloud")]
 fn tickets(store: StoreLocation<'_>) -> Result<Option<Tickets>> {
     match store {
         StoreLocation::Directory(_) => Ok(None),
@@ -150,7 +148,6 @@ impl Server {
             options.tokens,
             config,
             options.captures_per_s,
-            #[cfg(feature = "cloud")]
             tickets(options.store)?,
         ));
         let page = Page::new(collector.storage());
@@ -219,10 +216,7 @@ impl Server {
     /// Returns the objects that the collectors of an object store share; `None` if the store is a directory.
     #[must_use]
     pub fn shared(&self) -> Option<Shared> {
-        #[cfg(feature = "cloud")]
-        return self.collector.storage().replica().cloned().map(Shared::new);
-        #[cfg(not(feature = "cloud"))]
-        None
+        self.collector.storage().replica().cloned().map(Shared::new)
     }
 
     /// Captures stored by this server, oldest first, the first 1,000.
@@ -279,7 +273,6 @@ fn maintain(
     let (end, ended) = bounded(0);
     let thread = std::thread::Builder::new().name("maintenance".to_owned()).spawn(move || {
         let storage = collector.storage();
-        #[cfg(feature = "cloud")]
         if let Some(replica) = storage.replica() {
             replica.tend(storage, retention, &*collector, &ended);
             return;

@@ -24,14 +24,13 @@ mod report_page;
 mod requests;
 pub(crate) mod serve;
 mod ticket;
-#[cfg(feature = "cloud")]
+#[cfg_attr(not(feature = "cloud"), path = "no_tickets.rs")]
 pub(crate) mod tickets;
 pub(crate) mod tls;
 pub(crate) mod tokens;
 
 use crate::store::retention;
 use crate::store::storage::Storage;
-#[cfg(feature = "cloud")]
 use crate::store::tend::Observer;
 use answer::{Answer, answer};
 use axum::Router;
@@ -52,7 +51,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
-#[cfg(feature = "cloud")]
 use tickets::Tickets;
 use tokens::{Right, Tokens};
 use tokio::sync::Semaphore;
@@ -112,7 +110,6 @@ pub(crate) struct Collector {
     storage: Storage,
     tokens: Option<RwLock<Arc<Tokens>>>,
     config: Option<RemoteConfig>,
-    #[cfg(feature = "cloud")]
     tickets: Option<Tickets>,
     checks: Arc<Semaphore>,
     keeps: Arc<Semaphore>,
@@ -134,14 +131,13 @@ impl Collector {
         tokens: Option<Tokens>,
         config: Option<RemoteConfig>,
         captures_per_s: Option<u32>,
-        #[cfg(feature = "cloud")] tickets: Option<Tickets>,
+        tickets: Option<Tickets>,
     ) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             storage,
             tokens: tokens.map(|tokens| RwLock::new(Arc::new(tokens))),
             config,
-            #[cfg(feature = "cloud")]
             tickets,
             checks: Arc::new(Semaphore::new(processors * CHECKS_PER_PROCESSOR)),
             keeps: Arc::new(Semaphore::new(KEEPS)),
@@ -237,7 +233,6 @@ impl Collector {
     }
 }
 
-#[cfg(feature = "cloud")]
 impl Observer for Collector {
     fn note_retained(&self, deleted: &retention::Deleted) {
         self.store_size.note_retained();

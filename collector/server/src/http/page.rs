@@ -14,7 +14,6 @@ use crate::store::analyst::limits;
 use crate::store::local_store::{about, sidecar_of};
 use crate::store::mappings::Mappings;
 use crate::store::profiles::StoredProfile;
-#[cfg(feature = "cloud")]
 use crate::store::replica::Replica;
 use crate::store::storage::Storage;
 use axum::body::Body;
@@ -27,12 +26,10 @@ use axum::{Extension, Router};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
-#[cfg(feature = "cloud")]
 use tempfile::TempDir;
 use tracetee_fleet::Error;
 use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_with_profile};
 use tracetee_fleet::object_keys::RawKey;
-#[cfg(feature = "cloud")]
 use tracetee_fleet::object_keys::pair;
 use tracetee_fleet::report::fleet::FleetReport;
 use tracetee_fleet::report::html::{self, Beside, Timeline};
@@ -52,7 +49,6 @@ pub(crate) struct Page {
     mappings: Arc<Mappings>,
     maker: Arc<Maker>,
     /// Of an object store: captures are there.
-    #[cfg(feature = "cloud")]
     replica: Option<Arc<Replica>>,
 }
 
@@ -65,14 +61,12 @@ impl Page {
             root: root.to_owned(),
             mappings: storage.indexer().mappings(),
             maker: Arc::new(Maker::new(root)),
-            #[cfg(feature = "cloud")]
             replica: storage.replica().cloned(),
         })
     }
 
     /// Copies a capture, and the one that belongs to it, from an object store. Returns the directory that has them, which is deleted
     /// with the result; `None`: they are in the store's own.
-    #[cfg(feature = "cloud")]
     fn copy(&self, key: &RawKey, other: Option<RawKey>) -> Result<Option<TempDir>, Error> {
         let io = |error| Error::Io(self.root.clone(), error);
         let Some(replica) = &self.replica else { return Ok(None) };
@@ -243,15 +237,11 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
             Ok::<_, Error>(key.filter(|key| viewer.sees(&key.app)))
         };
         let key = key_of(&id.to_string())?.ok_or_else(no_capture)?;
-        #[cfg(feature = "cloud")]
         let copy = {
             let (capture, profile) = pair(&key.id).unwrap_or_default();
             page.copy(&key, key_of(if capture == key.id { &profile } else { &capture })?)?
         };
-        #[cfg(feature = "cloud")]
         let root = copy.as_ref().map_or(&*page.root, TempDir::path);
-        #[cfg(not(feature = "cloud"))]
-        let root = &*page.root;
         let place = root.join(key.path());
         let io = |error| Error::Io(place.clone(), error);
         let watch = limits(is_unwanted).watch;

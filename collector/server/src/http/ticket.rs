@@ -1,25 +1,16 @@
 //! `POST /v1/tickets`: answers with a presigned address, for an object that is to go to S3 itself.
 
-use super::answer::answer;
-#[cfg(feature = "cloud")]
-use super::{
-    Shared, add,
-    answer::after_body,
-    headers::MAX_META_BYTES,
-    ingest::{self, MAX_BODY_BYTES},
-};
-use axum::http::StatusCode;
+use super::answer::{after_body, answer};
+use super::headers::MAX_META_BYTES;
+use super::ingest::{self, MAX_BODY_BYTES};
+use super::{Shared, add};
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-#[cfg(feature = "cloud")]
-use axum::{
-    extract::{Request, State},
-    http::header,
-};
-#[cfg(feature = "cloud")]
-use tracetee_protocol::{http, ticket::TicketRequest};
+use tracetee_protocol::http;
+use tracetee_protocol::ticket::TicketRequest;
 
 /// A presigned address for an object that is to go to S3 itself.
-#[cfg(feature = "cloud")]
 pub(super) async fn ticket(State(collector): Shared, request: Request) -> Response {
     let (parts, mut body) = request.into_parts();
     let app = match collector.app(&parts) {
@@ -46,11 +37,6 @@ pub(super) async fn ticket(State(collector): Shared, request: Request) -> Respon
         }
         Err(why) => refuse(why),
     }
-}
-
-#[cfg(not(feature = "cloud"))]
-pub(super) async fn ticket() -> Response {
-    no_tickets()
 }
 
 fn no_tickets() -> Response {

@@ -2,7 +2,7 @@
 //!
 //! Callers block: threads of the collector that may, and the converter's. One runtime serves them all.
 
-use super::objects::MAX_OBJECT_BYTES;
+use super::objects::{Listed, MAX_OBJECT_BYTES};
 use anyhow::{Context, Result, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,9 +12,8 @@ use object_store::{
     Attribute, Attributes, GetOptions, ObjectStore, PutMode, PutOptions, UpdateVersion,
 };
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 use tracetee_protocol::{CaptureMeta, http};
@@ -26,8 +25,6 @@ const SLOWEST_BYTES_PER_S: u64 = 1 << 20;
 const PROBE_TIME: Duration = Duration::from_secs(5);
 /// Time limit of each other answer.
 const ANSWER_TIME: Duration = Duration::from_secs(60);
-/// Objects that are read at once.
-const READS: usize = 16;
 /// Attempts to replace an object that others replace, too.
 const UPDATES: u32 = 5;
 /// Time for which uploads are refused at once after a write has failed.
@@ -52,14 +49,6 @@ fn found<T>(read: Result<T>) -> Result<Option<T>> {
             _ => Err(error),
         },
     }
-}
-
-/// An object, as the store lists it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Listed {
-    pub(super) path: String,
-    pub(super) bytes: u64,
-    pub(super) modified: SystemTime,
 }
 
 /// A store of a cloud.
@@ -220,28 +209,6 @@ impl Cloud {
             }
         }
         bail!("other processes replace {path} all the time; try again later")
-    }
-
-    /// Calls `work` for each item, on several threads, until one fails.
-    pub(super) fn each<'a, T: Sync>(
-        items: &'a [T],
-        work: impl Fn(&'a T) -> Result<()> + Sync,
-    ) -> Result<()> {
-        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
-        std::thread::scope(|scope| {
-            for _ in 0..READS.min(items.len()) {
-                scope.spawn(|| {
-                    // ORDERING: Relaxed; a number that nobody else gets.
-                    while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if let Err(error) = work(item) {
-                            next.store(items.len(), Ordering::Relaxed);
-                            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                        }
-                    }
-                });
-            }
-        });
-        failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
     /// Deletes objects; one that is not there is none.

@@ -77,13 +77,11 @@ fn text(valid: Duration) -> String {
 }
 
 /// Returns the content of a note during a search, and after it.
-#[cfg(feature = "cloud")]
 pub(super) fn texts() -> [String; 2] {
     [text(SEARCH), text(UPLOADS)]
 }
 
 /// Writes a note that a bucket has.
-#[cfg(feature = "cloud")]
 pub(super) fn mirror(root: &Path, key: &str, text: &[u8]) -> io::Result<()> {
     fs::create_dir_all(root.join("forgetting"))?;
     fs::write(root.join(key), text)

@@ -127,7 +127,6 @@ impl Indexer {
     }
 
     /// Starts one for a command, which checks what it reads of the tables: no thread looks for damage.
-    #[cfg(feature = "cloud")]
     pub(super) fn start_for_command(root: &Path, tables: &Path) -> Result<Self> {
         Self::start_with(root, tables, BATCH_WAIT_OF_REBUILD)
     }
@@ -296,7 +295,6 @@ impl Indexer {
     }
 
     /// Counts as a capture that waits until it is dropped: nobody may take the tables for complete before.
-    #[cfg(feature = "cloud")]
     pub(super) fn looking(&self) -> impl Drop + use<> {
         self.shared.waiting.fetch_add(1, Ordering::Relaxed);
         Looking(Arc::clone(&self.shared))

@@ -80,7 +80,6 @@ impl LocalStore {
     }
 
     /// The same, of captures that an object store has.
-    #[cfg(feature = "cloud")]
     pub(super) fn open_copy(root: &Path) -> Result<Self> {
         Ok(Self { is_copy: true, ..Self::open(root)? })
     }
@@ -133,7 +132,6 @@ impl LocalStore {
     }
 
     /// True if a device is being forgotten.
-    #[cfg(feature = "cloud")]
     pub(super) fn forgets(&self, device: Option<&str>) -> bool {
         forgetting::is_forgotten(&self.root, device)
     }

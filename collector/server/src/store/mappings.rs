@@ -219,7 +219,6 @@ impl Mappings {
     }
 
     /// Writes a mapping that a bucket has, if another one, or none, is here.
-    #[cfg(feature = "cloud")]
     pub(super) fn mirror(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let is_one = [CLASSES, METHODS].iter().any(|name| path.ends_with(&format!("/{name}")));
         let place = self.root.join(path);
@@ -240,7 +239,6 @@ impl Mappings {
     }
 
     /// Returns the files of a version, as paths below the root, and the path of the note of what is pending.
-    #[cfg(feature = "cloud")]
     pub(super) fn paths(version: &Version) -> ([String; 2], String) {
         let [app, ver] = version.parts();
         let path = |name| format!("mappings/v1/{app}/{ver}/{name}");
@@ -248,7 +246,6 @@ impl Mappings {
     }
 
     /// Notes that a version's captures are to be analyzed again; `note`: the path of the note.
-    #[cfg(feature = "cloud")]
     pub(super) fn resume(&self, note_path: &str) -> io::Result<()> {
         let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
         match self.root.join(note_path).parent() {

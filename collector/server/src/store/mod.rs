@@ -11,7 +11,7 @@ pub(crate) mod analyst;
 pub(crate) mod arrived;
 mod attempts;
 pub(crate) mod backup;
-#[cfg(feature = "cloud")]
+#[cfg_attr(not(feature = "cloud"), path = "no_cloud.rs")]
 pub(crate) mod cloud;
 mod damage;
 mod fair_queue;
@@ -24,34 +24,24 @@ pub(crate) mod local_store;
 pub(crate) mod location;
 pub(crate) mod mapping_files;
 pub(crate) mod mappings;
-#[cfg(not(feature = "cloud"))]
-pub(crate) mod no_replica;
 pub(crate) mod objects;
 pub(crate) mod observed;
 mod outbox;
 pub(crate) mod parquet_tables;
-#[cfg(feature = "cloud")]
 pub(crate) mod parts;
 pub(crate) mod profiles;
 mod quarantined;
-#[cfg(feature = "cloud")]
 pub(crate) mod reader;
 pub(crate) mod reanalysis;
 pub(crate) mod rebuild;
-#[cfg(feature = "cloud")]
 pub(crate) mod replica;
-#[cfg(feature = "cloud")]
 pub(crate) mod replica_backup;
-#[cfg(feature = "cloud")]
 pub(crate) mod replica_forget;
-#[cfg(feature = "cloud")]
 pub(crate) mod replica_mappings;
 pub(crate) mod retention;
-#[cfg(feature = "cloud")]
 pub(crate) mod shared;
 pub(crate) mod storage;
 mod supervised;
-#[cfg(feature = "cloud")]
 pub(crate) mod tend;
 #[cfg(test)]
 #[path = "test_store_tests.rs"]

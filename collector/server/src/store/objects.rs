@@ -5,7 +5,6 @@
 //! converters may work on one. What is known of a capture besides its text lies beside it in a directory, and is the
 //! object's metadata elsewhere. Calls block.
 
-#[cfg(feature = "cloud")]
 use super::cloud::Cloud;
 use super::local_store::{make_parent, sidecar_of, walk};
 use super::location::StoreLocation;
@@ -15,10 +14,24 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 use tracetee_protocol::CaptureMeta;
 
 /// Bytes of one object that is read into memory: what a collector takes.
 pub(super) const MAX_OBJECT_BYTES: u64 = 256 << 20;
+
+/// Objects that are read at once.
+const READS: usize = 16;
+
+/// An object, as the store lists it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Listed {
+    pub(super) path: String,
+    pub(super) bytes: u64,
+    pub(super) modified: SystemTime,
+}
 
 /// The objects of a store.
 #[derive(Debug, Clone)]
@@ -26,16 +39,7 @@ pub(crate) enum Objects {
     /// Files below a directory.
     Directory(PathBuf),
     /// Objects of a cloud's store.
-    #[cfg(feature = "cloud")]
     Cloud(Cloud),
-}
-
-/// Returns the error for a build without object stores.
-#[cfg(not(feature = "cloud"))]
-pub(super) fn unavailable(address: &str) -> anyhow::Error {
-    anyhow::anyhow!(
-        "{address}: this build has no object stores; use a release, or build with `--features cloud`"
-    )
 }
 
 impl Objects {
@@ -48,10 +52,7 @@ impl Objects {
                     .with_context(|| format!("cannot create {}", path.display()))?;
                 Ok(Self::Directory(path.to_owned()))
             }
-            #[cfg(feature = "cloud")]
             StoreLocation::Objects(address) => Cloud::open(address).map(Self::Cloud),
-            #[cfg(not(feature = "cloud"))]
-            StoreLocation::Objects(address) => Err(unavailable(address)),
         }
     }
 
@@ -61,7 +62,6 @@ impl Objects {
             Self::Directory(root) => {
                 file_at(root, path).and_then(|file| Ok(write_new(&file, &bytes)?))
             }
-            #[cfg(feature = "cloud")]
             Self::Cloud(cloud) => cloud.put_new(path, bytes, None),
         };
         written.with_context(|| format!("cannot write {path}"))
@@ -90,7 +90,6 @@ impl Objects {
                 let meta = meta.and_then(|json| CaptureMeta::from_json(&json));
                 Ok((bytes, meta.unwrap_or_default()))
             }
-            #[cfg(feature = "cloud")]
             Self::Cloud(cloud) => cloud.get(path),
         }
     }
@@ -110,10 +109,31 @@ impl Objects {
                 }
                 Ok(paths)
             }
-            #[cfg(feature = "cloud")]
             Self::Cloud(cloud) => cloud.list(below),
         }
     }
+}
+
+/// Calls `work` for each item, on several threads, until one fails.
+pub(super) fn each<'a, T: Sync>(
+    items: &'a [T],
+    work: impl Fn(&'a T) -> Result<()> + Sync,
+) -> Result<()> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    std::thread::scope(|scope| {
+        for _ in 0..READS.min(items.len()) {
+            scope.spawn(|| {
+                // ORDERING: Relaxed; a number that nobody else gets.
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(error) = work(item) {
+                        next.store(items.len(), Ordering::Relaxed);
+                        *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    }
+                }
+            });
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 /// Returns an object's file; an error for a path that leads elsewhere.

@@ -4,8 +4,8 @@
 //! put it into their tables ([`Replica::take_parts`]). One of them joins small parts and leaves out what is not in the bucket any longer
 //! ([`Replica::compact`]), so that the number of parts follows that of the captures and a new replica reads few objects.
 
-use super::cloud::Cloud;
 use super::local_store::{remove, walk};
+use super::objects::each;
 use super::outbox::Outbox;
 use super::quarantined::Quarantined;
 use super::replica::{Listing, Replica};
@@ -152,7 +152,7 @@ impl Replica {
         self.check_stored(&database)?;
         for some in new.chunks(PARTS_AT_ONCE) {
             let found = Mutex::new(BTreeMap::new());
-            Cloud::each(some, |part| {
+            each(some, |part| {
                 // One that is gone was joined with others, whose part is there.
                 if let Some((bytes, _)) = self.cloud.find(part)? {
                     found.lock().unwrap_or_else(PoisonError::into_inner).insert(*part, bytes);
@@ -177,7 +177,7 @@ impl Replica {
         keeps: &(dyn Fn(&Record) -> bool + Sync),
     ) -> Result<()> {
         let found = Mutex::new(Vec::new());
-        Cloud::each(parts, |part| {
+        each(parts, |part| {
             let bytes = self.cloud.find(part)?;
             found
                 .lock()

@@ -9,7 +9,6 @@ use super::analyst::{Again, Chunk};
 use super::indexer::Redo;
 use super::local_store::walk;
 use super::mappings::{Mappings, Version};
-#[cfg(feature = "cloud")]
 use super::replica::Replica;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::fs;
@@ -41,7 +40,7 @@ impl Reanalysis {
         root: &Path,
         mappings: Arc<Mappings>,
         redo: Redo,
-        #[cfg(feature = "cloud")] replica: Option<Arc<Replica>>,
+        replica: Option<Arc<Replica>>,
     ) -> io::Result<Self> {
         let (wake, woken) = bounded(1);
         let (pending, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
@@ -51,7 +50,6 @@ impl Reanalysis {
             redo,
             pending: Arc::clone(&pending),
             ended: Arc::clone(&ended),
-            #[cfg(feature = "cloud")]
             replica,
         };
         let _ = wake.try_send(());
@@ -99,7 +97,6 @@ struct Worker {
     pending: Arc<AtomicU64>,
     ended: Arc<AtomicBool>,
     /// Of an object store: captures are there, not in the directory.
-    #[cfg(feature = "cloud")]
     replica: Option<Arc<Replica>>,
 }
 
@@ -153,7 +150,6 @@ impl Worker {
             let is_last = chunk.len() == keys.len();
             let last = chunk.last().filter(|_| !is_last).map(RawKey::path);
             self.mappings.advance(version, &state, last.as_deref())?;
-            #[cfg(feature = "cloud")]
             if let Some(replica) = self.replica.as_ref().filter(|_| is_last) {
                 replica.end_reanalysis(version)?;
             }
@@ -168,7 +164,6 @@ impl Worker {
 
     /// Returns the next keys of a version's captures, one more than a chunk has.
     fn keys_after(&self, version: &Version, noted: &str) -> io::Result<Vec<RawKey>> {
-        #[cfg(feature = "cloud")]
         if let Some(replica) = &self.replica {
             return replica.fetch_after(version, noted, CHUNK);
         }

@@ -8,11 +8,12 @@
 //! its id, in however many parts it is. `tend.rs` is the thread of a collector, `reader.rs` the replica of a command.
 
 use super::analyst::Work;
-use super::cloud::{Cloud, Listed};
+use super::cloud::Cloud;
 use super::files::Kind;
 use super::indexer::Indexer;
 use super::local_store::{LocalStore, remove};
 use super::mappings::Mappings;
+use super::objects::{Listed, each};
 use super::outbox::Outbox;
 use super::parts::BATCH;
 use super::{forgetting, id_index, tables_of};
@@ -253,7 +254,7 @@ impl Replica {
             );
         }
         for some in missing.chunks(CAPTURES_AT_ONCE).take_while(|_| !is_over()) {
-            Cloud::each(some, |(kind, path)| self.fetch(local, indexer, kind, path))?;
+            each(some, |(kind, path)| self.fetch(local, indexer, kind, path))?;
             while indexer.waiting() > CAPTURES_AT_ONCE as u64 {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -408,5 +409,6 @@ impl Replica {
 }
 
 #[cfg(test)]
+#[cfg(feature = "cloud")]
 #[path = "replica_tests.rs"]
 mod tests;

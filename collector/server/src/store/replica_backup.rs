@@ -9,9 +9,9 @@ use super::backup::{
     BEFORE_TABLES, BackedUp, copy_directories, copy_tables, delete_rows, has, prepare, remove,
     write,
 };
-use super::cloud::{Cloud, Listed};
 use super::files::Kind;
 use super::local_store::{sidecar_of, walk};
+use super::objects::{Listed, each};
 use super::reader::Reader;
 use super::replica::{ALERTS, GUARDS, Replica};
 use super::tables_of;
@@ -62,7 +62,7 @@ impl Replica {
         let new: Vec<&Listed> = objects.iter().copied().filter(is_new).collect();
         let (copied, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
         // ORDERING: Relaxed; counts, which are read when all threads have ended.
-        Cloud::each(&new, |listed| {
+        each(&new, |listed| {
             if self.copy_object(listed, to)? {
                 copied.fetch_add(1, Ordering::Relaxed);
                 bytes.fetch_add(listed.bytes, Ordering::Relaxed);

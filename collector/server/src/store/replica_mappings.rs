@@ -1,19 +1,16 @@
 //! Mappings over an object store: the collector that receives one stores it in the bucket, analyzes the version's captures again
 //! and publishes their rows; the others read the mapping with the next look (`tend.rs`) and take the rows.
 
-use super::cloud::Cloud;
 use super::local_store::sidecar_of;
 use super::mappings::{Mappings, Version};
+use super::objects::each;
 use super::replica::Replica;
+use super::storage::described;
 use super::tend::LOOK_EVERY;
 use anyhow::Result;
 use std::fs;
 use std::io;
 use tracetee_fleet::object_keys::RawKey;
-
-fn to_io(error: anyhow::Error) -> io::Error {
-    io::Error::other(format!("{error:#}"))
-}
 
 impl Replica {
     /// Stores the mapping of a version that is here in the bucket, with a note that its captures are to be analyzed again.
@@ -45,11 +42,11 @@ impl Replica {
             std::thread::sleep(2 * LOOK_EVERY);
         }
         let [app, _] = version.parts();
-        let listed = self.cloud.list(&format!("raw/v1/{app}")).map_err(to_io)?;
+        let listed = self.cloud.list(&format!("raw/v1/{app}")).map_err(described)?;
         let keys =
             listed.iter().filter(|path| ***path > *noted).filter_map(|path| RawKey::parse(path));
         let keys: Vec<RawKey> = keys.filter(|key| key.ver == version.ver).take(most + 1).collect();
-        Cloud::each(keys.get(..most.min(keys.len())).unwrap_or_default(), |key| {
+        each(keys.get(..most.min(keys.len())).unwrap_or_default(), |key| {
             let place = self.root.join(key.path());
             if let Some((bytes, meta)) = self.cloud.find(&key.path())?
                 && !place.exists()
@@ -62,12 +59,12 @@ impl Replica {
             }
             Ok(())
         })
-        .map_err(to_io)?;
+        .map_err(described)?;
         Ok(keys)
     }
 
     /// Deletes the note of a version whose captures are analyzed again.
     pub(super) fn end_reanalysis(&self, version: &Version) -> io::Result<()> {
-        self.cloud.delete(&[Mappings::paths(version).1]).map_err(to_io)
+        self.cloud.delete(&[Mappings::paths(version).1]).map_err(described)
     }
 }

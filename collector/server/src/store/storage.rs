@@ -4,25 +4,19 @@
 use super::analyst::Work;
 use super::arrived::Arrived;
 use super::indexer::Indexer;
-use super::local_store::{Incoming, LocalStore, today};
+use super::local_store::{Incoming, LocalStore, losses_path, today};
 use super::location::StoreLocation;
 use super::mappings::{Put, Refused, Version};
-#[cfg(not(feature = "cloud"))]
-use super::objects::unavailable;
+use super::objects::Objects;
 use super::reanalysis::Reanalysis;
+use super::replica::{Checks, Replica};
 use super::tables_of;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_protocol::{CaptureMeta, LossReport};
 use uuid::Uuid;
-#[cfg(feature = "cloud")]
-use {
-    super::local_store::losses_path,
-    super::objects::Objects,
-    super::replica::{Checks, Replica},
-    std::sync::Arc,
-};
 
 /// The storage of uploads.
 #[derive(Debug)]
@@ -32,13 +26,11 @@ pub(crate) struct Storage {
     indexer: Indexer,
     reanalysis: Reanalysis,
     /// Of an object store.
-    #[cfg(feature = "cloud")]
     replica: Option<Arc<Replica>>,
 }
 
 /// An error of an object store with all its causes.
-#[cfg(feature = "cloud")]
-fn described(error: anyhow::Error) -> io::Error {
+pub(super) fn described(error: anyhow::Error) -> io::Error {
     io::Error::other(format!("{error:#}"))
 }
 
@@ -46,7 +38,6 @@ impl Storage {
     /// Opens a store, and begins to analyse what is not in its tables yet. `cache`: directory of an object store's replica; `None`
     /// is one that ends with this process.
     pub(crate) fn open(location: StoreLocation<'_>, cache: Option<&Path>) -> anyhow::Result<Self> {
-        #[cfg(feature = "cloud")]
         let (root, replica) = match location {
             StoreLocation::Directory(path) => (path.to_owned(), None),
             StoreLocation::Objects(address) => {
@@ -54,14 +45,6 @@ impl Storage {
                 (replica.root.clone(), Some(Arc::new(replica)))
             }
         };
-        #[cfg(not(feature = "cloud"))]
-        let root = match (location, cache) {
-            (StoreLocation::Directory(path), _) => path.to_owned(),
-            (StoreLocation::Objects(address), _) => return Err(unavailable(address)),
-        };
-        #[cfg(not(feature = "cloud"))]
-        let local = LocalStore::open(&root)?;
-        #[cfg(feature = "cloud")]
         let local = match &replica {
             Some(replica) => {
                 let local = LocalStore::open_copy(&root)?;
@@ -71,21 +54,9 @@ impl Storage {
             None => LocalStore::open(&root)?,
         };
         let indexer = Indexer::start(&root, &tables_of(&root))?;
-        let reanalysis = Reanalysis::start(
-            &root,
-            indexer.mappings(),
-            indexer.redo(),
-            #[cfg(feature = "cloud")]
-            replica.clone(),
-        )?;
-        Ok(Self {
-            root,
-            local,
-            indexer,
-            reanalysis,
-            #[cfg(feature = "cloud")]
-            replica,
-        })
+        let reanalysis =
+            Reanalysis::start(&root, indexer.mappings(), indexer.redo(), replica.clone())?;
+        Ok(Self { root, local, indexer, reanalysis, replica })
     }
 
     /// The directory of the store, or of the replica of an object store.
@@ -94,25 +65,19 @@ impl Storage {
     }
 
     /// The replica of an object store.
-    #[cfg(feature = "cloud")]
     pub(crate) const fn replica(&self) -> Option<&Arc<Replica>> {
         self.replica.as_ref()
     }
 
     /// True if captures are kept in an object store.
     pub(crate) const fn is_remote(&self) -> bool {
-        #[cfg(feature = "cloud")]
-        return self.replica.is_some();
-        #[cfg(not(feature = "cloud"))]
-        false
+        self.replica.is_some()
     }
 
-    #[cfg(feature = "cloud")]
     pub(super) const fn local(&self) -> &LocalStore {
         &self.local
     }
 
-    #[cfg(feature = "cloud")]
     pub(super) const fn reanalysis(&self) -> &Reanalysis {
         &self.reanalysis
     }
@@ -136,7 +101,6 @@ impl Storage {
         meta: &CaptureMeta,
         text: Option<Vec<u8>>,
     ) -> io::Result<Option<PathBuf>> {
-        #[cfg(feature = "cloud")]
         if let Some(replica) = &self.replica {
             // The bucket decides: of two that come at once, to whichever collectors, one is stored.
             let bytes = std::fs::read(&incoming.path)?;
@@ -173,7 +137,6 @@ impl Storage {
     /// Gives a loss report its place. `false`: it is there. Blocks.
     pub(crate) fn keep_losses(&self, id: Uuid, report: &LossReport) -> io::Result<bool> {
         let (json, day) = (report.to_json(), today());
-        #[cfg(feature = "cloud")]
         if let Some(replica) = &self.replica {
             let (path, json) = (losses_path(id, day), json.clone().into_bytes());
             if !replica.cloud.put_new(&path, json, None).map_err(described)? {
@@ -184,7 +147,6 @@ impl Storage {
         std::fs::write(&incoming.path, json)?;
         let device = report.device.install_id.as_deref();
         let kept = self.local.keep_losses(id, day, device, &incoming)?;
-        #[cfg(feature = "cloud")]
         if let Some(replica) = self.replica.as_ref().filter(|_| self.local.forgets(device)) {
             replica.cloud.delete(&[losses_path(id, day)]).map_err(described)?;
         }
@@ -202,7 +164,6 @@ impl Storage {
         reason: &str,
         meta: &CaptureMeta,
     ) {
-        #[cfg(feature = "cloud")]
         if let Some(replica) = &self.replica {
             // The body is of no use, and may be a bomb.
             let objects = Objects::Cloud(replica.cloud.clone());
@@ -216,7 +177,6 @@ impl Storage {
     pub(crate) fn put_mapping(&self, version: &Version, body: &Path) -> Result<Put, Refused> {
         let put = self.indexer.mappings().put(version, body, &self.local.incoming())?;
         let is_new = matches!(put, Put::New | Put::Replaced);
-        #[cfg(feature = "cloud")]
         if let Some(replica) = &self.replica {
             // Also if it is here already: the attempt before may have failed.
             replica.put_mapping(version, is_new).map_err(described)?;
@@ -234,7 +194,6 @@ impl Storage {
 
     /// Checks that captures can be stored. Blocks.
     pub(crate) fn probe(&self) -> io::Result<()> {
-        #[cfg(feature = "cloud")]
         if let Some(replica) = &self.replica {
             replica.cloud.probe().map_err(described)?;
         }
@@ -243,7 +202,6 @@ impl Storage {
 
     /// Returns why an object store takes nothing now: the last write, a moment ago, failed.
     pub(crate) fn why_away(&self) -> Option<&'static str> {
-        #[cfg(feature = "cloud")]
         if let Some(replica) = &self.replica {
             return replica.cloud.why_away();
         }

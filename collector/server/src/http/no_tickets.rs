@@ -1,0 +1,18 @@
+//! The [`Tickets`] of a program without object stores, which gives none.
+
+use anyhow::Result;
+use tracetee_protocol::ticket::{Ticket, TicketRequest};
+
+/// Gives out tickets to a bucket.
+#[derive(Debug)]
+pub(crate) enum Tickets {}
+
+impl Tickets {
+    pub(crate) const fn of(_: &str) -> Result<Option<Self>> {
+        Ok(None)
+    }
+
+    pub(crate) const fn give(&self, _: &TicketRequest, _: Option<&str>, _: u64) -> Result<Ticket> {
+        match *self {}
+    }
+}
