@@ -20,6 +20,8 @@ mod args;
 mod commands;
 #[cfg(target_os = "linux")]
 mod embedded;
+#[cfg(target_os = "linux")]
+mod http;
 mod input;
 mod output;
 #[cfg(target_os = "linux")]

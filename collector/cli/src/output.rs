@@ -142,23 +142,15 @@ enum Packer {
     Zstd(zstd::stream::write::Encoder<'static, BufWriter<Sink>>),
 }
 
-enum Sink {
-    File(File),
-    Stdout(io::Stdout),
-}
+type Sink = Box<dyn Write>;
 
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+impl Packer {
+    /// Returns what takes the content.
+    fn out(&mut self) -> &mut dyn Write {
         match self {
-            Self::File(file) => file.write(bytes),
-            Self::Stdout(stdout) => stdout.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::File(file) => file.flush(),
-            Self::Stdout(stdout) => stdout.flush(),
+            Self::Plain(out) => out,
+            Self::Gzip(out) => out,
+            Self::Zstd(out) => out,
         }
     }
 }
@@ -173,12 +165,12 @@ pub(crate) struct Output {
 impl Output {
     /// `-` is stdout.
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        let (sink, renamed) = if path == Path::new("-") {
-            (Sink::Stdout(io::stdout()), None)
+        let (sink, renamed): (Sink, _) = if path == Path::new("-") {
+            (Box::new(io::stdout()), None)
         } else {
             let target = Target::at(path)?;
             match target.directory().map(temporary).transpose() {
-                Ok(Some((file, made))) => (Sink::File(file), Some((made, target))),
+                Ok(Some((file, made))) => (Box::new(file) as Sink, Some((made, target))),
                 // In place, too, if only the file, and not its directory, may be written.
                 Ok(None) => (in_place(path)?, None),
                 Err(_) if path.exists() => (in_place(path)?, None),
@@ -205,8 +197,7 @@ impl Output {
             Packer::Gzip(packer) => packer.finish()?,
             Packer::Zstd(packer) => packer.finish()?,
         };
-        let sink = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        drop(sink);
+        drop(out.into_inner().map_err(io::IntoInnerError::into_error)?);
         if let Some((made, target)) = self.renamed {
             target.publish(made.to_owned())?;
         }
@@ -216,7 +207,7 @@ impl Output {
 
 fn in_place(path: &Path) -> Result<Sink> {
     let file = open_in_place(path).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(Sink::File(file))
+    Ok(Box::new(file))
 }
 
 fn temporary(directory: &Path) -> io::Result<(File, TempPath)> {
@@ -227,19 +218,11 @@ fn temporary(directory: &Path) -> io::Result<(File, TempPath)> {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.packer {
-            Packer::Plain(out) => out.write(bytes),
-            Packer::Gzip(out) => out.write(bytes),
-            Packer::Zstd(out) => out.write(bytes),
-        }
+        self.packer.out().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.packer {
-            Packer::Plain(out) => out.flush(),
-            Packer::Gzip(out) => out.flush(),
-            Packer::Zstd(out) => out.flush(),
-        }
+        self.packer.out().flush()
     }
 }
 

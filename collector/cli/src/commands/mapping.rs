@@ -1,18 +1,16 @@
 //! `tracetee store mapping upload`: brings the names of a release to a collector.
 
 use crate::args::MappingUploadArgs;
+use crate::http::{send, upload_headers};
 use crate::input::unpacked;
 use crate::terminal::print;
 use anyhow::{Context, Result, bail};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tracetee_protocol::http;
 use tracetee_server::{Right, first_token};
+use tracetee_uploader::Endpoint;
 use tracetee_uploader::http::Http;
-use tracetee_uploader::{Body, Endpoint, Request, Transport};
 
 /// The collector reads all of a mapping before it answers.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -26,33 +24,11 @@ pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
         .map_err(|error| anyhow::anyhow!("--url: {error}"))?;
     let base = endpoint.url().trim_end_matches('/');
     let url = format!("{base}{}{}/{}", http::MAPPINGS, part(&args.app), part(&args.version));
-    let mut transport = Http::new(args.ca_file.as_deref())?;
+    let mut client = Http::new(args.ca_file.as_deref())?;
     for path in &args.files {
         let body = packed(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let digest = STANDARD.encode(hmac_sha256::Hash::hash(&body));
-        let mut headers = vec![
-            (http::CONTENT_TYPE.to_owned(), "text/plain".to_owned()),
-            (http::CONTENT_ENCODING.to_owned(), http::ZSTD.to_owned()),
-            (http::CONTENT_LENGTH.to_owned(), body.len().to_string()),
-            (
-                http::CONTENT_DIGEST.to_owned(),
-                format!("{}{digest}{}", http::SHA_256_PREFIX, http::SHA_256_SUFFIX),
-            ),
-        ];
-        if let Some(token) = &token {
-            headers.push((http::AUTHORIZATION.to_owned(), format!("{}{token}", http::BEARER)));
-        }
-        let request = Request {
-            method: "PUT",
-            url: url.clone(),
-            headers,
-            body: Body::Bytes(&body),
-            timeout: TIMEOUT,
-            max_answer_bytes: 64 * 1024,
-            stop: &AtomicBool::new(false),
-        };
-        let answer = transport
-            .send(&request)
+        let headers = upload_headers("text/plain", &body, token.as_deref());
+        let answer = send(&mut client, "PUT", &url, headers, &body, TIMEOUT)
             .map_err(|failure| anyhow::anyhow!("cannot send to {failure}"))?;
         let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
         match answer.status {

@@ -6,6 +6,7 @@
 //! receivers take it as they take protobuf.
 
 use crate::args::CollectArgs;
+use crate::http::{self, json_headers};
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,7 +16,6 @@ use std::thread::{JoinHandle, park_timeout};
 use std::time::{Duration, Instant, SystemTime};
 use tracetee_server::{JankEvent, Observed, ScreenSums, SeriesName};
 use tracetee_uploader::http::Http;
-use tracetee_uploader::{Body, Request, Transport};
 
 /// Time between two looks for events, and between two exports of metrics.
 const TICK: Duration = Duration::from_secs(1);
@@ -27,7 +27,6 @@ const MOST_EVENTS: usize = 500;
 /// Wait after a failure; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// Statuses with which an endpoint asks for another try (OTLP's specification).
 const AGAIN: [u16; 4] = [429, 502, 503, 504];
 
@@ -163,22 +162,11 @@ impl Export {
 
     fn send(&mut self, path: &str, content: &Value) -> Sent {
         let body = content.to_string();
-        let mut headers = vec![
-            ("Content-Type".to_owned(), "application/json".to_owned()),
-            ("Content-Length".to_owned(), body.len().to_string()),
-        ];
+        let mut headers = json_headers(&body);
         headers.extend(self.headers.iter().cloned());
         let url = format!("{}{path}", self.url);
-        let request = Request {
-            method: "POST",
-            url: url.clone(),
-            headers,
-            body: Body::Bytes(body.as_bytes()),
-            timeout: TIMEOUT,
-            max_answer_bytes: MAX_ANSWER_BYTES,
-            stop: &AtomicBool::new(false),
-        };
-        let answer = self.http.send(&request).map_err(|error| anyhow!("{url}: {error}"));
+        let answer = http::send(&mut self.http, "POST", &url, headers, body.as_bytes(), TIMEOUT);
+        let answer = answer.map_err(|error| anyhow!("{url}: {error}"));
         let failed = |sent| {
             self.observed.failures.fetch_add(1, Ordering::Relaxed);
             sent

@@ -1,10 +1,11 @@
 //! `tracetee simulate`: a fleet that is not there sends to a collector, as fast as it takes it.
 
 use crate::args::SimulateArgs;
+use crate::http::{MAX_ANSWER_BYTES, upload_headers};
 use crate::terminal::print;
 use anyhow::{Context, Result, bail};
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -140,36 +141,24 @@ impl Fleet<'_> {
         }
     }
 
-    fn put(&self, http: &mut Http, capture: &Simulated) -> Result<()> {
+    fn put(&self, client: &mut Http, capture: &Simulated) -> Result<()> {
         let body = capture.body()?;
-        let digest = STANDARD.encode(hmac_sha256::Hash::hash(&body));
+        let mut headers = upload_headers(http::FTRACE_TEXT, &body, self.token);
         let meta = URL_SAFE_NO_PAD.encode(capture.meta.to_json());
-        let mut headers = vec![
-            (http::CONTENT_TYPE.to_owned(), http::FTRACE_TEXT.to_owned()),
-            (http::CONTENT_ENCODING.to_owned(), http::ZSTD.to_owned()),
-            (http::CONTENT_LENGTH.to_owned(), body.len().to_string()),
-            (
-                http::CONTENT_DIGEST.to_owned(),
-                format!("{}{digest}{}", http::SHA_256_PREFIX, http::SHA_256_SUFFIX),
-            ),
-            (http::IF_NONE_MATCH.to_owned(), http::IF_NOTHING_STORED.to_owned()),
-            (http::META.to_owned(), meta),
-        ];
-        if let Some(token) = self.token {
-            headers.push((http::AUTHORIZATION.to_owned(), format!("{}{token}", http::BEARER)));
-        }
+        let create = (http::IF_NONE_MATCH.to_owned(), http::IF_NOTHING_STORED.to_owned());
+        headers.extend([create, (http::META.to_owned(), meta)]);
         let request = Request {
             method: "PUT",
             url: format!("{}{}{}", self.url, http::CAPTURES, capture.id),
             headers,
             body: Body::Bytes(&body),
             timeout: TIMEOUT,
-            max_answer_bytes: 64 * 1024,
+            max_answer_bytes: MAX_ANSWER_BYTES,
             stop: &self.stop,
         };
         for attempt in 0..TRIES {
             let from = Instant::now();
-            let answer = http.send(&request);
+            let answer = client.send(&request);
             let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
             match answer {
                 Ok(answer) if matches!(answer.status, 200 | 201 | 409 | 412) => {

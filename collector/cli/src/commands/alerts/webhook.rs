@@ -5,21 +5,19 @@
 
 use super::Message;
 use super::file::{Form, GuardFile, Webhook};
+use crate::http::{self, json_headers};
 use anyhow::{Context, Result, anyhow, bail};
 use hmac_sha256::HMAC;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tracetee_fleet::selection::utc;
 use tracetee_uploader::http::Http;
-use tracetee_uploader::{Body, Request, Transport};
 
 /// Time of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of an answer, of which the log has the first.
-const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// Characters of an answer that the log has.
 const MAX_REASON_CHARS: usize = 300;
 /// Alertmanager takes an alert for ended after five minutes if it has no end: this one has an end of its own.
 const LONGEST_MS: i64 = 365 * 86_400_000;
@@ -31,10 +29,7 @@ pub(super) fn send(hook: &Webhook, file: &GuardFile, message: &Message) -> Resul
         Form::Slack => slack(message, file.page.as_deref()),
     };
     let body = body.to_string();
-    let mut headers = vec![
-        ("Content-Type".to_owned(), "application/json".to_owned()),
-        ("Content-Length".to_owned(), body.len().to_string()),
-    ];
+    let mut headers = json_headers(&body);
     if let Some(path) = &hook.secret_file {
         headers.push((
             "X-Tracetee-Signature".to_owned(),
@@ -44,17 +39,9 @@ pub(super) fn send(hook: &Webhook, file: &GuardFile, message: &Message) -> Resul
     if let Some(path) = &hook.bearer_file {
         headers.push(("Authorization".to_owned(), format!("Bearer {}", secret(path)?)));
     }
-    let request = Request {
-        method: "POST",
-        url: hook.url.clone(),
-        headers,
-        body: Body::Bytes(body.as_bytes()),
-        timeout: TIMEOUT,
-        max_answer_bytes: MAX_ANSWER_BYTES,
-        stop: &AtomicBool::new(false),
-    };
-    let answer =
-        Http::new(file.ca_file.as_deref())?.send(&request).map_err(|error| anyhow!("{error:?}"))?;
+    let mut http = Http::new(file.ca_file.as_deref())?;
+    let answer = http::send(&mut http, "POST", &hook.url, headers, body.as_bytes(), TIMEOUT)
+        .map_err(|error| anyhow!("{error:?}"))?;
     if !(200..300).contains(&answer.status) {
         let reason = String::from_utf8_lossy(&answer.body);
         let reason: String = reason.trim().chars().take(MAX_REASON_CHARS).collect();
