@@ -4,11 +4,14 @@
 //! became worse, with devices that sent one version each, and with devices that sent both. `null`: rollouts of the same code
 //! that raise any alarm.
 
+#[path = "../src/compare/tests/simulated.rs"]
+mod simulated;
+
 use fastrand::Rng;
+use simulated::{Change, Class, Fleet};
 use std::io::Write;
 use tracetee_fleet::compare::{Collected, Rules, Side};
 use tracetee_fleet::report::comparison::{Comparison, Verdict, comparison};
-use tracetee_fleet::simulate::sums::{Change, Class, Fleet};
 
 const ROLLOUTS: u64 = 200;
 const SIZES: [u64; 6] = [500, 1000, 2000, 5000, 10_000, 20_000];

@@ -8,6 +8,10 @@
 
 #![deny(unsafe_code)]
 
+/// Benches have some of the tests' modules, too.
+#[cfg(test)]
+extern crate self as tracetee_fleet;
+
 pub mod bisect;
 pub mod capture;
 pub mod compare;

@@ -13,7 +13,6 @@ mod capture;
 mod fleet;
 mod pipelines;
 mod plan;
-pub mod sums;
 mod text;
 mod truth;
 

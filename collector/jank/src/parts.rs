@@ -232,21 +232,18 @@ impl Parts {
             let Some(thread) = first.filter(|_| gain.is_any() && self.all.len() < MAX_PARTS) else {
                 continue;
             };
-            let name = Arc::clone(&key);
-            let (states, contention) = (StateTimes::default(), None);
-            let (self_ns, carried_ns, overrun_ns, count) = (0, 0, 0, 0);
             self.all.push(Part {
                 frame,
                 thread,
                 cause,
+                name: Arc::clone(&key),
                 key,
-                name,
-                self_ns,
-                carried_ns,
-                overrun_ns,
-                states,
-                count,
-                contention,
+                self_ns: 0,
+                carried_ns: 0,
+                overrun_ns: 0,
+                states: StateTimes::default(),
+                count: 0,
+                contention: None,
                 gain,
             });
         }

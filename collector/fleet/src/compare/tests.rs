@@ -1,10 +1,12 @@
 //! Comparisons of simulated rollouts: none raises an alarm without a change, and a small change is found.
 
+mod simulated;
+
 use super::estimate::{Estimate, estimates, pairs, strata};
 use super::*;
 use crate::report::comparison::{Comparison, Verdict, comparison};
-use crate::simulate::sums::{Change, Class, Fleet};
 use fastrand::Rng;
+use simulated::{Change, Class, Fleet};
 
 const FAST: usize = 0;
 const SLOW: usize = 1;

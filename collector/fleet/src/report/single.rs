@@ -243,20 +243,17 @@ fn causes(analysis: &Analysis) -> Vec<CauseRow> {
     for part in &analysis.parts {
         let (cause, key) = (part.cause, part.key.as_ref());
         let (row, last) = sums.entry((cause, key)).or_insert_with(|| {
-            let (key, states) = (key.to_owned(), StateTimes::default());
-            let (frames, self_ns, carried_ns, overrun_ns) = (0, 0, 0, 0);
-            let (saved, saved_halved, saved_moved) = (0, 0, 0);
             let row = CauseRow {
                 cause,
-                key,
-                frames,
-                self_ns,
-                carried_ns,
-                overrun_ns,
-                states,
-                saved,
-                saved_halved,
-                saved_moved,
+                key: key.to_owned(),
+                frames: 0,
+                self_ns: 0,
+                carried_ns: 0,
+                overrun_ns: 0,
+                states: StateTimes::default(),
+                saved: 0,
+                saved_halved: 0,
+                saved_moved: 0,
             };
             (row, usize::MAX)
         });

@@ -3,10 +3,9 @@
 //! Devices of a class have its speed and its rate of causes, each device with its own factors, which are the same under
 //! both versions. The number of late frames of a cause is Poisson's, their times vary from half to one and a half of the mean.
 
-use crate::compare::{Collected, Side, Traits};
-use crate::significance::real;
-use crate::table::Text;
 use fastrand::Rng;
+use tracetee_fleet::compare::{Collected, Side, Traits};
+use tracetee_fleet::schema::Text;
 
 /// A cause: name, late frames in ten thousand, mean time in ms.
 type Cause = (&'static str, f64, f64);
@@ -24,40 +23,40 @@ const USUAL_MS: f64 = 3.0;
 
 /// A class of devices.
 #[derive(Debug, Clone, Copy)]
-pub struct Class {
+pub(super) struct Class {
     /// Time of a quick frame, ms.
-    pub quick_ms: f64,
+    pub(super) quick_ms: f64,
     /// Factor of the rates of causes.
-    pub causes: f64,
+    pub(super) causes: f64,
 }
 
 /// A change of a cause on a screen by the later version.
 #[derive(Debug, Clone, Copy)]
-pub struct Change {
+pub(super) struct Change {
     /// Screen.
-    pub screen: &'static str,
+    pub(super) screen: &'static str,
     /// Cause.
-    pub cause: &'static str,
+    pub(super) cause: &'static str,
     /// Factor of its time.
-    pub factor: f64,
+    pub(super) factor: f64,
 }
 
 /// A simulated fleet.
 #[derive(Debug, Clone, Default)]
-pub struct Fleet {
+pub(super) struct Fleet {
     /// Classes; a model is named after its class.
-    pub classes: Vec<Class>,
+    pub(super) classes: Vec<Class>,
     /// Frames of a device on each screen, under each version.
-    pub frames: u64,
+    pub(super) frames: u64,
     /// Spread of the devices' rates of causes: standard deviation of the logarithm.
-    pub spread: f64,
+    pub(super) spread: f64,
     /// The change by the later version.
-    pub change: Option<Change>,
+    pub(super) change: Option<Change>,
 }
 
 /// A device.
 #[derive(Debug, Clone)]
-pub struct Device {
+pub(super) struct Device {
     name: String,
     traits: Traits,
     /// Factor of all times.
@@ -92,7 +91,7 @@ fn ns(ms: f64) -> u64 {
 
 impl Fleet {
     /// Draws a device of a class, by its place in `classes`; `speed` is a factor of its times beside those of its model.
-    pub fn device(&self, rng: &mut Rng, number: u64, class: usize, speed: f64) -> Device {
+    pub(super) fn device(&self, rng: &mut Rng, number: u64, class: usize, speed: f64) -> Device {
         let of =
             self.classes.get(class).copied().unwrap_or(Class { quick_ms: USUAL_MS, causes: 1.0 });
         let quick_ms = of.quick_ms * speed * (0.1 * normal(rng)).exp();
@@ -108,7 +107,7 @@ impl Fleet {
     }
 
     /// Adds what a device sends under a version.
-    pub fn send(&self, rng: &mut Rng, device: &Device, side: Side, to: &mut Collected) {
+    pub(super) fn send(&self, rng: &mut Rng, device: &Device, side: Side, to: &mut Collected) {
         to.device(side, &device.name, device.traits.clone());
         for (screen, causes) in SCREENS {
             let mut jank_ms = 0.0;
@@ -117,7 +116,8 @@ impl Fleet {
                     .change
                     .filter(|of| side == Side::To && (of.screen, of.cause) == (screen, cause));
                 let factor = change.map_or(1.0, |of| of.factor) * device.slowness;
-                let mean = in_10000 / 1e4 * real(self.frames) * device.causes;
+                #[allow(clippy::cast_precision_loss, reason = "some hundreds")]
+                let mean = in_10000 / 1e4 * self.frames as f64 * device.causes;
                 let mut cause_ms = 0.0;
                 for _ in 0..poisson(rng, mean.min(300.0)) {
                     let ms = mean_ms * factor * (0.5 + rng.f64());
