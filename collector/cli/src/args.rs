@@ -59,7 +59,6 @@ pub(crate) enum Command {
     /// ~/.local/share/bash-completion/completions/tracetee
     Completions {
         /// Shell that reads them.
-        #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
     /// Write the manual's pages, for man(1), to a directory.

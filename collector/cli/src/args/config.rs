@@ -21,7 +21,6 @@ pub(crate) enum ConfigCommand {
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
     /// Remote configuration.
-    #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Public key that must have signed it: 64 hexadecimal digits, as `tracetee init` writes it.
     #[arg(long, value_name = "FILE")]
@@ -32,7 +31,6 @@ pub(crate) struct CheckArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SignArgs {
     /// Remote configuration.
-    #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Ed25519 private key (PEM), as `tracetee init` writes it.
     #[arg(long, value_name = "FILE")]

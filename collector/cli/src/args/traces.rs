@@ -123,7 +123,6 @@ fn format() -> impl TypedValueParser<Value = Format> {
 #[command(disable_help_flag = true)]
 pub(crate) struct DmtracedumpArgs {
     /// Trace to profile; - is stdin.
-    #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
     /// Print the records instead of the profile.
     #[arg(short = 'o')]

@@ -30,7 +30,6 @@ pub struct Plan {
     #[serde(default)]
     pub classes: Vec<PlannedClass>,
     /// The way from a version to the next; without it, each device has one version, by the versions' shares.
-    #[serde(default)]
     pub rollout: Option<PlannedRollout>,
     /// Number of causes that a frame of views may have at once, in the order of `causes`; 0 and 1: one.
     #[serde(default)]

@@ -76,38 +76,22 @@ impl Event {
 struct Text<'a> {
     #[serde(borrow)]
     ph: Cow<'a, str>,
-    #[serde(borrow)]
     name: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     cat: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     pid: Option<&'a RawValue>,
-    #[serde(borrow)]
     tid: Option<&'a RawValue>,
-    #[serde(borrow)]
     ts: Option<&'a RawValue>,
-    #[serde(borrow)]
     dur: Option<&'a RawValue>,
-    #[serde(borrow)]
     tts: Option<&'a RawValue>,
-    #[serde(borrow)]
     tdur: Option<&'a RawValue>,
-    #[serde(borrow)]
     id: Option<&'a RawValue>,
     id2: Option<Id2<'a>>,
-    #[serde(borrow)]
     scope: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     s: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     bp: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     bind_id: Option<&'a RawValue>,
-    #[serde(default)]
     flow_in: Option<bool>,
-    #[serde(default)]
     flow_out: Option<bool>,
-    #[serde(borrow)]
     args: Option<&'a RawValue>,
 }
 
@@ -115,7 +99,6 @@ struct Text<'a> {
 struct Id2<'a> {
     #[serde(borrow)]
     local: Option<&'a RawValue>,
-    #[serde(borrow)]
     global: Option<&'a RawValue>,
 }
 

@@ -35,13 +35,11 @@ pub(crate) struct Details {
 struct Text<'a> {
     #[serde(borrow)]
     cat: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     args: Option<&'a RawValue>,
-    #[serde(default, borrow)]
+    #[serde(default)]
     flows: Vec<Cow<'a, str>>,
     cpu_ns: Option<u64>,
     at_ns: Option<u64>,
-    #[serde(borrow)]
     value: Option<&'a RawValue>,
     left_out: Option<u64>,
 }

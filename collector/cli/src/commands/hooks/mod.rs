@@ -63,43 +63,29 @@ pub(crate) fn of_process(pid: u32, names: &[&str]) -> Result<String> {
     let mut text = String::new();
     let (mut read, mut with_slots, mut total) = (0, 0, 0);
     for (path, mapping) in modules {
-        let bytes = match read_if_elf(&file_of(pid, mapping)) {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => continue,
-            Err(error) => {
-                let _ = writeln!(text, "{path}: {error}");
-                continue;
+        let mut look = || -> Result<()> {
+            let Some(bytes) = read_if_elf(&file_of(pid, mapping))? else { return Ok(()) };
+            read += 1;
+            let Some(image) = Image::from_file(&bytes)? else { return Ok(()) };
+            let slots = image.slots(&bytes_of(names))?;
+            if slots.is_empty() {
+                return Ok(());
             }
-        };
-        read += 1;
-        let image = match Image::from_file(&bytes) {
-            Ok(Some(image)) => image,
-            Ok(None) => continue,
-            Err(error) => {
-                let _ = writeln!(text, "{path}: {error}");
-                continue;
+            with_slots += 1;
+            total += slots.len();
+            let _ = writeln!(text, "{path}");
+            for slot in &slots {
+                let address = address_of(&image, mapping.start, slot.vaddr);
+                let target = match value_at(&memory, address, image.class()) {
+                    Some(value) => format!("-> {}", place(&mappings, value)),
+                    None => "(not readable)".to_owned(),
+                };
+                let _ = writeln!(text, "{}", line(slot, names, address, &target));
             }
+            Ok(())
         };
-        let slots = match image.slots(&bytes_of(names)) {
-            Ok(slots) => slots,
-            Err(error) => {
-                let _ = writeln!(text, "{path}: {error}");
-                continue;
-            }
-        };
-        if slots.is_empty() {
-            continue;
-        }
-        with_slots += 1;
-        total += slots.len();
-        let _ = writeln!(text, "{path}");
-        for slot in &slots {
-            let address = address_of(&image, mapping.start, slot.vaddr);
-            let target = match value_at(&memory, address, image.class()) {
-                Some(value) => format!("-> {}", place(&mappings, value)),
-                None => "(not readable)".to_owned(),
-            };
-            let _ = writeln!(text, "{}", line(slot, names, address, &target));
+        if let Err(error) = look() {
+            let _ = writeln!(text, "{path}: {error}");
         }
     }
     let _ = writeln!(text, "{read} libraries read, {with_slots} of them with {total} slots");
