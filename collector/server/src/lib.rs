@@ -28,7 +28,7 @@ pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
 pub use store::profiles::StoredProfile;
 pub use store::reader::Reader;
 pub use store::rebuild::{Rebuilt, rebuild};
+pub use store::replica::Replica;
 pub use store::retention::Retention;
-pub use store::shared::Shared;
 pub use store::{make_private, tables_of};
 pub use tokio_rustls::TlsAcceptor;

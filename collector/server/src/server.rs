@@ -2,7 +2,6 @@
 //!
 //! `tracetee collect` and `tracetee demo` start one with [`Server::start`] and end it with [`Server::stop`].
 
-use crate::Shared;
 use crate::http::connections::{Connections, Limits};
 use crate::http::host::no_foreign_page;
 use crate::http::login::Login;
@@ -14,6 +13,7 @@ use crate::http::tokens::Tokens;
 use crate::http::{self, Collector, StoredCapture};
 use crate::store::location::StoreLocation;
 use crate::store::observed::Observed;
+use crate::store::replica::Replica;
 use crate::store::retention::{self, Deleted, Retention};
 use crate::store::storage::Storage;
 use anyhow::{Context, Result, bail};
@@ -215,8 +215,8 @@ impl Server {
 
     /// Returns the objects that the collectors of an object store share; `None` if the store is a directory.
     #[must_use]
-    pub fn shared(&self) -> Option<Shared> {
-        self.collector.storage().replica().cloned().map(Shared::new)
+    pub fn shared(&self) -> Option<Arc<Replica>> {
+        self.collector.storage().replica().cloned()
     }
 
     /// Captures stored by this server, oldest first, the first 1,000.

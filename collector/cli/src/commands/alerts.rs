@@ -16,12 +16,13 @@ use keeper::Keeper;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 use tracetee_fleet::guard::findings::{Finding, Rise};
 use tracetee_fleet::guard::fleet::Segment;
 use tracetee_fleet::guard::verdict::Answer;
-use tracetee_server::{Shared, StoreLocation};
+use tracetee_server::{Replica, StoreLocation};
 
 /// Time between two looks for messages to send.
 const TICK: Duration = Duration::from_millis(500);
@@ -144,7 +145,7 @@ type LookIn<S, A> = fn(&S, [&str; 3], &Segment, f64) -> Result<A>;
 pub(super) struct Look {
     pub(super) in_directory: LookIn<Path, Answer>,
     /// Gives `None` until the tables of the collector are complete.
-    pub(super) in_objects: LookIn<Shared, Option<Answer>>,
+    pub(super) in_objects: LookIn<Replica, Option<Answer>>,
 }
 
 /// The guard of a collector before its server runs.
@@ -177,7 +178,7 @@ pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Prepared> 
 
 impl Prepared {
     /// Starts the thread. `shared`: the objects that the collectors of an object store share.
-    pub(super) fn start(self, shared: Option<Shared>) -> Result<()> {
+    pub(super) fn start(self, shared: Option<Arc<Replica>>) -> Result<()> {
         let Self { look, file, directory, known, state } = self;
         let objects = || shared.map(Keeper::of_objects);
         let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };

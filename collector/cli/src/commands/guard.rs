@@ -15,7 +15,7 @@ use tracetee_fleet::guard::fleet::Segment;
 use tracetee_fleet::guard::state::{self, Rollout};
 use tracetee_fleet::guard::verdict::{Answer, Verdict, answer};
 use tracetee_jank::Options;
-use tracetee_server::{Shared, make_private, tables_of};
+use tracetee_server::{Replica, make_private, tables_of};
 
 /// Exit status of a stop, and of "not yet".
 const STOP: u8 = 1;
@@ -54,12 +54,12 @@ pub(super) fn look(store: &Path, names: [&str; 3], segment: &Segment, rise: f64)
 
 /// As [`look`], in an object store, by the tables of a collector; `None` until they are complete.
 pub(super) fn look_shared(
-    shared: &Shared,
+    shared: &Replica,
     names: [&str; 3],
     segment: &Segment,
     rise: f64,
 ) -> Result<Option<Answer>> {
-    let Some(tables) = shared.tables() else { return Ok(None) };
+    let Some(tables) = shared.complete_tables() else { return Ok(None) };
     let directory = copies_beside(shared.root())?;
     let file = |raw_key: &str| {
         if !shared.copy(raw_key, directory.path())? {

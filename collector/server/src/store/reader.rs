@@ -12,7 +12,8 @@ use super::replica::{Checks, Replica};
 use super::tables_of;
 use anyhow::{Context, Result};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
@@ -23,6 +24,14 @@ pub struct Reader {
     pub(super) replica: Replica,
     /// No other process has the directory until this is dropped.
     _lock: fs::File,
+}
+
+impl Deref for Reader {
+    type Target = Replica;
+
+    fn deref(&self) -> &Replica {
+        &self.replica
+    }
 }
 
 /// Time between two attempts to get the directory.
@@ -77,14 +86,6 @@ impl Reader {
         Ok(())
     }
 
-    /// Deletes the tables, which turned out to be damaged: the next [`Reader::open`] makes them anew from the bucket.
-    ///
-    /// # Errors
-    /// When they cannot be deleted.
-    pub fn discard(&self) -> Result<()> {
-        self.replica.discard()
-    }
-
     fn locked(address: &str, cache: Option<&Path>) -> Result<(Self, LocalStore)> {
         let replica = Replica::open(address, cache, false)?;
         let lock = replica.root.join("reader.lock");
@@ -109,34 +110,6 @@ impl Reader {
                 .with_context(|| format!("cannot clean {}", self.replica.root.display()))?;
         }
         Ok(())
-    }
-
-    /// Returns the path of the tables.
-    #[must_use]
-    pub fn tables(&self) -> PathBuf {
-        tables_of(&self.replica.root)
-    }
-
-    /// Copies a capture from the bucket below a directory, with its metadata. Returns false if there is none.
-    ///
-    /// # Errors
-    /// When the object store cannot be read.
-    pub fn copy(&self, raw_key: &str, to: &Path) -> Result<bool> {
-        self.replica.copy(raw_key, to)
-    }
-
-    /// Works on the guards' states of the object store: a file that is written back. Works again if another process has changed them.
-    ///
-    /// # Errors
-    /// Those of `work`, and when the object store cannot be read or written.
-    pub fn with_guards<T>(&self, work: &mut dyn FnMut(&Path) -> Result<T>) -> Result<T> {
-        self.replica.with_guards(work)
-    }
-
-    /// Returns the directory of the replica.
-    #[must_use]
-    pub fn root(&self) -> &Path {
-        &self.replica.root
     }
 
     /// Deletes everything that a device has sent to an object store.

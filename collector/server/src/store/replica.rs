@@ -48,9 +48,9 @@ pub(super) const GUARDS: &str = "guard.sqlite";
 /// The findings of the collectors' guard, and its messages that are not sent yet.
 pub(super) const ALERTS: &str = "alerts.json";
 
-/// A replica.
+/// A replica of an object store's tables.
 #[derive(Debug)]
-pub(crate) struct Replica {
+pub struct Replica {
     pub(super) cloud: Cloud,
     pub(super) root: PathBuf,
     /// The mappings and notes that are here, as the bucket listed them.
@@ -185,7 +185,10 @@ impl Replica {
 
     /// Deletes the tables, which can be made anew, and rows that are not published, whose captures are here or in the bucket. The caller
     /// holds the directory's lock.
-    pub(super) fn discard(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// When they cannot be deleted.
+    pub fn discard(&self) -> Result<()> {
         let tables = tables_of(&self.root);
         for suffix in ["", "-wal", "-shm"] {
             let _ = fs::remove_file(format!("{}{suffix}", tables.display()));
@@ -347,8 +350,23 @@ impl Replica {
         Ok(())
     }
 
-    /// Copies a capture, with its metadata, below a directory, as in a store. Returns false if there is none.
-    pub(crate) fn copy(&self, key: &str, to: &Path) -> Result<bool> {
+    /// Returns the directory, which has the mappings.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the path of the tables.
+    #[must_use]
+    pub fn tables(&self) -> PathBuf {
+        tables_of(&self.root)
+    }
+
+    /// Copies a capture from the bucket below a directory, as in a store, with its metadata. Returns false if there is none.
+    ///
+    /// # Errors
+    /// When the object store cannot be read.
+    pub fn copy(&self, key: &str, to: &Path) -> Result<bool> {
         let Some((bytes, meta)) = self.cloud.find(key)? else { return Ok(false) };
         let place = to.join(key);
         fs::create_dir_all(place.parent().unwrap_or(to))?;
@@ -360,7 +378,10 @@ impl Replica {
 
     /// Works on the guards' states, a SQLite file that the bucket has and that is copied here meanwhile. Works again if another process
     /// has changed them.
-    pub(super) fn with_guards<T>(&self, work: &mut dyn FnMut(&Path) -> Result<T>) -> Result<T> {
+    ///
+    /// # Errors
+    /// Those of `work`, and when the object store cannot be read or written.
+    pub fn with_guards<T>(&self, work: &mut dyn FnMut(&Path) -> Result<T>) -> Result<T> {
         let copy = tempfile::tempdir_in(&self.root)?;
         let file = state::path(copy.path());
         self.cloud.update(GUARDS, |bytes| {

@@ -9,8 +9,9 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracetee_server::Shared;
+use tracetee_server::Replica;
 
 /// Time for which a collector has the alerts, unless it renews that.
 const LEASE: Duration = Duration::from_secs(30);
@@ -73,7 +74,7 @@ pub(super) enum Keeper {
 /// The alerts of an object store.
 #[derive(Debug)]
 pub(super) struct Leased {
-    pub(super) shared: Shared,
+    pub(super) shared: Arc<Replica>,
     /// The name of this collector in the lease.
     name: String,
     looked: Option<Instant>,
@@ -92,7 +93,7 @@ pub(super) fn read(store: &Path) -> Result<State> {
 }
 
 impl Keeper {
-    pub(super) fn of_objects(shared: Shared) -> Self {
+    pub(super) fn of_objects(shared: Arc<Replica>) -> Self {
         let name = format!("{:016x}", fastrand::u64(..));
         Self::Objects(Leased { shared, name, looked: None, until: None })
     }
@@ -100,7 +101,7 @@ impl Keeper {
     /// True if this collector may look and send now. Brings the state here when it begins to.
     pub(super) fn has(&mut self, state: &mut State) -> bool {
         let Self::Objects(leased) = self else { return true };
-        if leased.shared.tables().is_none() {
+        if leased.shared.complete_tables().is_none() {
             return false;
         }
         if leased.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
