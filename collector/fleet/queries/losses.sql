@@ -4,8 +4,7 @@ SELECT
   l.reason AS reason,
   l.window_id AS window_id,
   MAX(r.devices) AS devices,
-  SUM(l.captures) AS captures,
-  SUM(l.unconfirmed) AS unconfirmed
+  {sums loss_rollups l}
 FROM loss_rollups AS l
 JOIN reach AS r
   ON r.app = l.app AND r.kind = 'loss' AND r.grouped_by = '' AND r.dt = '' AND r.ver = ''

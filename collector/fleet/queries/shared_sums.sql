@@ -13,7 +13,6 @@ CREATE TEMPORARY TABLE frame_histograms AS
   GROUP BY app, ver, screen, pipeline, dur_100us;
 DROP TABLE IF EXISTS temp.cause_histograms;
 CREATE TEMPORARY TABLE cause_histograms AS
-  SELECT app, ver, screen, cause, cause_key, bucket_ns, SUM(frames) AS frames, SUM(self_ns) AS self_ns,
-    SUM(carried_ns) AS carried_ns, SUM(overrun_ns) AS overrun_ns
-  FROM chosen_cause_rollups
+  SELECT app, ver, screen, cause, cause_key, bucket_ns, {sums cause_rollups c}
+  FROM chosen_cause_rollups AS c
   GROUP BY app, ver, screen, cause, cause_key, bucket_ns;

@@ -3,8 +3,7 @@ WITH sums AS (
   SELECT
     s.app AS app,
     s.stack AS stack,
-    SUM(s.slices) AS slices,
-    SUM(s.self_ns) AS self_ns
+    {sums stack_rollups s}
   FROM stack_rollups AS s
   CROSS JOIN chosen
   WHERE (chosen.app = '' OR s.app = chosen.app)
@@ -15,8 +14,7 @@ SELECT
   s.app AS app,
   s.stack AS stack,
   c.devices AS devices,
-  s.slices AS slices,
-  s.self_ns AS self_ns
+  {columns stack_rollups s}
 FROM sums AS s
 CROSS JOIN chosen
 CROSS JOIN reach AS c

@@ -14,7 +14,6 @@ mod declare;
 pub(crate) mod symbols;
 
 pub(crate) use declare::{rollups, tables};
-use symbols::{Added, Key};
 
 /// A value of a row. Values have an order, by kind and then by content, so that keys of rollups can be sorted.
 #[derive(Debug, Clone)]
@@ -198,21 +197,6 @@ pub trait TableRow {
     fn of(values: Vec<Value>) -> Option<Self>
     where
         Self: Sized;
-}
-
-/// A row that is a sum, with numbers for its texts: the leading columns identify it, the others are added up.
-pub(crate) trait RollupRow {
-    /// The table.
-    const ROLLUP: Rollup;
-
-    /// The codes of the identifying columns.
-    fn key(&self) -> Key;
-
-    /// The values of the others.
-    fn sums(&self) -> Added;
-
-    /// The row of these codes and values.
-    fn of_codes(key: &Key, sums: &Added) -> Self;
 }
 
 /// A table of sums.

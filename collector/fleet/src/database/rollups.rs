@@ -124,13 +124,7 @@ fn merged(
     rows.dedup_by(|next, sum| {
         let is_same = key(next) == key(sum);
         if is_same {
-            sum.captures += next.captures;
-            sum.captures_once += next.captures_once;
-            sum.late += next.late;
-            sum.late_halved += next.late_halved;
-            sum.late_moved += next.late_moved;
-            sum.late_most += next.late_most;
-            sum.late_stateless += next.late_stateless;
+            *sum += next;
         }
         is_same
     });

@@ -3,7 +3,8 @@
 use super::bucket::TIMES;
 use super::device::{self, is_rated};
 use super::schema::{
-    CauseRollup, DeviceRollup, LossRollup, StackRollup, StartupRollup, capture_rollup, frame_rollup,
+    CauseRollup, DeviceRollup, StartupRollup, capture_rollup, cause_rollup, frame_rollup,
+    loss_rollup, stack_rollup,
 };
 use super::{MOST, Sums, whole};
 use crate::rows::Rows;
@@ -20,17 +21,12 @@ pub(super) struct Named<'a> {
     pub(super) device: Symbol,
 }
 
-/// A cause's time in a frame.
-#[derive(Clone, Copy)]
+/// A cause in a frame.
 pub(super) struct CauseOfFrame {
     frame: u64,
-    pub(super) screen: Symbol,
-    pub(super) cause: Symbol,
-    pub(super) key: Symbol,
-    pub(super) self_ns: u64,
-    carried_ns: u64,
-    overrun_ns: u64,
-    frame_ns: u64,
+    /// Its sums.
+    pub(super) row: CauseRollup<Symbol>,
+    frame_ns: i64,
     /// True if rates count the frame in a capture that they count.
     is_rated: bool,
     /// True if the frame would be in time: without the cause, with half of it, with the cause elsewhere; and if this cause gains
@@ -40,7 +36,7 @@ pub(super) struct CauseOfFrame {
 
 impl CauseOfFrame {
     const fn of(&self) -> (u64, Symbol, Symbol, Symbol) {
-        (self.frame, self.screen, self.cause, self.key)
+        (self.frame, self.row.screen, self.row.cause, self.row.cause_key)
     }
 
     /// True if the cause took a tenth of the frame or more.
@@ -53,8 +49,9 @@ impl CauseOfFrame {
         self.saved.map(|is_saved| (is_saved && self.is_rated).into())
     }
 
-    const fn in_frame_ns(&self) -> u64 {
-        self.self_ns.saturating_add(self.carried_ns)
+    /// Its time in the frame.
+    const fn in_frame_ns(&self) -> i64 {
+        self.row.self_ns.saturating_add(self.row.carried_ns)
     }
 }
 
@@ -81,32 +78,12 @@ impl Sums {
             let row = frame_rollup(&mut self.symbols, capture, frame);
             self.add(&row, 1);
         }
-        let causes = causes_of_frames(&mut self.symbols, &rows.frame_slices);
+        let causes = causes_of_frames(&mut self.symbols, capture, &rows.frame_slices);
         for of in causes.iter().filter(|of| of.in_frame_ns() > 0) {
-            let row = CauseRollup {
-                app,
-                dt,
-                ver,
-                screen: of.screen,
-                cause: of.cause,
-                cause_key: of.key,
-                bucket_ns: TIMES.middle(of.in_frame_ns().min(MOST)),
-                frames: 1,
-                self_ns: whole(of.self_ns),
-                carried_ns: whole(of.carried_ns),
-                overrun_ns: whole(of.overrun_ns),
-            };
-            self.add(&row, 1);
+            self.add(&of.row, 1);
         }
         for stack in &rows.stacks {
-            let row = StackRollup {
-                app,
-                dt,
-                screen: self.symbols.of(&stack.screen),
-                stack: self.symbols.of(&stack.stack),
-                slices: whole(stack.slices),
-                self_ns: whole(stack.self_ns),
-            };
+            let row = stack_rollup(&mut self.symbols, capture, stack);
             self.add(&row, 1);
         }
         device::add(self, capture, rows, &causes);
@@ -114,25 +91,14 @@ impl Sums {
 
     /// Adds a row of a loss report, or subtracts it if `sign` is -1.
     pub fn add_loss(&mut self, loss: &LossRow, sign: i64) {
-        let [app, dt, reason, window_id, device] =
-            [&loss.app, &loss.dt, &loss.reason, &loss.window_id, &loss.device]
-                .map(|text| self.symbols.of(text));
-        let row = LossRollup {
-            app,
-            dt,
-            reason,
-            window_id,
-            row_count: 1,
-            captures: whole(loss.captures),
-            unconfirmed: loss.unconfirmed.into(),
-        };
-        self.add(&row, sign);
+        let of_loss = loss_rollup(&mut self.symbols, loss);
+        self.add(&of_loss, sign);
         let row = DeviceRollup {
-            app,
-            device,
+            app: of_loss.app,
+            device: self.symbols.of(&loss.device),
             kind: self.symbols.of_static("loss"),
-            cause: reason,
-            cause_key: window_id,
+            cause: of_loss.reason,
+            cause_key: of_loss.window_id,
             captures: 1,
             captures_once: 1,
             ..DeviceRollup::default()
@@ -141,18 +107,17 @@ impl Sums {
     }
 }
 
-fn causes_of_frames(symbols: &mut Symbols, slices: &[FrameSliceRow]) -> Vec<CauseOfFrame> {
+fn causes_of_frames(
+    symbols: &mut Symbols,
+    capture: Named<'_>,
+    slices: &[FrameSliceRow],
+) -> Vec<CauseOfFrame> {
     let mut causes: Vec<CauseOfFrame> = slices
         .iter()
         .map(|slice| CauseOfFrame {
             frame: slice.frame,
-            screen: symbols.of(&slice.screen),
-            cause: symbols.of(&slice.cause),
-            key: symbols.of(&slice.cause_key),
-            self_ns: slice.self_ns,
-            carried_ns: slice.carried_ns,
-            overrun_ns: slice.overrun_ns,
-            frame_ns: slice.frame_ns,
+            row: cause_rollup(symbols, capture, slice),
+            frame_ns: whole(slice.frame_ns),
             is_rated: is_rated(&slice.pipeline),
             saved: [slice.saved, slice.saved_halved, slice.saved_moved, slice.saved_most],
         })
@@ -161,14 +126,16 @@ fn causes_of_frames(symbols: &mut Symbols, slices: &[FrameSliceRow]) -> Vec<Caus
     causes.dedup_by(|next, sum| {
         let is_same = next.of() == sum.of();
         if is_same {
-            sum.self_ns += next.self_ns;
-            sum.carried_ns += next.carried_ns;
-            sum.overrun_ns += next.overrun_ns;
+            sum.row += &next.row;
             sum.frame_ns = sum.frame_ns.max(next.frame_ns);
             // Of names beyond the limits, any.
             sum.saved.iter_mut().zip(next.saved).for_each(|(saved, next)| *saved |= next);
         }
         is_same
     });
+    for of in &mut causes {
+        of.row.frames = 1;
+        of.row.bucket_ns = TIMES.middle(of.in_frame_ns().cast_unsigned().min(MOST));
+    }
     causes
 }

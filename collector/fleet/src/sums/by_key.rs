@@ -3,9 +3,11 @@
 //! Keys hold numbers for their texts ([`Symbols`]): adding compares and hashes a few words, and allocates nothing for a
 //! key that is there. [`Sums::take`] gives the texts back, sorted as SQLite sorts them.
 
+use super::MOST;
+use super::row::{Added, Key, RollupRow};
 use super::schema::ROLLUPS;
-use crate::table::symbols::{Added, Code, Key, Symbol, Symbols};
-use crate::table::{Kind, Rollup, RollupRow, Text, Value};
+use crate::table::symbols::{Code, Symbol, Symbols};
+use crate::table::{Kind, Rollup, Text, Value};
 use foldhash::fast::RandomState;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -37,7 +39,7 @@ pub type SumsByKey = Vec<(Vec<Value>, Vec<i64>)>;
 impl Sums {
     /// Adds a row's sums, times `sign`.
     pub(crate) fn add<R: RollupRow>(&mut self, row: &R, sign: i64) {
-        let added = row.sums().map(|sum| sum * sign);
+        let added = row.sums().map(|sum| sum.min(MOST.cast_signed()) * sign);
         if added.iter().all(|&sum| sum == 0) {
             return;
         }

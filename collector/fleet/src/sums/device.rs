@@ -46,9 +46,10 @@ pub(super) fn add(sums: &mut Sums, capture: Named<'_>, rows: &Rows, causes: &[Ca
     let of_cause = row(sums, "cause");
     let mut times: HashMap<_, (i64, [i64; 4]), RandomState> = HashMap::default();
     for of in causes {
-        let (ns, saved) = times.entry((of.screen, [of.cause, of.key])).or_default();
+        let row = &of.row;
+        let (ns, saved) = times.entry((row.screen, [row.cause, row.cause_key])).or_default();
         if is_counted {
-            *ns += if of.is_big() { whole(of.self_ns) } else { 0 };
+            *ns += if of.is_big() { row.self_ns } else { 0 };
             saved.iter_mut().zip(of.saved()).for_each(|(saved, one)| *saved += one);
         }
     }
@@ -118,7 +119,7 @@ fn counted_once<T>(
     sorted.sort_unstable_by(|((a_screen, a), _), ((b_screen, b), _)| {
         of(*a).cmp(&of(*b)).then_with(|| {
             let names = |screen: &Symbol, other: &[Symbol; 2]| {
-                (symbols.text(*screen), symbols.text(other[0]))
+                (symbols.text_ref(*screen), symbols.text_ref(other[0]))
             };
             names(a_screen, a).cmp(&names(b_screen, b))
         })

@@ -11,6 +11,7 @@ mod device;
 mod examples;
 mod fleet;
 mod renamed;
+mod row;
 pub mod schema;
 
 pub use by_key::{Sums, SumsByKey};

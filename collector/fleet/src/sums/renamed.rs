@@ -1,8 +1,9 @@
 //! Replaces names in a capture's sums with `(other)`: those beyond the limits of `database/name_limits.rs`.
 
 use super::Sums;
+use super::row::{Key, MOST_KEYS};
 use super::schema::{DEVICE_ROLLUPS, DeviceRollup, FrameRollup, ROLLUPS, StackRollup};
-use crate::table::symbols::{Code, Key, MOST_KEYS, Symbol};
+use crate::table::symbols::{Code, Symbol};
 use std::collections::BTreeSet;
 
 /// Names of a capture, by their numbers.

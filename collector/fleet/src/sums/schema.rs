@@ -4,12 +4,11 @@
 
 use super::add::Named;
 use super::bucket::FRAMES;
+use super::row::{Added, Key, MOST_KEYS, MOST_SUMS, RollupRow};
 use super::whole;
-use crate::schema::FrameRow;
-use crate::table::symbols::{Added, Code, Key, MOST_KEYS, MOST_SUMS, Symbol, Symbols};
-use crate::table::{
-    Cell, Column, Kind, Rollup, RollupRow, Source, Table, TableRow, Text, Value, rollups,
-};
+use crate::schema::{FrameRow, FrameSliceRow, LossRow, StackRow};
+use crate::table::symbols::{Code, Symbol, Symbols};
+use crate::table::{Cell, Column, Kind, Rollup, Source, Table, TableRow, Text, Value, rollups};
 
 /// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
 /// refused; `tracetee store rebuild` makes it from the captures.
@@ -447,5 +446,55 @@ pub(super) fn frame_rollup(
         late_system: (is_way("system") || is_way("display")).into(),
         stuffed: is_way("stuffing").into(),
         never_shown: is_way("dropped").into(),
+    }
+}
+
+/// Returns what a part of a frame adds to [`CAUSE_ROLLUPS`], without the frame and its bucket: a cause may have several parts.
+pub(super) fn cause_rollup(
+    symbols: &mut Symbols,
+    capture: Named<'_>,
+    slice: &FrameSliceRow,
+) -> CauseRollup<Symbol> {
+    CauseRollup {
+        app: capture.app,
+        dt: capture.dt,
+        ver: capture.ver,
+        screen: symbols.of(&slice.screen),
+        cause: symbols.of(&slice.cause),
+        cause_key: symbols.of(&slice.cause_key),
+        bucket_ns: 0,
+        frames: 0,
+        self_ns: whole(slice.self_ns),
+        carried_ns: whole(slice.carried_ns),
+        overrun_ns: whole(slice.overrun_ns),
+    }
+}
+
+/// Returns what a stack adds to [`STACK_ROLLUPS`].
+pub(super) fn stack_rollup(
+    symbols: &mut Symbols,
+    capture: Named<'_>,
+    stack: &StackRow,
+) -> StackRollup<Symbol> {
+    StackRollup {
+        app: capture.app,
+        dt: capture.dt,
+        screen: symbols.of(&stack.screen),
+        stack: symbols.of(&stack.stack),
+        slices: whole(stack.slices),
+        self_ns: whole(stack.self_ns),
+    }
+}
+
+/// Returns what a row of a loss report adds to [`LOSS_ROLLUPS`].
+pub(super) fn loss_rollup(symbols: &mut Symbols, loss: &LossRow) -> LossRollup<Symbol> {
+    LossRollup {
+        app: symbols.of(&loss.app),
+        dt: symbols.of(&loss.dt),
+        reason: symbols.of(&loss.reason),
+        window_id: symbols.of(&loss.window_id),
+        row_count: 1,
+        captures: whole(loss.captures),
+        unconfirmed: loss.unconfirmed.into(),
     }
 }

@@ -52,8 +52,8 @@ macro_rules! tables {
     };
 }
 
-/// Declares tables of sums: for each a row struct, its `TableRow` and `RollupRow`, and its `Rollup`; and a
-/// list of them. The type of texts is the struct's parameter: rows that are added up have numbers for them.
+/// Declares tables of sums: for each a row struct, whose sums `+=` adds, its `TableRow` and `RollupRow`, and its `Rollup`; and
+/// a list of them. The type of texts is the struct's parameter: rows that are added up have numbers for them.
 macro_rules! rollups {
     (#[doc = $all_doc:literal] $all:ident; $(
         #[doc = $table_doc:literal]
@@ -86,6 +86,12 @@ macro_rules! rollups {
                 }
             }
 
+            impl<Text> std::ops::AddAssign<&Self> for $row<Text> {
+                fn add_assign(&mut self, other: &Self) {
+                    $(self.$sum = self.$sum.saturating_add(other.$sum);)+
+                }
+            }
+
             impl RollupRow for $row<Symbol> {
                 const ROLLUP: Rollup = $constant;
 
@@ -110,10 +116,6 @@ macro_rules! rollups {
                     sums
                 }
             }
-
-            const _: () = assert!(
-                [$(stringify!($key)),+].len() <= MOST_KEYS && [$(stringify!($sum)),+].len() <= MOST_SUMS
-            );
 
             #[doc = concat!("The table of [`", stringify!($row), "`].")]
             pub const $constant: Rollup = Rollup {

@@ -4,10 +4,6 @@ use super::Text;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// Largest number of key columns, and of sums, of a table.
-pub(crate) const MOST_KEYS: usize = 9;
-pub(crate) const MOST_SUMS: usize = 17;
-
 /// Number of a text in [`Symbols`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Symbol(u32);
@@ -161,8 +157,3 @@ impl Symbols {
         place.and_then(|place| self.ranks.get(place)).copied().unwrap_or(u64::MAX)
     }
 }
-
-/// Codes of the key columns, then zeros.
-pub(crate) type Key = [u64; MOST_KEYS];
-/// Sums, then zeros.
-pub(crate) type Added = [i64; MOST_SUMS];
