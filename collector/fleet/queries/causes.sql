@@ -1,52 +1,21 @@
 -- Causes of jank by app and dimensions, ranked by devices times overrun (the share of the time past the deadlines).
 -- saved: late frames that would be in time without the cause; late: all those that rates count.
 -- p50, p90 and p99: the cause's time in a frame, carried or not, nearest rank, the middle of the bucket.
-WITH steps AS (
+WITH sums AS (
   SELECT
     s.app AS app,{
     s.dimension AS dimension,}
     s.cause AS cause,
     s.cause_key AS cause_key,
-    s.bucket_ns AS bucket_ns,
-    SUM(s.frames) AS frames,
-    SUM(s.self_ns) AS self_ns,
-    SUM(s.carried_ns) AS carried_ns,
-    SUM(s.overrun_ns) AS overrun_ns
+    {sums cause_rollups s},
+    nearest_rank(s.bucket_ns, s.frames, 50) AS p50_ns,
+    nearest_rank(s.bucket_ns, s.frames, 90) AS p90_ns,
+    nearest_rank(s.bucket_ns, s.frames, 99) AS p99_ns
   FROM cause_histograms AS s
   CROSS JOIN chosen
   WHERE (chosen.app = '' OR s.app = chosen.app)
     AND (chosen.screen = '' OR s.screen = chosen.screen)
-  GROUP BY s.app{, s.dimension}, s.cause, s.cause_key, s.bucket_ns
-),
-running AS (
-  SELECT
-    app,{
-    dimension,}
-    cause,
-    cause_key,
-    bucket_ns,
-    self_ns,
-    carried_ns,
-    overrun_ns,
-    SUM(frames) OVER (PARTITION BY app{, dimension}, cause, cause_key ORDER BY bucket_ns) AS so_far,
-    SUM(frames) OVER (PARTITION BY app{, dimension}, cause, cause_key) AS total
-  FROM steps
-),
-sums AS (
-  SELECT
-    app,{
-    dimension,}
-    cause,
-    cause_key,
-    MAX(total) AS frames,
-    SUM(self_ns) AS self_ns,
-    SUM(carried_ns) AS carried_ns,
-    SUM(overrun_ns) AS overrun_ns,
-    MIN(CASE WHEN so_far * 100 >= total * 50 THEN bucket_ns END) AS p50_ns,
-    MIN(CASE WHEN so_far * 100 >= total * 90 THEN bucket_ns END) AS p90_ns,
-    MIN(CASE WHEN so_far * 100 >= total * 99 THEN bucket_ns END) AS p99_ns
-  FROM running
-  GROUP BY app{, dimension}, cause, cause_key
+  GROUP BY s.app{, s.dimension}, s.cause, s.cause_key
 )
 SELECT
   s.app AS app,{
@@ -55,10 +24,7 @@ SELECT
   s.cause_key AS cause_key,
   c.devices AS devices,
   c.captures AS captures,
-  s.frames AS frames,
-  s.self_ns AS self_ns,
-  s.carried_ns AS carried_ns,
-  s.overrun_ns AS overrun_ns,
+  {columns cause_rollups s},
   c.devices * (CAST(s.overrun_ns AS DOUBLE) / 1e6) AS score,
   s.p50_ns AS p50_ns,
   s.p90_ns AS p90_ns,

@@ -1,33 +1,15 @@
 -- Percentiles of frame durations by app and dimensions, nearest rank, in tenths of a millisecond: the middle of the bucket.
 -- Only captures that count for rates (`counted`).
-WITH steps AS (
-  SELECT
-    f.app AS app,{
-    f.dimension AS dimension,}
-    f.dur_100us AS dur_100us,
-    SUM(f.frames) AS frames
-  FROM frame_histograms AS f
-  CROSS JOIN chosen
-  WHERE (chosen.app = '' OR f.app = chosen.app)
-    AND (chosen.screen = '' OR f.screen = chosen.screen)
-  GROUP BY f.app{, f.dimension}, f.dur_100us
-),
-running AS (
-  SELECT
-    app,{
-    dimension,}
-    dur_100us,
-    SUM(frames) OVER (PARTITION BY app{, dimension} ORDER BY dur_100us) AS so_far,
-    SUM(frames) OVER (PARTITION BY app{, dimension}) AS total
-  FROM steps
-)
 SELECT
-  app,{
-  dimension,}
-  MAX(total) AS frames,
-  MIN(CASE WHEN so_far * 100 >= total * 50 THEN dur_100us END) AS p50_100us,
-  MIN(CASE WHEN so_far * 100 >= total * 90 THEN dur_100us END) AS p90_100us,
-  MIN(CASE WHEN so_far * 100 >= total * 99 THEN dur_100us END) AS p99_100us
-FROM running
-GROUP BY app{, dimension}
+  f.app AS app,{
+  f.dimension AS dimension,}
+  SUM(f.frames) AS frames,
+  nearest_rank(f.dur_100us, f.frames, 50) AS p50_100us,
+  nearest_rank(f.dur_100us, f.frames, 90) AS p90_100us,
+  nearest_rank(f.dur_100us, f.frames, 99) AS p99_100us
+FROM frame_histograms AS f
+CROSS JOIN chosen
+WHERE (chosen.app = '' OR f.app = chosen.app)
+  AND (chosen.screen = '' OR f.screen = chosen.screen)
+GROUP BY f.app{, f.dimension}
 ORDER BY app{, dimension}

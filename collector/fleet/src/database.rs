@@ -26,6 +26,7 @@ mod digests;
 mod examples;
 mod fleet;
 mod name_limits;
+mod nearest_rank;
 mod observations;
 mod rollups;
 mod selection;
@@ -153,6 +154,7 @@ impl Database {
     fn of(mut connection: Connection, end: SharedEnd) -> Result<Self, Error> {
         let shared = end.clone();
         connection.progress_handler(STEPS_OF_A_LOOK, Some(move || shared.is_reached()))?;
+        nearest_rank::create(&connection)?;
         let (names, changed) = (name_limits::Names::default(), digests::Changed::default());
         Ok(Self { connection, names, changed, end })
     }
