@@ -16,7 +16,6 @@ use rusqlite::types::{Null, Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use twox_hash::XxHash64;
 
@@ -72,6 +71,8 @@ fn all() -> Vec<Kept> {
 }
 
 const CHANGES: &str = "changes";
+/// Bytes of most rows, with the lengths and types of their values.
+const ROW_BYTES: usize = 512;
 
 /// Changes of the digests in this transaction, by table and app.
 #[derive(Debug, Clone, Default)]
@@ -91,7 +92,7 @@ impl Changed {
     fn note(&self, context: &Context<'_>) -> rusqlite::Result<Null> {
         let (place, sign) = (usize::from(context.get::<u16>(0)?), context.get::<i64>(1)?);
         let values = (3..context.len()).map(|place| context.get_raw(place));
-        let change = hash(values).wrapping_mul(sign);
+        let change = hash(values.map(Ok))?.wrapping_mul(sign);
         let app = text(context.get_raw(2));
         let mut changed = self.lock();
         if changed.len() <= place {
@@ -113,27 +114,28 @@ fn text(value: ValueRef<'_>) -> &str {
 }
 
 /// Returns the hash of a row: XXH64, whose value is the same in all versions and on all machines.
-fn hash<'a>(values: impl Iterator<Item = ValueRef<'a>>) -> i64 {
-    let mut hasher = XxHash64::with_seed(0);
+fn hash<'a>(values: impl Iterator<Item = rusqlite::Result<ValueRef<'a>>>) -> rusqlite::Result<i64> {
+    // Small writes to a hasher take longer than the hash of the bytes.
+    let mut row = Vec::with_capacity(ROW_BYTES);
     for value in values {
-        let (kind, bytes) = match value {
+        let (kind, bytes) = match value? {
             ValueRef::Null => (Type::Null, &[][..]),
             ValueRef::Integer(value) => {
-                hasher.write(&value.to_le_bytes());
+                row.extend_from_slice(&value.to_le_bytes());
                 (Type::Integer, &[][..])
             }
             ValueRef::Real(value) => {
-                hasher.write(&value.to_bits().to_le_bytes());
+                row.extend_from_slice(&value.to_bits().to_le_bytes());
                 (Type::Real, &[][..])
             }
             ValueRef::Text(text) => (Type::Text, text),
             ValueRef::Blob(bytes) => (Type::Blob, bytes),
         };
-        hasher.write(bytes);
-        hasher.write(&(bytes.len() as u64).to_le_bytes());
-        hasher.write(&[kind as u8]);
+        row.extend_from_slice(bytes);
+        row.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        row.push(kind as u8);
     }
-    hasher.finish().cast_signed()
+    Ok(XxHash64::oneshot(0, &row).cast_signed())
 }
 
 /// Makes the triggers of a connection that writes. They are its own, so the file is open to programs without the function.
@@ -220,11 +222,7 @@ fn found(
     };
     let mut digests = BTreeMap::<String, i64>::new();
     while let Some(row) = rows.next()? {
-        let mut values = Vec::with_capacity(width);
-        for place in 1..width {
-            values.push(row.get_ref(place)?);
-        }
-        let hash = hash(values.into_iter());
+        let hash = hash((1..width).map(|place| row.get_ref(place)))?;
         let app = text(row.get_ref(0)?);
         match digests.get_mut(app) {
             Some(sum) => *sum = sum.wrapping_add(hash),

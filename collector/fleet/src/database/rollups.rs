@@ -10,7 +10,7 @@ use crate::sums::schema::{
 };
 use crate::sums::{Examples, Sums, SumsByKey, keep_best, of_device};
 use crate::table::{Rollup, TableRow, Text};
-use rusqlite::{ToSql, Transaction, params_from_iter};
+use rusqlite::{Statement, ToSql, Transaction, params_from_iter};
 use std::collections::BTreeSet;
 
 /// Changes of a transaction in the tables of sums.
@@ -148,11 +148,13 @@ fn keep_examples(
             days.insert(day?);
         }
     }
+    let (insertion, _) = tables::addition(&CAUSE_EXAMPLES);
+    let mut insertion = transaction.prepare_cached(&insertion)?;
     for (app, dt) in &days {
         let sql = "DELETE FROM cause_examples WHERE app = ? AND dt = ?";
         transaction.prepare_cached(sql)?.execute([app, dt])?;
         for (_, best) in examples_of_day(transaction, app, dt)?.by_cause() {
-            insert_examples(transaction, best)?;
+            insert_examples(&mut insertion, best)?;
         }
     }
     let reading = tables::reading_of_examples(CauseExample::CAUSE_KEYS);
@@ -172,14 +174,12 @@ fn keep_examples(
             continue;
         }
         deletion.execute(params_from_iter(&key))?;
-        insert_examples(transaction, best)?;
+        insert_examples(&mut insertion, best)?;
     }
     Ok(())
 }
 
-fn insert_examples(transaction: &Transaction<'_>, best: Vec<CauseExample>) -> Result<(), Error> {
-    let (insertion, _) = tables::addition(&CAUSE_EXAMPLES);
-    let mut insertion = transaction.prepare_cached(&insertion)?;
+fn insert_examples(insertion: &mut Statement<'_>, best: Vec<CauseExample>) -> Result<(), Error> {
     for example in best {
         insertion.execute(params_from_iter(example.values()))?;
     }

@@ -23,9 +23,9 @@ pub struct Sums {
 
 /// Sums of a capture as they are stored: texts, and for each table its rows, whose keys have the places of texts.
 #[derive(Serialize, Deserialize)]
-struct Packed {
+struct Packed<Row> {
     texts: Vec<Text>,
-    tables: Vec<(Text, Vec<(Key, Added)>)>,
+    tables: Vec<(Text, Vec<Row>)>,
 }
 
 /// Level of zstd.
@@ -119,9 +119,9 @@ impl Sums {
             }
             order
         };
-        let mut sorted: Vec<(Key, Key, Added)> =
-            table.into_iter().map(|(key, sums)| (order(&key), key, sums)).collect();
-        sorted.sort_unstable_by_key(|&(order, ..)| order);
+        let mut sorted: Vec<(Key, &Key, &Added)> =
+            table.iter().map(|(key, sums)| (order(key), key, sums)).collect();
+        sorted.sort_unstable();
         let sum_count = rollup.table.own_columns().count().saturating_sub(rollup.keys);
         let value = |(&code, kind): (&u64, &Kind)| match kind {
             Kind::Text => Value::Text(self.symbols.text_of_code(code)),
@@ -132,7 +132,7 @@ impl Sums {
             .map(|(_, key, sums)| {
                 (
                     key.iter().zip(&kinds).map(value).collect(),
-                    sums.into_iter().take(sum_count).collect(),
+                    sums.iter().copied().take(sum_count).collect(),
                 )
             })
             .collect()
@@ -149,8 +149,7 @@ impl Sums {
 impl Serialize for Sums {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let tables = self.tables.iter().map(|(&name, rows)| {
-            let mut rows: Vec<(Key, Added)> =
-                rows.iter().map(|(key, sums)| (*key, *sums)).collect();
+            let mut rows: Vec<(&Key, &Added)> = rows.iter().collect();
             rows.sort_unstable();
             (Text::new_static(name), rows)
         });
@@ -161,7 +160,7 @@ impl Serialize for Sums {
 
 impl<'de> Deserialize<'de> for Sums {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let packed = Packed::deserialize(deserializer)?;
+        let packed = Packed::<(Key, Added)>::deserialize(deserializer)?;
         let mut sums = Self::default();
         let is_same = |(place, text)| sums.symbols.of(text) == Symbol::from_code(place);
         if !(0..).zip(&packed.texts).all(is_same) {
