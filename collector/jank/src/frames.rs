@@ -62,7 +62,7 @@ impl FrameSlices {
         // Other threads have the callbacks of a vsync too; a frame of theirs is one that is shown.
         let timeline = Timeline::find(trace, process.pid);
         let of_main = found.iter().filter(|frame| frame.ui_tid == process.pid);
-        let of_main: HashSet<i64> = of_main.filter_map(|frame| frame.vsync_id).collect();
+        let of_main: HashSet<i64, Seeded> = of_main.filter_map(|frame| frame.vsync_id).collect();
         found.retain(|frame| {
             let is_shown = |id| timeline.has(id) && !of_main.contains(&id);
             frame.ui_tid == process.pid
@@ -167,7 +167,8 @@ impl FrameSlices {
 
     /// Returns the frame of each vsync id: of several threads' that which was drawn.
     fn of_ids(&self) -> HashMap<i64, usize, Seeded> {
-        let mut all: HashMap<i64, usize, Seeded> = HashMap::default();
+        let mut all: HashMap<i64, usize, Seeded> =
+            HashMap::with_capacity_and_hasher(self.found.len(), Seeded::default());
         for (place, found) in self.found.iter().enumerate() {
             let Some(id) = found.vsync_id.filter(|_| found.pipeline == Pipeline::Views) else {
                 continue;

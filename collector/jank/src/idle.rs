@@ -40,11 +40,10 @@ pub(crate) fn is_loop(name: &str) -> bool {
 
 /// True for `a.b.Class.method`, with a package or without, and with a signature or without.
 fn is_one_of(name: &str, names: &[&str]) -> bool {
-    // Before the arguments, after the type of the result.
+    // Before the arguments, after the type of the result. Most names have neither, and end in another way than the known ones.
     let end = memchr::memchr(b'(', name.as_bytes()).unwrap_or(name.len());
-    let name = name.get(..end).unwrap_or(name).trim_end();
-    // As the known ones end.
-    if !name.ends_with(|last: char| last.is_ascii_lowercase()) {
+    let name = name.get(..end).unwrap_or(name).trim_ascii_end();
+    if !name.as_bytes().last().is_some_and(u8::is_ascii_lowercase) {
         return false;
     }
     let name = name.rsplit(' ').next().unwrap_or(name).replace("::", ".");

@@ -7,6 +7,9 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+/// Names of a capture of ten seconds, in which each frame has its number.
+const NAMES: usize = 1_200;
+
 /// A name of a trace. The default is no name, the empty text.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
@@ -97,6 +100,9 @@ impl Names {
         let id = NameId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
         let text: Arc<str> = name.into();
         self.bytes += text.len();
+        if self.texts.len() == 1 {
+            self.ids.reserve(NAMES);
+        }
         self.texts.push(Arc::clone(&text));
         self.ids.insert(Text(text), id);
         id

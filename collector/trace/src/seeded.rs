@@ -3,6 +3,7 @@
 
 use ahash::{AHasher, RandomState};
 use std::hash::BuildHasher;
+use std::sync::LazyLock;
 
 /// Makes hashers whose keys are random.
 #[derive(Debug, Clone)]
@@ -10,9 +11,13 @@ pub struct Seeded(RandomState);
 
 impl Default for Seeded {
     fn default() -> Self {
-        let keys = std::hash::RandomState::new();
-        let [a, b, c, d] = [1, 2, 3, 4].map(|number: u64| keys.hash_one(number));
-        Self(RandomState::with_seeds(a, b, c, d))
+        // One for all maps of the process: an analysis makes hundreds of them.
+        static STATE: LazyLock<RandomState> = LazyLock::new(|| {
+            let keys = std::hash::RandomState::new();
+            let [a, b, c, d] = [1, 2, 3, 4].map(|number: u64| keys.hash_one(number));
+            RandomState::with_seeds(a, b, c, d)
+        });
+        Self(STATE.clone())
     }
 }
 

@@ -84,6 +84,9 @@ fn begin_with_callbacks(trace: &Trace, own: &BTreeMap<u32, &Thread>, found: &mut
     let Some((&main_tid, main)) = own.iter().find(|(tid, thread)| thread.pid == Some(**tid)) else {
         return;
     };
+    if found.is_empty() {
+        return;
+    }
     let names = trace.names.select(|name| frame_id(name, DO_FRAME).is_some());
     let callbacks: Vec<&Slice> = main.named(&names).collect();
     let mut places: Vec<usize> = (0..found.len()).collect();
