@@ -2,13 +2,14 @@
 //! from the captures.
 
 use rusqlite::Connection;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use tracetee_fleet::sums::schema::FILE_VERSION;
 use tracetee_tests::tools::{on_path, tool};
 use tracetee_tests::{root, tracetee};
 use tracetee_tests_fleet::contents;
-use tracetee_tests_upload::collector::{Collector, run};
+use tracetee_tests_upload::collector::{Collector, ID, run};
 
 /// Each command that reads or writes the tables of a store is refused with these texts, and changes nothing.
 fn is_refused(directory: &Path, texts: &[&str], commands: &[&[&str]]) {
@@ -31,7 +32,7 @@ fn sqlite3(program: &Path, store: &Path, sql: &str) -> Vec<String> {
 }
 
 #[test]
-fn sqlite3_reads_all_tables_and_answers_the_documented_queries() {
+fn sqlite3_reads_all_tables() {
     let Some(program) = tool(on_path(&["sqlite3"]), "sqlite3") else { return };
     let collector = Collector::start(&[]);
     collector.simulate(12, 30, &[]);
@@ -50,13 +51,108 @@ fn sqlite3_reads_all_tables_and_answers_the_documented_queries() {
         let is_empty = rows.iter().all(|row| row.starts_with("0,"));
         assert!(!(is_empty && expected.contains(&name) && name != "losses"), "{name}: {rows:?}");
     }
+}
+
+/// The queries of the documentation, by their titles.
+fn documented_queries() -> Vec<(String, String)> {
     let page = std::fs::read_to_string(root().join("collector/README.md")).unwrap();
     let queries = page.split("```sql\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let queries: Vec<&str> = queries.split(";\n").filter(|query| !query.is_empty()).collect();
+    let queries = queries.split(";\n").filter(|query| !query.is_empty());
+    let titled = queries.map(|query| query.trim_start_matches("-- ").split_once('\n').unwrap());
+    titled.map(|(title, sql)| (title.to_owned(), sql.to_owned())).collect()
+}
+
+/// The sum of a field over the rows of a report's table in which these fields have these values.
+fn sum_of(table: &Value, of: &[(&str, &Value)], field: &str) -> f64 {
+    let is_of = |row: &&Value| of.iter().all(|(field, value)| row[*field] == **value);
+    let rows = table.as_array().unwrap().iter().filter(is_of);
+    rows.map(|row| row[field].as_f64().unwrap()).sum()
+}
+
+/// The values that a row of a query's answer must have, by the report of the app.
+fn expected(title: &str, row: &Value, app: &Value) -> Vec<(&'static str, f64)> {
+    let version = |field| sum_of(&app["versions"], &[("ver", &row["ver"])], field);
+    let screen = |field| sum_of(&app["screens"], &[("screen", &row["screen"])], field);
+    let cause = [("cause", &row["cause"]), ("key", &row["cause_key"])];
+    match title {
+        "Captures of each version" => {
+            ["captures", "anrs"].map(|field| (field, version(field))).to_vec()
+        }
+        "Devices that sent captures of each version" => vec![("devices", version("devices"))],
+        "Share of janky frames of each screen" => {
+            let frames = screen("frames");
+            vec![("frames", frames), ("janky_percent", 100.0 * screen("janky") / frames)]
+        }
+        "Causes that took most time in late frames of a release" => {
+            let release = json!("2.1");
+            let of = [&cause[..], &[("ver", &release)]].concat();
+            let [frames, ns] =
+                ["frames", "self_ns"].map(|field| sum_of(&app["causes_by_version"], &of, field));
+            vec![("frames", frames), ("ms", (ns / 1e6).floor())]
+        }
+        "Captures that show a cause best" => {
+            let mut causes = app["causes"].as_array().unwrap().iter();
+            let of = causes.find(|of| cause.iter().all(|(field, value)| of[*field] == **value));
+            let capture = [("capture_id", &row["capture_id"]), ("raw_key", &row["raw_key"])];
+            vec![("self_ns", sum_of(&of.unwrap()["examples"], &capture, "self_ns"))]
+        }
+        "Captures that were lost" => {
+            vec![("captures", sum_of(&app["losses"], &[("reason", &row["reason"])], "captures"))]
+        }
+        // Of these, the report has the sum alone, or nothing.
+        "Devices with most late frames" | "Bytes of each table" => Vec::new(),
+        other => panic!("the test does not know the query: {other}"),
+    }
+}
+
+#[test]
+fn the_documented_queries_have_the_numbers_of_the_report() {
+    let Some(program) = tool(on_path(&["sqlite3"]), "sqlite3") else { return };
+    let collector = Collector::start(&[]);
+    collector.simulate(12, 60, &[]);
+    let lost = json!({"app": "com.example.shop", "install_id": "d1", "by_reason": {"older": 3},
+                      "lost": [{"id": "x", "label": "jank", "reason": "age"}]});
+    let path = format!("/v1/losses/{ID}");
+    assert_eq!(collector.send("PUT", &path, &[], lost.to_string().as_bytes()).status, 201);
+    collector.settle();
+    let report = collector.tracetee(&["report", "--store", "store", "--format", "json"]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let app = &report["apps"][0];
+    let ask = |sql: &str| {
+        let mut command = Command::new(&program);
+        command.args(["-batch", "-bail", "-json"]).arg(collector.store().join("tables.sqlite"));
+        serde_json::from_str::<Value>(&run(command.arg(sql))).unwrap()
+    };
+    let queries = documented_queries();
     assert!(queries.len() >= 5, "{queries:?}");
-    for query in queries {
-        // An argument that begins with a comment would be an option.
-        assert!(!sqlite3(&program, &store, &format!("\n{query}")).is_empty(), "{query}");
+    for (title, sql) in queries {
+        let found = ask(&sql);
+        let title = title.split(['.', ',']).next().unwrap();
+        let rows = found.as_array().unwrap();
+        let all: Vec<_> = rows.iter().map(|row| (row, expected(title, row, app))).collect();
+        // The report has the first ten causes of a version, and the first three captures of a cause.
+        let is_reported = |expected: &[(_, f64)]| expected.iter().any(|&(_, value)| value != 0.0);
+        let has_values = all.iter().any(|(_, expected)| is_reported(expected));
+        for (row, expected) in all.into_iter().filter(|(_, expected)| is_reported(expected)) {
+            for (column, expected) in expected {
+                let value = row[column].as_f64().unwrap_or_else(|| panic!("{title}: no {column}"));
+                let is_same = (value - expected).abs() <= 1e-9 * expected.abs();
+                assert!(is_same, "{title}: {column} is not {expected} in {row}");
+            }
+        }
+        let (column, expected) = match title {
+            "Devices with most late frames" => ("late", sum_of(&app["screens"], &[], "slow")),
+            "Bytes of each table" => {
+                let sql = "SELECT (page_count - freelist_count) * page_size AS bytes \
+                           FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+                ("bytes", sum_of(&ask(sql), &[], "bytes"))
+            }
+            _ => {
+                assert!(has_values, "{title}: {found}");
+                continue;
+            }
+        };
+        assert!((sum_of(&found, &[], column) - expected).abs() < 0.5, "{title}: {found}");
     }
 }
 
