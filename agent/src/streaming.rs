@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::listener;
 use crate::own_threads::{self, Own};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -223,8 +222,7 @@ impl<'p> Stream<'p> {
     /// Notes in the pool what the file holds: first beside what is in force, then in its place.
     fn publish(&mut self, bytes: u64) {
         self.round = self.round.wrapping_add(1);
-        let open: BTreeMap<_, _> = self.trace.open_sections().collect();
-        let open = |incarnation| open.get(&incarnation).copied().unwrap_or(0);
+        let open = |incarnation| self.trace.open_sections(incarnation);
         self.pool.publish_streamed(self.round, &self.written, open, bytes);
     }
 }

@@ -14,7 +14,6 @@ use crate::progress::PoolPlace;
 use crate::reader::{PoolReader, ThreadFacts};
 use crate::rich::COMPLETE;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 /// One segment of a block: records of one thread, one behind the other.
@@ -46,16 +45,16 @@ pub(crate) struct Held<'a> {
 pub struct Snapshot<'a> {
     /// Copies of the blocks.
     pub(crate) blocks: Vec<Held<'a>>,
-    /// Runs of records by (incarnation, lane).
-    pub lanes: BTreeMap<(u32, u8), Vec<Run>>,
+    /// Runs of records of each lane, by incarnation and number of the lane; none is empty.
+    pub lanes: Vec<Vec<Run>>,
     /// Converts the counter into boot time.
     pub(crate) map: TimeMap,
     /// Number of blocks that are corrupt from some word on.
     pub damaged: u64,
     /// Records left out by incarnation, because newer ones of their thread are overwritten already.
-    pub outlived: BTreeMap<u32, u64>,
-    /// Incarnations of threads that have complete events.
-    pub completes: BTreeSet<u32>,
+    outlived: Vec<(u32, u64)>,
+    /// Incarnations of threads that have complete events; one may be there twice.
+    pub completes: Vec<u32>,
 }
 
 impl<'a> Snapshot<'a> {
@@ -106,11 +105,11 @@ impl<'a> Snapshot<'a> {
         }
         let mut snapshot = Self {
             blocks,
-            lanes: BTreeMap::new(),
+            lanes: Vec::new(),
             map: TimeMap::default(),
             damaged: 0,
-            outlived: BTreeMap::new(),
-            completes: BTreeSet::new(),
+            outlived: Vec::new(),
+            completes: Vec::new(),
         };
         let mut anchors = known.to_vec();
         let mut all = Vec::new();
@@ -118,12 +117,10 @@ impl<'a> Snapshot<'a> {
             snapshot.find_runs(block, &mut anchors, &mut all);
         }
         // Numbers may wrap after four billion segments: nobody keeps so many.
-        let place = |run: &Run| (run.segment.incarnation, run.segment.lane, run.segment.sequence);
-        all.sort_unstable_by_key(place);
-        for run in all {
-            let (incarnation, lane, _) = place(&run);
-            snapshot.lanes.entry((incarnation, lane)).or_default().push(run);
-        }
+        let lane = |run: &Run| (run.segment.incarnation, run.segment.lane);
+        all.sort_unstable_by_key(|run| (lane(run), run.segment.sequence));
+        let lanes = all.chunk_by(|run, next| lane(run) == lane(next));
+        snapshot.lanes = lanes.map(<[Run]>::to_vec).collect();
         snapshot.leave_out_outlived();
         snapshot.map = TimeMap::new(reader.pool_header().anchors(), anchors);
         for facts in reader.threads() {
@@ -155,8 +152,12 @@ impl<'a> Snapshot<'a> {
                 }
             }
             let Some(run) = &mut open else { break };
-            if form == Form::Rich && bytes.first() == Some(&COMPLETE) {
-                self.completes.insert(run.segment.incarnation);
+            let incarnation = run.segment.incarnation;
+            if form == Form::Rich
+                && bytes.first() == Some(&COMPLETE)
+                && self.completes.last() != Some(&incarnation)
+            {
+                self.completes.push(incarnation);
             }
             at = next;
             run.end = at;
@@ -173,7 +174,7 @@ impl<'a> Snapshot<'a> {
     /// drawn as well, and passed on.
     fn leave_out_outlived(&mut self) {
         let (blocks, outlived) = (&self.blocks, &mut self.outlived);
-        for (&(incarnation, _), runs) in self.lanes.iter_mut() {
+        for runs in &mut self.lanes {
             if !runs.iter().any(|run| blocks.get(run.block).is_some_and(|held| held.is_due)) {
                 continue;
             }
@@ -183,7 +184,7 @@ impl<'a> Snapshot<'a> {
                 let Some(held) = blocks.get(run.block) else { return false };
                 let sequence = run.segment.sequence;
                 if held.is_due && next.is_some_and(|next| next != sequence.wrapping_add(1)) {
-                    *outlived.entry(incarnation).or_default() += records_of(&held.words, run);
+                    outlived.push((run.segment.incarnation, records_of(&held.words, run)));
                     return false;
                 }
                 next = Some(sequence);
@@ -191,7 +192,7 @@ impl<'a> Snapshot<'a> {
             });
             runs.reverse();
         }
-        self.lanes.retain(|_, runs| !runs.is_empty());
+        self.lanes.retain(|runs| !runs.is_empty());
     }
 
     /// A name that the thread was seen under later holds from its last segment of another name on:
@@ -200,8 +201,11 @@ impl<'a> Snapshot<'a> {
         if facts.name.first().is_none_or(|&byte| byte == 0) || facts.incarnation == 0 {
             return;
         }
-        for lane in 0..2 {
-            let Some(runs) = self.lanes.get_mut(&(facts.incarnation, lane)) else { continue };
+        let incarnation = |runs: &Vec<Run>| runs.first().map(|run| run.segment.incarnation);
+        let wanted = Some(facts.incarnation);
+        let first = self.lanes.partition_point(|runs| incarnation(runs) < wanted);
+        let lanes = self.lanes.iter_mut().skip(first);
+        for runs in lanes.take_while(|runs| incarnation(runs) == wanted) {
             let Some(last) = runs.last().map(|run| run.segment.name) else { continue };
             for run in runs.iter_mut().rev().take_while(|run| run.segment.name == last) {
                 run.segment.name = facts.name;
@@ -243,6 +247,13 @@ impl<'a> Snapshot<'a> {
             return Some((time_ns, form, bytes));
         }
         None
+    }
+
+    /// The number of records of a thread that were left out because newer ones of it are overwritten already.
+    #[must_use]
+    pub fn outlived(&self, incarnation: u32) -> u64 {
+        let of_thread = self.outlived.iter().filter(|(its, _)| *its == incarnation);
+        of_thread.map(|(_, records)| records).sum()
     }
 
     /// Times when the counter stood still or jumped.

@@ -16,11 +16,11 @@ use crate::layout::{Form, NOTE_SEGMENT, NOTE_THREAD_END, Segment, anchor_from_by
 use crate::reader::PoolReader;
 use crate::session;
 use crate::snapshot::record_at;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 /// Owner of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Who {
     /// Number of the thread, never given twice in a process.
     pub incarnation: u32,
@@ -82,7 +82,7 @@ impl New {
 pub struct Follower {
     places: Vec<Place>,
     /// The segment that each thread was last seen in.
-    sequences: BTreeMap<Who, u32>,
+    sequences: HashMap<Who, u32>,
     anchors: Vec<Anchor>,
     /// Records seen so far.
     pub records: u64,
@@ -285,7 +285,7 @@ mod tests {
         let pool = Pool::create(&shape).unwrap();
         session::open(&raw const pool, u64::MAX, &session::Host::NONE);
         let mut follower = Follower::default();
-        let mut seen: std::collections::HashMap<i32, Seen> = std::collections::HashMap::new();
+        let mut seen: HashMap<i32, Seen> = HashMap::new();
         let running = AtomicUsize::new(THREADS);
         let record = || {
             let state = thread::current().unwrap();

@@ -4,7 +4,7 @@
 //! holds for long.
 
 use crate::section;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -83,14 +83,14 @@ struct Screens {
     /// The last ones, with the boot time from which they were shown.
     shown: VecDeque<(u64, String)>,
     /// Distinct names.
-    names: BTreeSet<String>,
+    names: Vec<String>,
     /// Calls whose names were one too many.
     other: u64,
 }
 
 impl Screens {
     const fn new() -> Self {
-        Self { shown: VecDeque::new(), names: BTreeSet::new(), other: 0 }
+        Self { shown: VecDeque::new(), names: Vec::new(), other: 0 }
     }
 
     /// Returns the name that counts for a screen.
@@ -102,7 +102,7 @@ impl Screens {
             self.other += 1;
             return notes::OTHER.to_owned();
         }
-        self.names.insert(name.clone());
+        self.names.push(name.clone());
         name
     }
 

@@ -6,10 +6,10 @@
 //! this is done.
 
 use crate::merge::{Event, Merge, Part, Parts, Source};
-use crate::threads::Threads;
+use crate::threads::{self, Threads};
 use crate::time_window::Span;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BinaryHeap;
 use tracetee_protocol::Summary;
 use tracetee_recorder::details::at_item;
 use tracetee_recorder::layout::Form;
@@ -68,7 +68,8 @@ pub(crate) fn plan(
     // The same order as in the merge that follows.
     let (mut threads, none) = (threads.clone(), Parts::default());
     let found = look(sources, &mut threads, &none, bounds.limit_ns, summary);
-    for (thread, mut found) in found {
+    for (thread, found) in found.into_iter().enumerate() {
+        let Some(mut found) = found else { continue };
         let before = |given: &Given<'_>| (given.begin_ns, Reverse(given.end_ns));
         found.given.sort_by_key(before);
         let (late, given): (Vec<_>, Vec<_>) =
@@ -124,21 +125,20 @@ fn look<'s>(
     none: &'s Parts,
     limit_ns: u64,
     summary: &mut Summary,
-) -> BTreeMap<usize, Thread<'s>> {
-    let mut found: BTreeMap<usize, Thread<'s>> = BTreeMap::new();
+) -> Vec<Option<Thread<'s>>> {
     let mut merge = Merge::new(sources, none, threads);
-    for (index, thread) in threads.all().iter().enumerate() {
+    let has_some = |thread: &threads::Thread| {
         let source = sources.get(thread.process);
-        if source.is_some_and(|source| source.snapshot.completes.contains(&thread.incarnation)) {
-            found.insert(index, Thread::default());
-        }
-    }
+        source.is_some_and(|source| source.snapshot.completes.contains(&thread.incarnation))
+    };
+    let all = threads.all().iter();
+    let mut found: Vec<_> = all.map(|thread| has_some(thread).then(Thread::default)).collect();
     while let Some(event) = merge.next_until(limit_ns) {
         let (thread, mark) = match event {
             Event::Record { thread, form: Form::Rich, bytes, time_ns, .. }
                 if let Some(Rich::Complete(event)) = Rich::parse(bytes) =>
             {
-                if let Some(found) = found.get_mut(&thread) {
+                if let Some(Some(found)) = found.get_mut(thread) {
                     summary.reversed += u64::from(event.begin_ns > event.end_ns);
                     let (begin_ns, end_ns) = (event.begin_ns, event.end_ns);
                     // Nothing is recorded before it is over.
@@ -163,7 +163,7 @@ fn look<'s>(
             Event::ThreadEnd { thread, .. } => (thread, Mark::Break),
             Event::End { .. } => continue,
         };
-        if let Some(found) = found.get_mut(&thread) {
+        if let Some(Some(found)) = found.get_mut(thread) {
             found.marks.push((event.time_ns(), mark));
         }
     }
@@ -175,15 +175,16 @@ fn nested(marks: &[(u64, Mark)], given: &[(u64, u64)]) -> Vec<bool> {
     let mut nests = vec![true; given.len()];
     // The open sections: `None` for one of the thread's own, an index for a complete event.
     let mut stack: Vec<Option<usize>> = Vec::new();
-    let mut ends: BTreeSet<(u64, Reverse<usize>)> = BTreeSet::new();
+    let mut ends: BinaryHeap<(Reverse<u64>, usize)> = BinaryHeap::new();
     let (mut marks, mut begins) = (marks.iter(), given.iter().enumerate().peekable());
     let mut mark = marks.next();
     loop {
         let begin_ns = begins.peek().map_or(u64::MAX, |(_, (begin_ns, _))| *begin_ns);
         let mark_ns = mark.map_or(u64::MAX, |&(time_ns, _)| time_ns);
-        let end = ends.first().copied().filter(|&(end_ns, _)| end_ns <= begin_ns.min(mark_ns));
-        if let Some((end_ns, Reverse(index))) = end {
-            ends.remove(&(end_ns, Reverse(index)));
+        if let Some(&(Reverse(end_ns), index)) = ends.peek()
+            && end_ns <= begin_ns.min(mark_ns)
+        {
+            ends.pop();
             if stack.last() == Some(&Some(index)) {
                 stack.pop();
             } else if let Some(at) = stack.iter().rposition(|&open| open == Some(index)) {
@@ -206,7 +207,7 @@ fn nested(marks: &[(u64, Mark)], given: &[(u64, u64)]) -> Vec<bool> {
             }
         } else if let Some((index, &(_, end_ns))) = begins.next() {
             stack.push(Some(index));
-            ends.insert((end_ns, Reverse(index)));
+            ends.push((Reverse(end_ns), index));
         } else {
             return nests;
         }

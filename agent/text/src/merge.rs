@@ -120,7 +120,7 @@ impl<'s, 'a> Merge<'s, 'a> {
         let mut streams: Vec<Stream<'s>> = Vec::new();
         let mut ends = Vec::new();
         for (process, source) in sources.iter().enumerate() {
-            for runs in source.snapshot.lanes.values() {
+            for runs in &source.snapshot.lanes {
                 let Some(first) = runs.first() else { continue };
                 let thread = threads.add(process, source.reader.pid(), &first.segment);
                 streams.push(Stream { source: process, thread, runs, cursor: None, segment: None });

@@ -3,7 +3,7 @@
 //! The app's sampler names a function once in a row of samples (`docs/TRACE-FORMAT.md`), which may have begun before the window. A
 //! sample in the window gets the names that it needs; others are not written.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use tracetee_protocol::notes::{STACK, STACK_NAMES};
 use tracetee_recorder::details::{Detail, Details, Encoder, MAX_DETAIL_BYTES, Value};
 use tracetee_recorder::layout::Form;
@@ -17,13 +17,10 @@ const MAX_NAMES: usize = 8192;
 const HEAD_BYTES: usize = 8;
 
 /// Functions by the sampler's thread and the function's code.
-pub(crate) struct StackNames(BTreeMap<(usize, Vec<u8>), Vec<u8>>);
+#[derive(Default)]
+pub(crate) struct StackNames(HashMap<(usize, Vec<u8>), Vec<u8>>);
 
 impl StackNames {
-    pub(crate) const fn new() -> Self {
-        Self(BTreeMap::new())
-    }
-
     /// Looks at a record before the window.
     pub(crate) fn look_at(&mut self, thread: usize, record: &Record<'_>, details: Details<'_>) {
         if !is_instant(record, STACK_NAMES) {
@@ -133,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_sample_in_the_window_has_the_names_that_it_needs_once() {
-        let mut known = StackNames::new();
+        let mut known = StackNames::default();
         before(&mut known, &names(&[("a", "Feed.bind"), ("b", "Looper.loop"), ("c", "secret")]));
         before(&mut known, &sample("a b"));
         let mut missing = |bytes: &[u8]| known.missing(SAMPLER, Form::Rich, bytes);
@@ -148,7 +145,7 @@ mod tests {
 
     #[test]
     fn names_without_room_in_a_record_are_in_another_one() {
-        let mut known = StackNames::new();
+        let mut known = StackNames::default();
         let long = "x".repeat(160);
         let codes: Vec<String> = (b'a'..=b'z').map(|code| char::from(code).to_string()).collect();
         for code in &codes {

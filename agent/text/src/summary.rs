@@ -79,8 +79,7 @@ fn count_dropped(summary: &mut Summary, dropped: &[u64; Loss::ALL.len()]) {
 
 /// Records of a thread that newer ones have overwritten, or are about to.
 fn overwritten(source: &Source<'_>, facts: &ThreadFacts) -> u64 {
-    let outlived = source.snapshot.outlived.get(&facts.incarnation).copied();
-    facts.overwritten + outlived.unwrap_or(0)
+    facts.overwritten + source.snapshot.outlived(facts.incarnation)
 }
 
 /// Adds what the pools say of themselves and of losses.

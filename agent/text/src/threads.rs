@@ -114,6 +114,13 @@ impl Threads {
         self.threads.get_mut(index)
     }
 
+    /// The index of a thread that is known; otherwise where it belongs in [`Threads::by_incarnation`].
+    pub(crate) fn find(&self, process: usize, incarnation: u32) -> Result<usize, usize> {
+        let known = &self.by_incarnation;
+        let at = known.binary_search_by_key(&(process, incarnation), |&(key, _)| key)?;
+        known.get(at).map(|&(_, index)| index).ok_or(at)
+    }
+
     /// The index of a segment's thread, which may be new.
     pub(crate) fn add(&mut self, process: usize, pid: i32, segment: &Segment) -> usize {
         self.add_named(process, pid, segment.incarnation, segment.tid, segment.name)
@@ -128,13 +135,11 @@ impl Threads {
         tid: i32,
         name: [u8; NAME_BYTES],
     ) -> usize {
-        let key = (process, incarnation);
-        let known = &mut self.by_incarnation;
-        match known.binary_search_by_key(&key, |&(key, _)| key) {
-            Ok(at) => known.get(at).map_or(0, |&(_, index)| index),
+        match self.find(process, incarnation) {
+            Ok(index) => index,
             Err(at) => {
                 let index = self.threads.len();
-                known.insert(at, (key, index));
+                self.by_incarnation.insert(at, ((process, incarnation), index));
                 self.threads.push(Thread::new(process, pid, incarnation, tid, name));
                 index
             }

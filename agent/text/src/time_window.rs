@@ -65,12 +65,12 @@ struct Thread {
 }
 
 impl TimeWindow {
-    pub(crate) const fn new(span: Span) -> Self {
+    pub(crate) fn new(span: Span) -> Self {
         Self {
             span,
             threads: Vec::new(),
             asyncs: VecDeque::new(),
-            stack_names: StackNames::new(),
+            stack_names: StackNames::default(),
             has_begun: false,
         }
     }

@@ -117,14 +117,11 @@ impl Trace {
         self.positions.drain_written()
     }
 
-    /// The number of sections that each thread has open where the trace ends now, by incarnation.
-    pub fn open_sections(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.threads.all().iter().enumerate().map(|(index, thread)| {
-            (
-                thread.incarnation,
-                u32::try_from(self.writer.balance.depth(index)).unwrap_or(u32::MAX),
-            )
-        })
+    /// The number of sections that a thread of the first source has open where the trace ends now.
+    pub fn open_sections(&self, incarnation: u32) -> u32 {
+        let index = self.threads.find(0, incarnation);
+        let depth = index.map_or(0, |index| self.writer.balance.depth(index));
+        u32::try_from(depth).unwrap_or(u32::MAX)
     }
 
     /// Goes on behind a streamed part: threads have sections open.
