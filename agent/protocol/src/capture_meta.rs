@@ -6,7 +6,7 @@
 //! are kept as they are.
 
 use crate::json::{Decimal, Kind, Limits, Tree, Value, Writer};
-use crate::record::{self, to_json};
+use crate::record::{self, Json, to_json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -29,8 +29,7 @@ macro_rules! capture_meta {
                 let mut others = Vec::new();
                 for (key, value) in members {
                     match &*key {
-                        // A value of another kind is as good as none.
-                        $(stringify!($field) => self.$field = record::read(value).unwrap_or_default(),)*
+                        $(stringify!($field) => read(&mut self.$field, value),)*
                         _ => others.push((key.into_owned(), value.raw().to_owned())),
                     }
                 }
@@ -39,9 +38,7 @@ macro_rules! capture_meta {
 
             /// Takes what `newer` has, in place of what is there.
             pub fn merge(&mut self, newer: Self) {
-                $(if newer.$field.is_some() {
-                    self.$field = newer.$field;
-                })*
+                $(replace(&mut self.$field, newer.$field);)*
                 self.other.extend(newer.other);
             }
 
@@ -49,9 +46,7 @@ macro_rules! capture_meta {
             pub(crate) fn members(&self) -> Vec<(&str, String)> {
                 let mut members = Vec::new();
                 self.other.iter().for_each(|(name, json)| put(&mut members, name, json.clone()));
-                $(if let Some(value) = &self.$field {
-                    put(&mut members, stringify!($field), to_json(value));
-                })*
+                $(put_field(&mut members, stringify!($field), &self.$field);)*
                 members
             }
         }
@@ -183,6 +178,25 @@ impl CaptureMeta {
     pub fn version(&self) -> Option<String> {
         let name = self.version_name.clone().filter(|name| !name.is_empty());
         name.or_else(|| self.version_code.map(|code| code.to_string()))
+    }
+}
+
+/// Reads a field. A value of another kind is as good as none.
+fn read<T: Json + Default>(field: &mut Option<T>, value: Value<'_>) {
+    *field = record::read(value).unwrap_or_default();
+}
+
+/// Replaces a field where there is a newer value.
+fn replace<T>(field: &mut Option<T>, newer: Option<T>) {
+    if newer.is_some() {
+        *field = newer;
+    }
+}
+
+/// Puts a field as [`put`] does, where there is one.
+fn put_field<'a, T: Json>(members: &mut Vec<(&'a str, String)>, name: &'a str, field: &Option<T>) {
+    if let Some(value) = field {
+        put(members, name, to_json(value));
     }
 }
 

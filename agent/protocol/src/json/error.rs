@@ -1,6 +1,7 @@
 //! The one error of reading: which field is wrong, why, and where it stands in the text.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 /// A place in a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +24,13 @@ impl Position {
     }
 }
 
-/// A document that was refused.
+/// A document that was refused. One pointer, so that results with it are small.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error {
+pub struct Error(Box<Refusal>);
+
+/// The content of an [`Error`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
     /// The field (`windows[2].max_s`); empty for the document itself.
     pub path: String,
     /// The reason, with the limit that was exceeded.
@@ -37,7 +42,25 @@ pub struct Error {
 impl Error {
     /// An error without a place in a text.
     pub fn new(path: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { path: path.into(), reason: reason.into(), position: None }
+        Self::at(path.into(), reason.into(), None)
+    }
+
+    pub(super) fn at(path: String, reason: String, position: Option<Position>) -> Self {
+        Self(Box::new(Refusal { path, reason, position }))
+    }
+}
+
+impl Deref for Error {
+    type Target = Refusal;
+
+    fn deref(&self) -> &Refusal {
+        &self.0
+    }
+}
+
+impl DerefMut for Error {
+    fn deref_mut(&mut self) -> &mut Refusal {
+        &mut self.0
     }
 }
 

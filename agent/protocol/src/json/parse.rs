@@ -58,10 +58,8 @@ impl<'a> Tree<'a> {
     /// # Errors
     /// [`Error`] with the place where the text is no JSON, no UTF-8, or exceeds `limits`.
     pub fn parse(bytes: &'a [u8], limits: Limits) -> Result<Self, Error> {
-        let refuse = |offset, reason: &str| Error {
-            path: String::new(),
-            reason: reason.to_owned(),
-            position: Some(Position::new(bytes, offset)),
+        let refuse = |offset, reason: &str| {
+            Error::at(String::new(), reason.to_owned(), Some(Position::new(bytes, offset)))
         };
         if bytes.len() > limits.bytes || u32::try_from(bytes.len()).is_err() {
             return Err(Error::new("", too_many(bytes.len(), "bytes", limits.bytes)));

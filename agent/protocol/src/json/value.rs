@@ -111,7 +111,7 @@ impl<'a> Value<'a> {
     pub fn error(self, reason: impl Into<String>) -> Error {
         let offset = self.node().start as usize;
         let position = Some(Position::new(self.tree.text.as_bytes(), offset));
-        Error { path: self.path(), reason: reason.into(), position }
+        Error::at(self.path(), reason.into(), position)
     }
 
     /// An error that says which kind of value was expected, and shows the one that is there.

@@ -29,6 +29,7 @@ impl Path {
     }
 
     /// Goes back to where [`Path::enter`] was called.
+    #[inline(never)]
     pub fn leave(&mut self, parent: usize) {
         self.0.truncate(parent);
     }
