@@ -53,7 +53,7 @@ impl ListState {
     /// list if it has none.
     pub(crate) fn now() -> Self {
         let mut counters = None;
-        walk(|info, size| {
+        walk(&mut |info, size| {
             counters = counters_of(info, size);
             false
         });
@@ -66,7 +66,7 @@ impl ListState {
         const PRIME: u64 = 0x0100_0000_01b3;
         let mut hash = OFFSET_BASIS;
         let mut add = |word: u64| hash = (hash ^ word).wrapping_mul(PRIME).rotate_left(23);
-        walk(|info, _| {
+        walk(&mut |info, _| {
             add(widen(info.dlpi_addr));
             add(info.dlpi_phdr as usize as u64);
             for chunk in name_of(info).chunks(8) {
@@ -276,7 +276,11 @@ impl Memory for LoadedMemory<'_> {
 ///
 /// `visit` must not load or unload libraries. A panic in it is carried over the linker's frames.
 pub fn for_each_module(mut visit: impl FnMut(&Module<'_>) -> bool) {
-    walk(|info, size| {
+    list(&mut visit);
+}
+
+fn list(visit: &mut dyn FnMut(&Module<'_>) -> bool) {
+    walk(&mut |info, size| {
         let counters = counters_of(info, size);
         let headers = if info.dlpi_phdr.is_null() {
             &[]
@@ -306,18 +310,18 @@ pub fn library_at(address: usize) -> Option<String> {
 
 /// Calls `visit` with each entry of the linker's list and the size of the structure that the
 /// linker has filled, until it returns `false`. Allocates nothing.
-fn walk(visit: impl FnMut(&dl_phdr_info, size_t) -> bool) {
-    struct State<F> {
-        visit: F,
+fn walk(visit: &mut dyn FnMut(&dl_phdr_info, size_t) -> bool) {
+    struct State<'v> {
+        visit: &'v mut dyn FnMut(&dl_phdr_info, size_t) -> bool,
         caught: Option<Caught>,
     }
-    unsafe extern "C" fn callback<F: FnMut(&dl_phdr_info, size_t) -> bool>(
+    unsafe extern "C" fn callback(
         info: *mut dl_phdr_info,
         size: size_t,
         data: *mut c_void,
     ) -> c_int {
-        // SAFETY: `data` is the `State<F>` that the call below passes, borrowed by nobody else.
-        let state = unsafe { &mut *data.cast::<State<F>>() };
+        // SAFETY: `data` is the `State` that the call below passes, borrowed by nobody else.
+        let state = unsafe { &mut *data.cast::<State<'_>>() };
         // SAFETY: the linker passes a valid info for the length of this call.
         let info = unsafe { &*info };
         match guard::catch(|| (state.visit)(info, size)) {
@@ -328,12 +332,9 @@ fn walk(visit: impl FnMut(&dl_phdr_info, size_t) -> bool) {
             }
         }
     }
-    fn drive<F: FnMut(&dl_phdr_info, size_t) -> bool>(state: &mut State<F>) {
-        // SAFETY: `callback::<F>` is given the state that it expects, which outlives the call.
-        unsafe { libc::dl_iterate_phdr(Some(callback::<F>), (&raw mut *state).cast()) };
-    }
     let mut state = State { visit, caught: None };
-    drive(&mut state);
+    // SAFETY: `callback` is given the state that it expects, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(callback), (&raw mut state).cast()) };
     if let Some(caught) = state.caught {
         caught.resume();
     }

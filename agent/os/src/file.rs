@@ -11,7 +11,11 @@ use std::path::Path;
 /// # Errors
 /// The same as there.
 pub fn open_with(options: &OpenOptions, path: impl AsRef<Path>) -> io::Result<File> {
-    above_standard(|| options.open(path))
+    // One body for all kinds of paths.
+    fn open_path(options: &OpenOptions, path: &Path) -> io::Result<File> {
+        above_standard(|| options.open(path))
+    }
+    open_path(options, path.as_ref())
 }
 
 /// Opens a file like [`File::open`].
@@ -43,6 +47,9 @@ pub fn create_directory(path: impl AsRef<Path>) -> io::Result<()> {
 /// # Errors
 /// The same as there.
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-    let mut file = create(path)?;
-    without_write_signals(|| file.write_all(bytes.as_ref()))
+    fn write_path(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = create(path)?;
+        without_write_signals(|| file.write_all(bytes))
+    }
+    write_path(path.as_ref(), bytes.as_ref())
 }

@@ -110,7 +110,7 @@ impl ConfigSource {
     pub(crate) fn counts_at_start(&self) -> bool {
         self.in_force.as_ref().is_some_and(|InForce { document, .. }| {
             document.coroutines.on
-                || document.windows.iter().any(|window| window.opens != Opens::Manual)
+                || document.windows.iter().any(|window| !matches!(window.opens, Opens::Manual))
         })
     }
 

@@ -264,8 +264,9 @@ impl StateMachine {
 
     /// Returns the index of the manual window with this id, if it takes part here.
     fn manual(&self, id: &str) -> Option<usize> {
-        let is_manual =
-            |index| self.policy.window(index).is_some_and(|window| window.opens == Opens::Manual);
+        let is_manual = |index| {
+            self.policy.window(index).is_some_and(|window| matches!(window.opens, Opens::Manual))
+        };
         self.policy.by_id(id).filter(|&index| is_manual(index))
     }
 

@@ -191,7 +191,7 @@ impl Controller {
     /// that open or are armed then, if it needs no more than memory.
     pub(super) fn keep_at_start(&mut self) {
         let policy = Arc::clone(self.machine.policy());
-        let first = policy.windows().find(|(_, window)| window.opens == Opens::AppStart);
+        let first = policy.windows().find(|(_, window)| matches!(window.opens, Opens::AppStart));
         let flight = first.is_none();
         let windows: Vec<_> = match first {
             Some((_, window)) => vec![window],

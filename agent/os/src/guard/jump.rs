@@ -127,7 +127,8 @@ impl<F: FnOnce() -> T, T> Call<F, T> {
         // SAFETY: `call` of the function above, which uses it again after this has returned.
         let call = unsafe { &mut *call.cast::<Self>() };
         if let Some(body) = call.body.take() {
-            call.result = Some(body());
+            // There is no earlier one to drop.
+            std::mem::forget(call.result.replace(body()));
         }
     }
 }
