@@ -56,7 +56,8 @@ impl State {
     }
 
     pub(crate) fn set_wait(&mut self, failures: u32, wait: Duration, demanded: bool, now: Now) {
-        let (ms, by) = (wait.as_millis(), if demanded { "server" } else { "us" });
+        let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let by = if demanded { "server" } else { "us" };
         self.hold("wait", format!("{failures}~{ms}~{by}~{}", Timestamp(now).to_text()));
     }
 
