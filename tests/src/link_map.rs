@@ -63,6 +63,10 @@ fn part_of(section: &str) -> String {
     if !section.contains(".rcgu.o:") {
         return "C".to_owned();
     }
+    // LLVM makes them of code of all crates.
+    if name.starts_with(".OUTLINED_FUNCTION") {
+        return "outlined".to_owned();
+    }
     let mut generic = None;
     for name in crates(name) {
         match name {
@@ -112,6 +116,7 @@ mod tests {
            14f68            14f68        4     4         /o/x.rcgu.o:(.text.tracetee_start)
            14f68            14f68        1     4         /o/x.rcgu.o:(.text._RNvMsx_NtCsabc_11tracetee_os4jumpINtB5_4CallNCNvNtCsc7kVmNWPaS_8tracetee3ffiE3run)
            14f68            14f68        2     4         /o/x.rcgu.o:(.text._RNvMsx_NtCsabc_11tracetee_os4jump3run)
+           14f68            14f68        3     4         /o/x.rcgu.o:(.text.OUTLINED_FUNCTION_7)
            14f6c            14f6c        4     4         /o/libzstd_sys-1bc.rlib(44-zstd_fast.o):(.text.ZSTD_x)
            14f70            14f70        4     4         /o/crtbegin_so.o:(.text)
            b9280            b9280   102678   128 .bss
@@ -124,6 +129,7 @@ mod tests {
                 ("C", 4),
                 ("constants", 0xf9b0),
                 ("entry points", 4),
+                ("outlined", 3),
                 ("std", 8),
                 ("tracetee", 0x11),
                 ("tracetee_os", 2),
