@@ -125,7 +125,7 @@ internal class ProfilingSource(
         if (error != 0 || file == null) return lose(state, one, "platform_" + (ERRORS.getOrNull(error) ?: "error_$error"))
         try {
             spool.put(file, one.id, one.label, one.priority, one.at, rules().maxBytes)
-            Unit
+            state.pending.remove(one)
             state.count("kept")
         } catch (reason: NotKept) {
             lose(state, one, reason.reason)
