@@ -107,7 +107,7 @@ fn an_installation_is_described_by_named_types() {
     assert!(matches!(error, Error::State(_)), "{error}");
     assert!(tracetee::health().is_none_or(|health| health.control.is_none()));
     let refused: ConfigError = RawJson::parse("{").unwrap_err();
-    assert!(matches!(refused.position, Some(Position { line: 1, .. })), "{refused:?}");
+    assert!(matches!(refused.position(), Some(Position { line: 1, .. })), "{refused:?}");
 }
 
 #[test]

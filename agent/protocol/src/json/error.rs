@@ -1,7 +1,6 @@
 //! The one error of reading: which field is wrong, why, and where it stands in the text.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 
 /// A place in a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,15 +27,11 @@ impl Position {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(Box<Refusal>);
 
-/// The content of an [`Error`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// The field (`windows[2].max_s`); empty for the document itself.
-    pub path: String,
-    /// The reason, with the limit that was exceeded.
-    pub reason: String,
-    /// The field's place in the text; `None` for a value that was never text.
-    pub position: Option<Position>,
+struct Refusal {
+    path: String,
+    reason: String,
+    position: Option<Position>,
 }
 
 impl Error {
@@ -48,30 +43,38 @@ impl Error {
     pub(super) fn at(path: String, reason: String, position: Option<Position>) -> Self {
         Self(Box::new(Refusal { path, reason, position }))
     }
-}
 
-impl Deref for Error {
-    type Target = Refusal;
-
-    fn deref(&self) -> &Refusal {
-        &self.0
+    /// The field (`windows[2].max_s`); empty for the document itself.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.0.path
     }
-}
 
-impl DerefMut for Error {
-    fn deref_mut(&mut self) -> &mut Refusal {
-        &mut self.0
+    pub(crate) fn path_mut(&mut self) -> &mut String {
+        &mut self.0.path
+    }
+
+    /// The reason, with the limit that was exceeded.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.0.reason
+    }
+
+    /// The field's place in the text; `None` for a value that was never text.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        self.0.position
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.path.is_empty() {
-            f.write_str(&self.path)?;
+        if !self.path().is_empty() {
+            f.write_str(self.path())?;
             f.write_str(": ")?;
         }
-        f.write_str(&self.reason)?;
-        match self.position {
+        f.write_str(self.reason())?;
+        match self.position() {
             Some(Position { line, column, .. }) => write!(f, " (line {line}, column {column})"),
             None => Ok(()),
         }

@@ -37,7 +37,7 @@ mod write;
 mod tests;
 
 pub use decimal::Decimal;
-pub use error::{Error, Position, Refusal};
+pub use error::{Error, Position};
 pub use float::f64_text;
 pub use parse::{Limits, Tree};
 pub use value::{Items, Kind, Members, Value};

@@ -74,7 +74,7 @@ impl<'a> Tree<'a> {
                 let mut error = refuse(parser.at, &reason);
                 // Within a container, the value that was read last is the nearest.
                 if !parser.open.is_empty() {
-                    error.path = parser.tree.path(parser.tree.nodes.len() - 1);
+                    *error.path_mut() = parser.tree.path(parser.tree.nodes.len() - 1);
                 }
                 Err(error)
             }

@@ -163,7 +163,7 @@ proptest! {
     fn no_bytes_bring_it_down(bytes: Vec<u8>) {
         match Tree::parse(&bytes, Limits::DEFAULT) {
             Ok(tree) => drop(to_oracle(tree.root())),
-            Err(error) => prop_assert!(error.position.unwrap().offset <= bytes.len()),
+            Err(error) => prop_assert!(error.position().unwrap().offset <= bytes.len()),
         }
     }
 

@@ -340,10 +340,11 @@ pub fn read_fields(record: &mut dyn Record, value: Value<'_>) -> Result<(), Erro
 
 fn is_missing(name: &str, object: Value<'_>) -> Error {
     let mut error = object.error("is missing");
-    if !error.path.is_empty() {
-        error.path.push('.');
+    let path = error.path_mut();
+    if !path.is_empty() {
+        path.push('.');
     }
-    error.path.push_str(name);
+    path.push_str(name);
     error
 }
 

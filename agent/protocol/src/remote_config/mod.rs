@@ -165,8 +165,8 @@ pub struct Parsed {
 /// [`Error`] with the first field that is wrong; `document` where it is the whole.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, Error> {
     parse_fields(bytes).map_err(|mut error| {
-        if error.path.is_empty() {
-            error.path.push_str("document");
+        if error.path().is_empty() {
+            error.path_mut().push_str("document");
         }
         error
     })
