@@ -21,8 +21,8 @@ fuzz_target!(|bytes: &[u8]| {
         }
         Err(error) => {
             // serde_json ends at another depth.
-            assert!(oracle.is_err() || error.reason.contains("at most"), "{error}");
-            assert!(error.position.is_none_or(|position| position.offset <= bytes.len()));
+            assert!(oracle.is_err() || error.reason().contains("at most"), "{error}");
+            assert!(error.position().is_none_or(|position| position.offset <= bytes.len()));
         }
     }
 });

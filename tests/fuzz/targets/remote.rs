@@ -16,5 +16,5 @@ fuzz_target!(|bytes: &[u8]| match check_config(bytes) {
         let text = record::to_json(&document);
         assert_eq!(check_config(text.as_bytes()), Ok(Vec::new()));
     }
-    Err(wrong) => assert!(!wrong.path.is_empty() && !wrong.reason.is_empty()),
+    Err(wrong) => assert!(!wrong.path().is_empty() && !wrong.reason().is_empty()),
 });
