@@ -213,9 +213,9 @@ impl Server {
         Arc::clone(self.collector.storage().indexer().observed())
     }
 
-    /// Returns the objects that the collectors of an object store share; `None` if the store is a directory.
+    /// Returns the replica of an object store; `None` if the store is a directory.
     #[must_use]
-    pub fn shared(&self) -> Option<Arc<Replica>> {
+    pub fn replica(&self) -> Option<Arc<Replica>> {
         self.collector.storage().replica().cloned()
     }
 

@@ -177,10 +177,10 @@ pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Prepared> 
 }
 
 impl Prepared {
-    /// Starts the thread. `shared`: the objects that the collectors of an object store share.
-    pub(super) fn start(self, shared: Option<Arc<Replica>>) -> Result<()> {
+    /// Starts the thread. `replica`: of an object store.
+    pub(super) fn start(self, replica: Option<Arc<Replica>>) -> Result<()> {
         let Self { look, file, directory, known, state } = self;
-        let objects = || shared.map(Keeper::of_objects);
+        let objects = || replica.map(Keeper::of_objects);
         let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };
         let mut alerts = Alerts { look, file, keeper, known, state };
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || alerts.run())?;
@@ -212,7 +212,7 @@ impl Alerts {
             Keeper::Directory(store) => {
                 in_directory(store, names, &segment, *rise_percent).map(Some)
             }
-            Keeper::Objects(leased) => in_objects(&leased.shared, names, &segment, *rise_percent),
+            Keeper::Objects(leased) => in_objects(&leased.replica, names, &segment, *rise_percent),
         }
     }
 

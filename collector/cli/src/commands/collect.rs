@@ -1,7 +1,7 @@
 //! `tracetee collect`: the server that devices send to, until Ctrl-C or SIGTERM. SIGHUP reads tokens and certificate again.
 
 use super::alerts::{self, Look};
-use super::guard::{look, look_shared};
+use super::guard::{look, look_in_objects};
 use super::otlp::Exporter;
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::print;
@@ -48,11 +48,11 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
             &args.trusted_proxy,
         ),
     };
-    let look = Look { in_directory: look, in_objects: look_shared };
+    let look = Look { in_directory: look, in_objects: look_in_objects };
     let guard =
         args.guard.as_deref().map(|file| alerts::prepare(file, &args.store, look)).transpose()?;
     let server = Server::start(args.listen, options)?;
-    guard.map(|guard| guard.start(server.shared())).transpose()?;
+    guard.map(|guard| guard.start(server.replica())).transpose()?;
     let exporter = Exporter::start(args, server.observed())?;
     let (address, store) = (server.address, &args.store);
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));

@@ -53,22 +53,22 @@ pub(super) fn look(store: &Path, names: [&str; 3], segment: &Segment, rise: f64)
 }
 
 /// As [`look`], in an object store, by the tables of a collector; `None` until they are complete.
-pub(super) fn look_shared(
-    shared: &Replica,
+pub(super) fn look_in_objects(
+    replica: &Replica,
     names: [&str; 3],
     segment: &Segment,
     rise: f64,
 ) -> Result<Option<Answer>> {
-    let Some(tables) = shared.complete_tables() else { return Ok(None) };
-    let directory = copies_beside(shared.root())?;
+    let Some(tables) = replica.complete_tables() else { return Ok(None) };
+    let directory = copies_beside(replica.root())?;
     let file = |raw_key: &str| {
-        if !shared.copy(raw_key, directory.path())? {
+        if !replica.copy(raw_key, directory.path())? {
             bail!("{raw_key} does not exist");
         }
         Ok(directory.path().join(raw_key))
     };
     let mut work = |guards: &Path| look_at(&tables, guards, names, segment, rise, &file);
-    shared.with_guards(&mut work).map(Some)
+    replica.with_guards(&mut work).map(Some)
 }
 
 /// As [`look`], by these tables, the guards' states, and the files of captures by their keys.

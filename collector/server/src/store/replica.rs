@@ -27,7 +27,6 @@ use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
-use tracetee_fleet::guard::state;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::part::directory;
 
@@ -42,11 +41,6 @@ pub(super) enum Checks {
     /// In what is read, by whoever reads it.
     WhenRead,
 }
-
-/// The guards' states.
-pub(super) const GUARDS: &str = "guard.sqlite";
-/// The findings of the collectors' guard, and its messages that are not sent yet.
-pub(super) const ALERTS: &str = "alerts.json";
 
 /// A replica of an object store's tables.
 #[derive(Debug)]
@@ -374,24 +368,6 @@ impl Replica {
         fs::write(&place, bytes)?;
         RawKey::parse(key).map_or(Ok(()), |key| id_index::enter(to, &key))?;
         Ok(true)
-    }
-
-    /// Works on the guards' states, a SQLite file that the bucket has and that is copied here meanwhile. Works again if another process
-    /// has changed them.
-    ///
-    /// # Errors
-    /// Those of `work`, and when the object store cannot be read or written.
-    pub fn with_guards<T>(&self, work: &mut dyn FnMut(&Path) -> Result<T>) -> Result<T> {
-        let copy = tempfile::tempdir_in(&self.root)?;
-        let file = state::path(copy.path());
-        self.cloud.update(GUARDS, |bytes| {
-            match bytes {
-                Some(bytes) => fs::write(&file, bytes)?,
-                None => remove(&file)?,
-            }
-            let done = work(&file)?;
-            Ok((fs::read(&file)?, done))
-        })
     }
 
     /// Brings the notes of devices that are being forgotten here, for a collector: a command that searches for what a device has sent must

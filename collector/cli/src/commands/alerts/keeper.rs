@@ -74,7 +74,7 @@ pub(super) enum Keeper {
 /// The alerts of an object store.
 #[derive(Debug)]
 pub(super) struct Leased {
-    pub(super) shared: Arc<Replica>,
+    pub(super) replica: Arc<Replica>,
     /// The name of this collector in the lease.
     name: String,
     looked: Option<Instant>,
@@ -93,15 +93,15 @@ pub(super) fn read(store: &Path) -> Result<State> {
 }
 
 impl Keeper {
-    pub(super) fn of_objects(shared: Arc<Replica>) -> Self {
+    pub(super) fn of_objects(replica: Arc<Replica>) -> Self {
         let name = format!("{:016x}", fastrand::u64(..));
-        Self::Objects(Leased { shared, name, looked: None, until: None })
+        Self::Objects(Leased { replica, name, looked: None, until: None })
     }
 
     /// True if this collector may look and send now. Brings the state here when it begins to.
     pub(super) fn has(&mut self, state: &mut State) -> bool {
         let Self::Objects(leased) = self else { return true };
-        if leased.shared.complete_tables().is_none() {
+        if leased.replica.complete_tables().is_none() {
             return false;
         }
         if leased.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
@@ -139,7 +139,7 @@ impl Leased {
     /// Begins a lease, or renews it, unless another collector has one.
     fn claim(&mut self, state: &mut State) -> Result<()> {
         let began = Instant::now();
-        let known = Document::parse(self.shared.alerts()?.as_deref())?;
+        let known = Document::parse(self.replica.alerts()?.as_deref())?;
         if known.is_of_another(&self.name, now_ms()) {
             self.until = None;
             return Ok(());
@@ -152,7 +152,7 @@ impl Leased {
     /// Writes the state and a new lease. Returns the state as it is now: that of the file if another collector had the alerts before.
     fn write(&self, state: &State) -> Result<State> {
         let mut taken = State::default();
-        self.shared.change_alerts(&mut |bytes| {
+        self.replica.change_alerts(&mut |bytes| {
             let document = Document::parse(bytes.as_deref())?;
             if document.is_of_another(&self.name, now_ms()) {
                 bail!("another collector has the alerts now");

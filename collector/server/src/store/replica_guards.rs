@@ -3,15 +3,41 @@
 //! Each is replaced with `If-Match`: of two collectors that change it at once, the later one reads it again and repeats its change.
 //! A guard reads the tables of its collector's replica.
 
-use super::replica::{ALERTS, Replica};
+use super::local_store::remove;
+use super::replica::Replica;
 use anyhow::Result;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tracetee_fleet::guard::state;
+
+/// The guards' states.
+pub(super) const GUARDS: &str = "guard.sqlite";
+/// The findings of the collectors' guard, and its messages that are not sent yet.
+pub(super) const ALERTS: &str = "alerts.json";
 
 impl Replica {
     /// Returns the path of the tables; `None` until they have what the bucket had when the collector started.
     #[must_use]
     pub fn complete_tables(&self) -> Option<PathBuf> {
         self.is_complete().then(|| self.tables())
+    }
+
+    /// Works on the guards' states, a SQLite file that the bucket has and that is copied here meanwhile. Works again if another process
+    /// has changed them.
+    ///
+    /// # Errors
+    /// Those of `work`, and when the object store cannot be read or written.
+    pub fn with_guards<T>(&self, work: &mut dyn FnMut(&Path) -> Result<T>) -> Result<T> {
+        let copy = tempfile::tempdir_in(&self.root)?;
+        let file = state::path(copy.path());
+        self.cloud.update(GUARDS, |bytes| {
+            match bytes {
+                Some(bytes) => fs::write(&file, bytes)?,
+                None => remove(&file)?,
+            }
+            let done = work(&file)?;
+            Ok((fs::read(&file)?, done))
+        })
     }
 
     /// Returns the alerts; `None`: there are none yet.
