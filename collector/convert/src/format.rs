@@ -64,8 +64,8 @@ const fn not_in_text(content: Content) -> bool {
 
 /// Content that Chrome's JSON cannot represent.
 const fn not_in_json(content: Content) -> bool {
-    let is_there = matches!(content, ProcessNames) || !not_in_text(content);
-    !is_there || matches!(content, ThreadStates | EarlierNames | KernelEvents)
+    matches!(content, ThreadStates | EarlierNames | KernelEvents)
+        || (not_in_text(content) && !matches!(content, ProcessNames))
 }
 
 /// Everything but wall time of slices.

@@ -50,7 +50,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// True if it is events.
+    /// True for content that consists of events.
     pub(crate) const fn is_event(self) -> bool {
         use Content::{AsyncSlices, Counters, Flows, Instants, KernelEvents, Slices};
         use Content::{Buffers, Frames, Samples};

@@ -24,7 +24,7 @@ pub(super) struct Named<'a> {
 /// A cause in a frame.
 pub(super) struct CauseOfFrame {
     frame: u64,
-    /// Its sums.
+    /// The row of sums that the cause adds to in this frame.
     pub(super) row: CauseRollup<Symbol>,
     frame_ns: i64,
     /// True if rates count the frame in a capture that they count.
@@ -49,7 +49,7 @@ impl CauseOfFrame {
         self.saved.map(|is_saved| (is_saved && self.is_rated).into())
     }
 
-    /// Its time in the frame.
+    /// Returns the time that the cause took in the frame, carried on from the one before or not.
     const fn in_frame_ns(&self) -> i64 {
         self.row.self_ns.saturating_add(self.row.carried_ns)
     }
