@@ -126,8 +126,13 @@ impl Bucket {
     /// Starts a collector of the bucket.
     #[must_use]
     pub fn collector(&self, options: &[&str]) -> Collector {
-        let environment = environment(&self.endpoint);
-        Collector::start_with(TempDir::new().unwrap(), STORE, options, &environment, None)
+        self.collector_in(TempDir::new().unwrap(), options)
+    }
+
+    /// Starts a collector of the bucket, whose working directory is this one.
+    #[must_use]
+    pub fn collector_in(&self, directory: TempDir, options: &[&str]) -> Collector {
+        Collector::start_with(directory, STORE, options, &environment(&self.endpoint), None)
     }
 }
 

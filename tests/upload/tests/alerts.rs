@@ -225,7 +225,10 @@ fn of_the_collectors_of_a_bucket_one_at_a_time_tells_findings() {
     };
     write(json!([{"app": "com.example.shop", "from": "2.0", "to": "2.1"}]));
     let options = ["--guard", file.to_str().unwrap()];
-    let mut collectors = vec![bucket.collector(&options), bucket.collector(&options)];
+    // A file of the working directory is nobody's state.
+    let elsewhere = TempDir::new().unwrap();
+    fs::write(elsewhere.path().join("alerts.json"), "{").unwrap();
+    let mut collectors = vec![bucket.collector_in(elsewhere, &options), bucket.collector(&options)];
     for (number, capture) in (0..8).flat_map(|number| plan().device(4, number).0).enumerate() {
         let meta = serde_json::from_str(&capture.meta.to_json()).unwrap();
         let (url, id) = (&collectors[number % 2].url, capture.id.to_string());
