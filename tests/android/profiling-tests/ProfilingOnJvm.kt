@@ -1,5 +1,6 @@
 // Runs AOSP's real ProfilingManager of one API level on a JVM with the agent, its spool and a stand-in for the system's service:
-// tests/android/run profiling. `one` is a process that dies between request and result, `other` the next one of the app.
+// tests/android/run profiling. `start` records the app's start, by the real ActivityManager. `one` is a process that dies between
+// request and result, `other` the next one of the app.
 @file:JvmName("ProfilingOnJvm")
 
 import android.os.Build
@@ -159,7 +160,7 @@ private fun startOfTheApp() {
     check(service.listeners.isEmpty()) { "two listeners" }
     check(Native.close("hand") == null)
     await("the capture") { app.spool("ready").size == 1 }
-    println("start told")
+    println("API ${Build.VERSION.SDK_INT}: the system's account of the start is in the capture")
 }
 
 /** The result of the dead process comes; the collector gets it, and the capture. */
