@@ -43,7 +43,7 @@ impl Database {
     }
 
     /// As [`Database::insert`], but skips what `is_stored` denies. It is asked within the transaction: who deletes a
-    /// file and then its rows leaves no rows. Returns the number of captures and loss reports that were inserted.
+    /// file and then its rows leaves no rows. Returns for each whether it was inserted: not if it was there already.
     ///
     /// # Errors
     /// [`Error::Sqlite`]: nothing of it was inserted.
@@ -51,25 +51,15 @@ impl Database {
         &mut self,
         all: &[Contribution],
         is_stored: &dyn Fn(&Contribution) -> bool,
-    ) -> Result<u64, Error> {
+    ) -> Result<Vec<bool>, Error> {
         self.write(|transaction, names| {
-            let (mut changes, mut count) = (Changes::default(), 0);
-            for of in all.iter().filter(|of| is_stored(of)) {
-                if of.capture.is_some() {
-                    let of = names.limit(transaction, of)?;
-                    count += u64::from(insert_capture(transaction, &of, &mut changes)?);
-                }
-                let mut is_new = false;
-                for loss in &of.losses {
-                    let loss = names.limit_loss(transaction, loss)?;
-                    if insert(transaction, &*loss)? {
-                        changes.sums.add_loss(&loss, 1);
-                        is_new = true;
-                    }
-                }
-                count += u64::from(is_new);
-            }
-            apply(transaction, changes).map(|()| count)
+            let mut changes = Changes::default();
+            let mut insert = |of: &Contribution| {
+                Ok(is_stored(of) && insert_contribution(transaction, names, of, &mut changes)?)
+            };
+            let inserted = all.iter().map(&mut insert).collect::<Result<_, Error>>()?;
+            apply(transaction, changes)?;
+            Ok(inserted)
         })
     }
 
@@ -173,6 +163,28 @@ fn delete_losses(
     let sql = format!("DELETE FROM losses WHERE {column} = ?");
     transaction.prepare_cached(&sql)?.execute([of])?;
     Ok(())
+}
+
+/// Inserts a capture or a loss report. Returns false if it was there already.
+fn insert_contribution(
+    transaction: &Transaction<'_>,
+    names: &mut Names,
+    of: &Contribution,
+    changes: &mut Changes,
+) -> Result<bool, Error> {
+    let mut is_new = false;
+    if of.capture.is_some() {
+        let of = names.limit(transaction, of)?;
+        is_new = insert_capture(transaction, &of, changes)?;
+    }
+    for loss in &of.losses {
+        let loss = names.limit_loss(transaction, loss)?;
+        if insert(transaction, &*loss)? {
+            changes.sums.add_loss(&loss, 1);
+            is_new = true;
+        }
+    }
+    Ok(is_new)
 }
 
 fn insert_capture(

@@ -433,9 +433,10 @@ impl Writer {
             }
             let (root, is_any_forgotten) = (&self.root, forgetting::is_any(&self.root));
             let is_stored = |of: &Contribution| is_stored(root, of, is_any_forgotten);
-            let mut added: Vec<Contribution> = new.iter().map(Contribution::from).collect();
+            let contributions = new.into_iter().map(|rows| (Contribution::from(&rows), rows));
+            let (added, rows): (Vec<_>, Vec<_>) =
+                contributions.filter(|(of, _)| is_stored(of)).unzip();
             if let Some(outbox) = &self.outbox {
-                added.retain(is_stored);
                 // First: rows in the tables are in the outbox, or published.
                 if let Err(error) = outbox.put(&added, &again) {
                     tracing::error!("cannot write rows for other collectors: {error}");
@@ -446,17 +447,26 @@ impl Writer {
             }
             let mut written = self.database.insert_stored(&added, &is_stored);
             if !gone.is_empty() {
-                written = written.and_then(|count| self.database.delete(&gone).map(|_| count));
+                written = written.and_then(|inserted| {
+                    self.database.delete(&gone)?;
+                    Ok(inserted)
+                });
             }
-            // Of those that were there already, none counts: a search of the directory may find what waits.
-            let inserted = written.as_ref().map_or(0, |count| *count);
-            if inserted > 0 {
-                self.shared.observed.add(&new);
-            }
-            if let Err(error) = written {
-                self.shared.damage.take(&error);
-                tracing::error!("cannot write the tables: {error}; run `tracetee store rebuild`");
-                self.shared.missed.store(true, Ordering::Relaxed);
+            match written {
+                Ok(inserted) => {
+                    // One that was there already does not count: a search of the directory may find a capture that waits.
+                    let inserted = rows.iter().zip(inserted).filter(|(_, is_new)| *is_new);
+                    let new: Vec<_> = inserted.map(|(rows, _)| rows).collect();
+                    self.shared.analysed.fetch_add(new.len() as u64, Ordering::Relaxed);
+                    self.shared.observed.add(new);
+                }
+                Err(error) => {
+                    self.shared.damage.take(&error);
+                    tracing::error!(
+                        "cannot write the tables: {error}; run `tracetee store rebuild`"
+                    );
+                    self.shared.missed.store(true, Ordering::Relaxed);
+                }
             }
             if !again.is_empty()
                 && let Err(error) = self.database.replace(&again)
@@ -465,8 +475,42 @@ impl Writer {
                 held.fail_chunks();
             }
             drop(tokens);
-            self.shared.analysed.fetch_add(inserted, Ordering::Relaxed);
             self.shared.analysed_again.fetch_add(again.len() as u64, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::local_store::LocalStore;
+    use super::super::tables_of;
+    use super::super::test_store::put;
+    use super::*;
+    use serde_json::json;
+
+    const FRAME: &str = "# tracer: nop
+ app-5 (5) [000] ...1 1.000000: tracing_mark_write: B|5|Choreographer#doFrame
+ app-5 (5) [000] ...1 1.010000: tracing_mark_write: E|5
+";
+
+    #[test]
+    fn a_capture_that_comes_while_the_directory_is_looked_through_is_observed_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let store = LocalStore::open(root).unwrap();
+        let keys = [1, 2].map(|digit| {
+            let id = uuid::Builder::from_unix_timestamp_millis(86_400_000, &[digit; 10]);
+            let meta = json!({"app": "a", "install_id": "d", "opens": "schedule"});
+            let path = put(&store, id.into_uuid(), &meta, FRAME).unwrap();
+            RawKey::parse(path.to_str().unwrap()).unwrap()
+        });
+        let indexer = Indexer::start_for_command(root, &tables_of(root)).unwrap();
+        for key in keys {
+            indexer.take("a", Work::Capture(key, None));
+        }
+        let observed = Arc::clone(indexer.observed());
+        assert_eq!(indexer.finish(), 2);
+        let frames: Vec<_> = observed.sums().iter().map(|(_, sums)| sums.frames).collect();
+        assert_eq!(frames, [2]);
     }
 }

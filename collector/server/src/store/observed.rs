@@ -82,7 +82,7 @@ impl Observed {
     }
 
     /// Adds what came into the tables.
-    pub(super) fn add(&self, rows: &[Rows]) {
+    pub(super) fn add<'a>(&self, rows: impl IntoIterator<Item = &'a Rows>) {
         for rows in rows {
             let Some(capture) = &rows.capture else { continue };
             let frames = || rows.frames.iter().filter(|frame| frame.pipeline != CALLBACK);
