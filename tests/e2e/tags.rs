@@ -48,19 +48,6 @@ fn named(text: &str, name: &str) -> usize {
     text.match_indices(&format!("|{name}")).count()
 }
 
-/// The begins and ends of the sections with this name, in µs. Nothing is in them.
-fn sections_us(text: &str, name: &str) -> Vec<(u64, u64)> {
-    let lines = trace::parse(text);
-    let is_begin = |line: &trace::Line| line.payload.ends_with(&format!("|{name}"));
-    let end = |place: usize| {
-        let rest = &lines[place..];
-        let is_end =
-            |line: &&trace::Line| line.tid == rest[0].tid && line.payload.starts_with("E|");
-        rest.iter().find(is_end).map(|end| (rest[0].time_us, end.time_us))
-    };
-    (0..lines.len()).filter(|&place| is_begin(&lines[place])).filter_map(end).collect()
-}
-
 #[test]
 fn a_capture_by_hand_forces_the_tags_again_and_notes_the_gap() {
     for api in [28, 34] {
@@ -104,7 +91,7 @@ fn a_capture_by_hand_forces_the_tags_again_and_notes_the_gap() {
         }
         assert!(ns(&gaps[0], "to_ns") <= ns(&gaps[1], "from_ns"), "API {api}");
         // The sections in the trace have the times of the report.
-        let sections = sections_us(&text, "tracetee: tags taken");
+        let sections = trace::sections_us(&text, "tracetee: tags taken");
         assert_eq!(sections.len(), gaps.len(), "API {api}");
         for (&(begin_us, end_us), gap) in sections.iter().zip(gaps) {
             let (from_us, to_us) = (ns(gap, "from_ns") / 1000, ns(gap, "to_ns") / 1000);

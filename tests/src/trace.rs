@@ -122,6 +122,19 @@ fn open(path: &Path) -> Box<dyn Read> {
     }
 }
 
+/// Returns the begins and ends of the sections with this name, in µs. Nothing is in them.
+#[must_use]
+pub fn sections_us(text: &str, name: &str) -> Vec<(u64, u64)> {
+    let lines = parse(text);
+    let is_begin = |line: &Line| line.payload.ends_with(&format!("|{name}"));
+    let end = |place: usize| {
+        let rest = &lines[place..];
+        let is_end = |line: &&Line| line.tid == rest[0].tid && line.payload.starts_with("E|");
+        rest.iter().find(is_end).map(|end| (rest[0].time_us, end.time_us))
+    };
+    (0..lines.len()).filter(|&place| is_begin(&lines[place])).filter_map(end).collect()
+}
+
 /// A line of the kernel's own `trace` file: thread id, time in µs, payload.
 #[must_use]
 pub fn parse_kernel(text: &str) -> Vec<(u32, u64, String)> {
