@@ -168,3 +168,23 @@ fn sections_open_at_the_start_of_a_capture_begin_there() {
     assert!(outer.1 < inner.1 && inner.2 < outer.2);
     assert!((600_000..=720_000).contains(&(outer.2 - outer.1)), "{}", outer.2 - outer.1);
 }
+
+#[test]
+fn a_begin_at_the_start_of_a_capture_has_its_details_and_not_the_processor_time_of_an_earlier_moment()
+ {
+    let device = Device::new(34);
+    device.configure(flight(json!([{"custom": {"name": "x"}}])));
+    device.run(
+        "begin-details outer sleep 900 begin-details inner trigger x await \"captures\":1 \
+         end-details inner end-details outer",
+    );
+    let text = trace::text(&device.capture());
+    let has_cpu = |name: &str| -> Vec<bool> {
+        let of_name = format!(r#""cat":"{name}""#);
+        let comments =
+            text.lines().filter(|line| line.starts_with("#@") && line.contains(&of_name));
+        comments.map(|line| line.contains("cpu_ns")).collect()
+    };
+    // A section, an asynchronous slice and one on a track.
+    assert_eq!((has_cpu("outer"), has_cpu("inner")), (vec![false; 3], vec![true; 3]));
+}
