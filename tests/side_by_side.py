@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,6 +58,16 @@ def jobs(arguments: list[str]) -> list[Job]:
     return found
 
 
+# Programs at work.
+running: set[subprocess.Popen[bytes]] = set()
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a program and what it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def run(job: Job) -> Outcome:
     began = time.monotonic()
     process = subprocess.Popen(
@@ -68,6 +79,7 @@ def run(job: Job) -> Outcome:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    running.add(process)
     failure = ""
     try:
         output, _ = process.communicate(timeout=LONGEST_S)
@@ -75,8 +87,9 @@ def run(job: Job) -> Outcome:
             failure = f"status {process.returncode}"
     except subprocess.TimeoutExpired:
         failure = f"ended after {LONGEST_S} s"
-        os.killpg(process.pid, signal.SIGKILL)
+        end(process)
         output, _ = process.communicate()
+    running.discard(process)
     return Outcome(job, failure, time.monotonic() - began, output.decode(errors="replace"))
 
 
@@ -89,12 +102,21 @@ def main() -> int:
     # A file that nobody measured may be the longest.
     ordered = sorted(jobs(arguments), key=lambda job: -durations.get(job.name, LONGEST_S))
     outcomes = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
         for done in as_completed([pool.submit(run, job) for job in ordered]):
             outcome = done.result()
             outcomes.append(outcome)
-            print(f"\n[{len(outcomes)}/{len(ordered)}] {outcome.job.name}: {outcome.failure or 'passed'}, {outcome.seconds:.1f} s")
+            said = outcome.failure or "passed"
+            print(f"\n[{len(outcomes)}/{len(ordered)}] {outcome.job.name}: {said}, {outcome.seconds:.1f} s")
             print(outcome.output, flush=True)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in running.copy():
+            end(process)
+        return 130
     kept.write_text(json.dumps({outcome.job.name: round(outcome.seconds, 1) for outcome in outcomes}))
     outcomes.sort(key=lambda outcome: -outcome.seconds)
     print("\nthe slowest files of tests:")
