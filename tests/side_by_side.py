@@ -4,8 +4,8 @@
     tests/side_by_side.py DURATIONS [ARGUMENT OF CARGO TEST...]
 
 `cargo test` runs one file of tests after the other. Most files have one test, or wait for a program, and leave processors
-idle. This runs as many files at a time as there are processors, one test at a time in each, so that a test never has
-more company than processors. DURATIONS keeps the times of the last run: the file that took longest begins first. A file
+idle. This runs as many files at a time as there are processors, one test at a time in each, so that no more tests are at
+work than processors. DURATIONS keeps the times of the last run: the file that took longest begins first. A file
 that takes longer than LONGEST_S is ended, and has failed. All files run, whatever fails; the output of those that failed
 comes again at the end.
 """

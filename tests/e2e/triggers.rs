@@ -170,8 +170,7 @@ fn sections_open_at_the_start_of_a_capture_begin_there() {
 }
 
 #[test]
-fn a_begin_at_the_start_of_a_capture_has_its_details_and_not_the_processor_time_of_an_earlier_moment()
- {
+fn a_begin_that_is_moved_to_the_start_of_a_capture_has_no_processor_time() {
     let device = Device::new(34);
     device.configure(flight(json!([{"custom": {"name": "x"}}])));
     device.run(

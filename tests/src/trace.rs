@@ -122,7 +122,7 @@ fn open(path: &Path) -> Box<dyn Read> {
     }
 }
 
-/// Returns the begins and ends of the sections with this name, in µs. Nothing is in them.
+/// Returns the begins and ends of the sections with this name, in µs. No other section may be in them.
 #[must_use]
 pub fn sections_us(text: &str, name: &str) -> Vec<(u64, u64)> {
     let lines = parse(text);

@@ -54,10 +54,10 @@ impl Database {
     ) -> Result<Vec<bool>, Error> {
         self.write(|transaction, names| {
             let mut changes = Changes::default();
-            let mut insert = |of: &Contribution| {
+            let inserted = all.iter().map(|of| {
                 Ok(is_stored(of) && insert_contribution(transaction, names, of, &mut changes)?)
-            };
-            let inserted = all.iter().map(&mut insert).collect::<Result<_, Error>>()?;
+            });
+            let inserted = inserted.collect::<Result<_, Error>>()?;
             apply(transaction, changes)?;
             Ok(inserted)
         })

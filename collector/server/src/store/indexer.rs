@@ -433,9 +433,10 @@ impl Writer {
             }
             let (root, is_any_forgotten) = (&self.root, forgetting::is_any(&self.root));
             let is_stored = |of: &Contribution| is_stored(root, of, is_any_forgotten);
-            let contributions = new.into_iter().map(|rows| (Contribution::from(&rows), rows));
-            let (added, rows): (Vec<_>, Vec<_>) =
-                contributions.filter(|(of, _)| is_stored(of)).unzip();
+            let made = new.into_iter().map(|rows| (Contribution::from(&rows), rows));
+            // Without an outbox, the transaction alone asks.
+            let is_added = |of: &Contribution| self.outbox.is_none() || is_stored(of);
+            let (added, rows): (Vec<_>, Vec<_>) = made.filter(|(of, _)| is_added(of)).unzip();
             if let Some(outbox) = &self.outbox {
                 // First: rows in the tables are in the outbox, or published.
                 if let Err(error) = outbox.put(&added, &again) {
@@ -447,16 +448,15 @@ impl Writer {
             }
             let mut written = self.database.insert_stored(&added, &is_stored);
             if !gone.is_empty() {
-                written = written.and_then(|inserted| {
-                    self.database.delete(&gone)?;
-                    Ok(inserted)
-                });
+                written =
+                    written.and_then(|inserted| self.database.delete(&gone).map(|_| inserted));
             }
             match written {
                 Ok(inserted) => {
                     // One that was there already does not count: a search of the directory may find a capture that waits.
-                    let inserted = rows.iter().zip(inserted).filter(|(_, is_new)| *is_new);
-                    let new: Vec<_> = inserted.map(|(rows, _)| rows).collect();
+                    let rows = rows.iter().zip(inserted);
+                    let new: Vec<_> =
+                        rows.filter_map(|(rows, is_new)| is_new.then_some(rows)).collect();
                     self.shared.analysed.fetch_add(new.len() as u64, Ordering::Relaxed);
                     self.shared.observed.add(new);
                 }
