@@ -1,5 +1,4 @@
-//! Functions that std lacks on Android, or offers in a way that a guest in somebody else's process cannot
-//! use: kernel interfaces, and a sort that is small.
+//! Functions that std lacks on Android, or offers in a way that a guest in somebody else's process cannot use.
 //!
 //! The agent, its hooks and the uploader call this crate instead of the functions that the
 //! workspace's `clippy.toml` forbids; each entry there has its reason. [`guard`] keeps a panic of theirs from
