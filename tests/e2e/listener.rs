@@ -71,9 +71,8 @@ fn a_slow_listener_misses_blocks_and_gets_their_number() {
         let heard = hear(how);
         let gaps = heard.gaps();
         let lost: Vec<usize> = heard.blocks.iter().map(|&(_, lost)| lost).collect();
-        assert_eq!(lost.iter().filter(|&&lost| lost > 0).count(), 1, "{how}: {lost:?}");
-        // The first one, and the sixteen that waited.
-        assert!(lost[..17].iter().all(|&lost| lost == 0), "{how}: {lost:?}");
+        // The first one, and the sixteen that waited. More may be missed afterwards, while the trace is still written.
+        assert!(lost[..17].iter().all(|&lost| lost == 0) && lost[17] > 0, "{how}: {lost:?}");
         let missed: usize = gaps.iter().sum();
         let lost: usize = lost.iter().sum();
         assert!(
