@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Runs the tests of the workspace, compiled by `cargo test` with the same arguments, on all processors.
 
-    tests/side_by_side.py DURATIONS [ARGUMENT OF CARGO TEST...]
+    tests/side_by_side.py TIMES [ARGUMENT OF CARGO TEST...]
 
 `cargo test` runs one file of tests after the other. Most files have one test, or wait for a program, and leave processors
-idle. This runs as many files at a time as there are processors, one test at a time in each, so that no more tests are at
-work than processors. DURATIONS keeps the times of the last run: the file that took longest begins first. A file
-that takes longer than LONGEST_S is ended, and has failed. All files run, whatever fails; the output of those that failed
-comes again at the end.
+idle. This runs one test at a time in each file, and as many files at a time as keep the processors busy: TIMES has how
+long each file took in the last run, and how much of a processor. The file that took longest begins first. A file that
+takes longer than LONGEST_S is ended, and has failed. All files run, whatever fails; the output of those that failed comes
+again at the end.
 """
 
 import json
@@ -15,13 +15,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 LONGEST_S = 900
+# Files that only wait have memory and ports, too.
+LEAST_PROCESSORS = 0.4
 
 
 class Job(NamedTuple):
@@ -33,12 +38,28 @@ class Job(NamedTuple):
     environment: dict[str, str]
 
 
+class Time(NamedTuple):
+    """The time of a job in the last run."""
+
+    seconds: float
+    processor_s: float
+
+    @property
+    def processors(self) -> float:
+        """At most one, so that there are never fewer files at work than processors."""
+        return min(1, max(LEAST_PROCESSORS, self.processor_s / max(self.seconds, 0.01)))
+
+
+Times = dict[str, Time]
+
+
 class Outcome(NamedTuple):
     """The end of a job."""
 
     job: Job
     failure: str
     seconds: float
+    processor_s: float
     output: str
 
 
@@ -79,34 +100,53 @@ def run(job: Job) -> Outcome:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    assert process.stdout
     running.add(process)
-    failure = ""
-    try:
-        output, _ = process.communicate(timeout=LONGEST_S)
-        if process.returncode != 0:
-            failure = f"status {process.returncode}"
-    except subprocess.TimeoutExpired:
-        failure = f"ended after {LONGEST_S} s"
-        end(process)
-        output, _ = process.communicate()
+    timer = threading.Timer(LONGEST_S, end, [process])
+    timer.daemon = True
+    timer.start()
+    output = process.stdout.read()
+    # With the processor time of all processes that it waited for.
+    _, status, usage = os.wait4(process.pid, 0)
+    timer.cancel()
     running.discard(process)
-    return Outcome(job, failure, time.monotonic() - began, output.decode(errors="replace"))
+    process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.monotonic() - began
+    failure = f"status {process.returncode}" if process.returncode else ""
+    if failure and seconds >= LONGEST_S:
+        failure = f"ended after {LONGEST_S} s"
+    return Outcome(job, failure, seconds, usage.ru_utime + usage.ru_stime, output.decode(errors="replace"))
+
+
+def schedule(ordered: list[Job], times: Times, pool: ThreadPoolExecutor) -> Iterator[Outcome]:
+    """Runs the jobs, in order. One more begins while those that run leave a processor, or the part of one that it needs."""
+    processors = os.cpu_count() or 1
+    waiting = deque(ordered)
+    at_work: dict[Future[Outcome], float] = {}
+    while waiting or at_work:
+        while waiting:
+            need = times[waiting[0].name].processors if waiting[0].name in times else 1
+            if at_work and sum(at_work.values()) + need > processors:
+                break
+            at_work[pool.submit(run, waiting.popleft())] = need
+        for ended in wait(at_work, return_when=FIRST_COMPLETED).done:
+            del at_work[ended]
+            yield ended.result()
 
 
 def main() -> int:
     kept, arguments = Path(sys.argv[1]), sys.argv[2:]
     try:
-        durations = json.loads(kept.read_text())
+        times = {name: Time(*time) for name, time in json.loads(kept.read_text()).items()}
     except (OSError, ValueError):
-        durations = {}
+        times = {}
     # A file that nobody measured may be the longest.
-    ordered = sorted(jobs(arguments), key=lambda job: -durations.get(job.name, LONGEST_S))
+    ordered = sorted(jobs(arguments), key=lambda job: -times[job.name].seconds if job.name in times else -LONGEST_S)
     outcomes = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    pool = ThreadPoolExecutor(os.cpu_count())
+    pool = ThreadPoolExecutor(len(ordered))
     try:
-        for done in as_completed([pool.submit(run, job) for job in ordered]):
-            outcome = done.result()
+        for outcome in schedule(ordered, times, pool):
             outcomes.append(outcome)
             said = outcome.failure or "passed"
             print(f"\n[{len(outcomes)}/{len(ordered)}] {outcome.job.name}: {said}, {outcome.seconds:.1f} s")
@@ -117,11 +157,13 @@ def main() -> int:
         for process in running.copy():
             end(process)
         return 130
-    kept.write_text(json.dumps({outcome.job.name: round(outcome.seconds, 1) for outcome in outcomes}))
+    kept.write_text(
+        json.dumps({outcome.job.name: [round(outcome.seconds, 2), round(outcome.processor_s, 2)] for outcome in outcomes})
+    )
     outcomes.sort(key=lambda outcome: -outcome.seconds)
     print("\nthe slowest files of tests:")
     for outcome in outcomes[:20]:
-        print(f"{outcome.seconds:7.1f} s  {outcome.job.name}")
+        print(f"{outcome.seconds:7.1f} s, {outcome.processor_s:7.1f} of processor time  {outcome.job.name}")
     failed = [outcome for outcome in outcomes if outcome.failure]
     for outcome in failed:
         print(f"\n=== {outcome.job.name} failed: {outcome.failure}\n{outcome.output}")
