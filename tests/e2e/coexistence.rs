@@ -127,8 +127,8 @@ fn when_a_window_closes_the_tags_are_what_the_system_has_then() {
         let device = Device::new(api);
         device.configure(json!({"seq": 1, "windows": [{"id": "w", "opens": "manual"}]}));
         let ran = device.run(
-            "section x 1 open w await \"state\":\"open\" tags property 0x8 section x 1 sleep 400 tags \
-             close w await \"captures\":1 tags property 0 section x 1 tags",
+            "section x 1 open w await \"state\":\"open\" tags property 0x8 section x 1 await \"tag_resets\":1 \
+             tags close w await \"captures\":1 tags property 0 section x 1 tags",
         );
         let said = String::from_utf8_lossy(&ran.output.stdout).into_owned();
         let words: Vec<_> = said.split_whitespace().collect();
