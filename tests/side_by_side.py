@@ -4,8 +4,8 @@
     tests/side_by_side.py TIMES [ARGUMENT OF CARGO TEST...]
 
 `cargo test` runs one file of tests after the other. Most files have one test, or wait for a program, and leave processors
-idle. This runs one test at a time in each file, and as many files at a time as keep the processors busy: TIMES has how
-long each file took in the last run, and how much of a processor. The file that took longest begins first. A file that
+idle. This runs one test at a time in each file, a file on each processor, and one more while some of them wait: TIMES has
+how long each file took in the last run, and how much of a processor. The file that took longest begins first. A file that
 takes longer than LONGEST_S is ended, and has failed. All files run, whatever fails; the output of those that failed comes
 again at the end.
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 LONGEST_S = 900
-# Files that only wait have memory and ports, too.
+# Processes that a test ends without waiting for them are not in its time.
 LEAST_PROCESSORS = 0.4
 
 
@@ -119,14 +119,15 @@ def run(job: Job) -> Outcome:
 
 
 def schedule(ordered: list[Job], times: Times, pool: ThreadPoolExecutor) -> Iterator[Outcome]:
-    """Runs the jobs, in order. One more begins while those that run leave a processor, or the part of one that it needs."""
+    """Runs the jobs, in order: one for each processor, and one more if the others leave what it needs."""
     processors = os.cpu_count() or 1
     waiting = deque(ordered)
     at_work: dict[Future[Outcome], float] = {}
     while waiting or at_work:
         while waiting:
             need = times[waiting[0].name].processors if waiting[0].name in times else 1
-            if at_work and sum(at_work.values()) + need > processors:
+            is_room = len(at_work) == processors and sum(at_work.values()) + need <= processors
+            if len(at_work) >= processors and not is_room:
                 break
             at_work[pool.submit(run, waiting.popleft())] = need
         for ended in wait(at_work, return_when=FIRST_COMPLETED).done:
