@@ -262,18 +262,6 @@ pub(crate) struct CollectArgs {
     /// Reads the file again at each look. Sends one message for a finding, and one when it ends.
     #[arg(long, value_name = "FILE")]
     pub(crate) guard: Option<PathBuf>,
-    /// Endpoint of OTLP over HTTP for jank events and metrics, such as http://127.0.0.1:4318.
-    ///
-    /// Sends the event app.jank of OpenTelemetry's conventions to URL/v1/logs, and sums by app, version and screen to URL/v1/metrics,
-    /// as JSON. An endpoint that is away gets the events later.
-    #[arg(long, value_name = "URL", value_parser = http_url)]
-    pub(crate) otlp: Option<String>,
-    /// File with lines NAME: VALUE, headers of each OTLP request.
-    #[arg(long, value_name = "FILE", requires = "otlp")]
-    pub(crate) otlp_headers: Option<PathBuf>,
-    /// CA certificates (PEM) to verify the OTLP endpoint with [default: Mozilla's].
-    #[arg(long, value_name = "FILE", requires = "otlp")]
-    pub(crate) otlp_ca_file: Option<PathBuf>,
     /// Format of the log lines on stderr.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,

@@ -23,7 +23,6 @@ pub use store::backup::{BackedUp, backup};
 pub use store::forget::{Forgotten, forget};
 pub use store::location::StoreLocation;
 pub use store::mappings::mapping_of_stored;
-pub use store::observed::{JankEvent, Observed, ScreenSums, SeriesName};
 pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
 pub use store::profiles::StoredProfile;
 pub use store::reader::Reader;

@@ -12,7 +12,6 @@ use crate::http::tickets::Tickets;
 use crate::http::tokens::Tokens;
 use crate::http::{self, Collector, StoredCapture};
 use crate::store::location::StoreLocation;
-use crate::store::observed::Observed;
 use crate::store::replica::Replica;
 use crate::store::retention::{self, Deleted, Retention};
 use crate::store::storage::Storage;
@@ -58,8 +57,6 @@ pub struct Options<'a> {
     pub page: Option<SocketAddr>,
     /// Header in which a trusted proxy names the user who reads.
     pub user_header: Option<String>,
-    /// True if [`Server::observed`]'s events are taken.
-    pub has_exporter: bool,
     /// Retention of captures.
     pub retention: Retention,
     /// Captures a second that one app may send in the long run; `None` is no limit.
@@ -84,7 +81,6 @@ impl<'a> Options<'a> {
             tls: None,
             page: None,
             user_header: None,
-            has_exporter: false,
             retention,
             captures_per_s: None,
             limits,
@@ -140,9 +136,6 @@ impl Server {
         });
         let user_header = user_header.transpose()?;
         let storage = Storage::open(options.store, options.cache.as_deref())?;
-        if !options.has_exporter {
-            storage.indexer().observed().end_events();
-        }
         let collector = Arc::new(Collector::new(
             storage,
             options.tokens,
@@ -205,12 +198,6 @@ impl Server {
             collector,
             maintenance,
         })
-    }
-
-    /// What this server has analyzed since the start, and not what others of the same object store have.
-    #[must_use]
-    pub fn observed(&self) -> Arc<Observed> {
-        Arc::clone(self.collector.storage().indexer().observed())
     }
 
     /// Returns the replica of an object store; `None` if the store is a directory.

@@ -2,7 +2,6 @@
 
 use super::alerts::{self, Look};
 use super::guard::{look, look_in_objects};
-use super::otlp::Exporter;
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::print;
 use anyhow::{Result, anyhow, bail};
@@ -35,7 +34,6 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         tls,
         page: args.page,
         user_header: args.page_user_header.clone(),
-        has_exporter: args.otlp.is_some(),
         retention: Retention {
             days: args.keep_days,
             bytes: args.keep_gb.map(|gb| gb.saturating_mul(1 << 30)),
@@ -53,7 +51,6 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         args.guard.as_deref().map(|file| alerts::prepare(file, &args.store, look)).transpose()?;
     let server = Server::start(args.listen, options)?;
     guard.map(|guard| guard.start(server.replica())).transpose()?;
-    let exporter = Exporter::start(args, server.observed())?;
     let (address, store) = (server.address, &args.store);
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));
     match server.page {
@@ -82,7 +79,6 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
     }
     tracing::info!("stopping: finishing the requests in flight");
     server.stop();
-    exporter.into_iter().for_each(Exporter::finish);
     Ok(())
 }
 

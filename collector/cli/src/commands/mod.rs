@@ -24,8 +24,6 @@ mod manual;
 #[cfg(target_os = "linux")]
 mod mapping;
 #[cfg(target_os = "linux")]
-mod otlp;
-#[cfg(target_os = "linux")]
 mod probe;
 mod report;
 #[cfg(target_os = "linux")]

@@ -80,13 +80,6 @@ pub(super) fn metrics(
             indexer.restarts(),
         ),
         ("analysis_failures", "Captures and loss reports that could not be indexed.", failed),
-        ("otlp_events", "Events that the OTLP endpoint accepted.", &observed.exported),
-        (
-            "otlp_events_lost",
-            "Events that OTLP's endpoint refused, or that waited with too many others.",
-            &observed.lost,
-        ),
-        ("otlp_failures", "Requests to the OTLP endpoint that failed.", &observed.failures),
     ];
     for (name, help, count) in collector.counts.all().into_iter().chain(others) {
         let value = count.load(Ordering::Relaxed);
