@@ -257,9 +257,9 @@ pub(crate) struct CollectArgs {
     /// Address of a proxy in front, which names the client in X-Forwarded-For; may be repeated.
     #[arg(long, value_name = "IP")]
     pub(crate) trusted_proxy: Vec<IpAddr>,
-    /// Rollouts to guard, and webhooks for what the guard finds (JSON).
+    /// Rollouts to guard (JSON).
     ///
-    /// Reads the file again at each look. Sends one message for a finding, and one when it ends.
+    /// Reads the file again at each look. Logs a finding when it begins and when it ends.
     #[arg(long, value_name = "FILE")]
     pub(crate) guard: Option<PathBuf>,
     /// Format of the log lines on stderr.

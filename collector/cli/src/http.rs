@@ -34,13 +34,6 @@ pub(crate) fn send(
     })
 }
 
-/// Returns the headers of a body of JSON.
-pub(crate) fn json_headers(body: &str) -> Headers {
-    let headers =
-        [(http::CONTENT_TYPE, http::JSON), (http::CONTENT_LENGTH, &body.len().to_string())];
-    headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
-}
-
 /// Returns the headers of a body that is compressed by zstd, for a collector.
 pub(crate) fn upload_headers(content_type: &str, body: &[u8], token: Option<&str>) -> Headers {
     let digest = STANDARD.encode(hmac_sha256::Hash::hash(body));

@@ -1,6 +1,6 @@
 //! `tracetee collect`: the server that devices send to, until Ctrl-C or SIGTERM. SIGHUP reads tokens and certificate again.
 
-use super::alerts::{self, Look};
+use super::findings::{self, Look};
 use super::guard::{look, look_in_objects};
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::print;
@@ -48,7 +48,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
     };
     let look = Look { in_directory: look, in_objects: look_in_objects };
     let guard =
-        args.guard.as_deref().map(|file| alerts::prepare(file, &args.store, look)).transpose()?;
+        args.guard.as_deref().map(|file| findings::prepare(file, &args.store, look)).transpose()?;
     let server = Server::start(args.listen, options)?;
     guard.map(|guard| guard.start(server.replica())).transpose()?;
     let (address, store) = (server.address, &args.store);

@@ -1,8 +1,6 @@
 //! One module for each command; [`run_command_line`] parses the command line and calls the one that it names.
 
 #[cfg(target_os = "linux")]
-mod alerts;
-#[cfg(target_os = "linux")]
 mod atrace;
 #[cfg(target_os = "linux")]
 mod collect;
@@ -14,6 +12,8 @@ mod demo;
 mod dmtracedump;
 #[cfg(target_os = "linux")]
 mod doctor;
+#[cfg(target_os = "linux")]
+mod findings;
 #[cfg(target_os = "linux")]
 mod guard;
 #[cfg(target_os = "linux")]

@@ -54,9 +54,9 @@ pub fn backup(root: &Path, to: &Path) -> Result<BackedUp> {
     copy_directories(root, to, &BEFORE_TABLES, &mut done)?;
     copy_tables(&tables_of(root), &tables_of(to))?;
     copy_tables(&state::path(root), &state::path(to))?;
-    let alerts = root.join("alerts.json");
-    if alerts.exists() {
-        copy(&alerts, &to.join("alerts.json")).context("cannot copy alerts.json")?;
+    let findings = root.join("findings.json");
+    if findings.exists() {
+        copy(&findings, &to.join("findings.json")).context("cannot copy findings.json")?;
     }
     copy_directories(root, to, &AFTER_TABLES, &mut done)?;
     delete_rows(to)?;

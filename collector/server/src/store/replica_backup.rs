@@ -14,7 +14,7 @@ use super::local_store::{sidecar_of, walk};
 use super::objects::{Listed, each};
 use super::reader::Reader;
 use super::replica::Replica;
-use super::replica_guards::{ALERTS, GUARDS};
+use super::replica_guards::{FINDINGS, GUARDS};
 use super::tables_of;
 use anyhow::{Context, Result};
 use std::collections::HashSet;
@@ -32,7 +32,7 @@ pub(super) fn backup(address: &str, cache: Option<&Path>, to: &Path) -> Result<B
     copy_directories(&replica.root, to, &BEFORE_TABLES, &mut done)?;
     replica.copy_notes_of_mappings(to)?;
     copy_tables(&reader.tables(), &tables_of(to))?;
-    for name in [GUARDS, ALERTS] {
+    for name in [GUARDS, FINDINGS] {
         let place = to.join(name);
         match replica.cloud.find(name)? {
             Some((bytes, _)) => write(&place, SystemTime::now(), |part| fs::write(part, bytes))?,

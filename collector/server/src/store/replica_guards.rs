@@ -1,4 +1,4 @@
-//! Objects for the guards of an object store's collectors: the guards' states, and the alerts.
+//! Objects for the guards of an object store's collectors: the guards' states, and their findings.
 //!
 //! Each is replaced with `If-Match`: of two collectors that change it at once, the later one reads it again and repeats its change.
 //! A guard reads the tables of its collector's replica.
@@ -12,8 +12,8 @@ use tracetee_fleet::guard::state;
 
 /// The guards' states.
 pub(super) const GUARDS: &str = "guard.sqlite";
-/// The findings of the collectors' guard, and its messages that are not sent yet.
-pub(super) const ALERTS: &str = "alerts.json";
+/// The findings of the collectors' guard.
+pub(super) const FINDINGS: &str = "findings.json";
 
 impl Replica {
     /// Returns the path of the tables; `None` until they have what the bucket had when the collector started.
@@ -40,22 +40,22 @@ impl Replica {
         })
     }
 
-    /// Returns the alerts; `None`: there are none yet.
+    /// Returns the findings; `None`: there are none yet.
     ///
     /// # Errors
     /// When the object store cannot be read.
-    pub fn alerts(&self) -> Result<Option<Vec<u8>>> {
-        Ok(self.cloud.find(ALERTS)?.map(|(bytes, _)| bytes))
+    pub fn findings(&self) -> Result<Option<Vec<u8>>> {
+        Ok(self.cloud.find(FINDINGS)?.map(|(bytes, _)| bytes))
     }
 
-    /// Replaces the alerts by what `work` makes of them. Works again if another collector has changed them.
+    /// Replaces the findings by what `work` makes of them. Works again if another collector has changed them.
     ///
     /// # Errors
     /// Those of `work`, and when the object store cannot be read or written.
-    pub fn change_alerts(
+    pub fn change_findings(
         &self,
         work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
     ) -> Result<()> {
-        self.cloud.update(ALERTS, |bytes| Ok((work(bytes)?, ())))
+        self.cloud.update(FINDINGS, |bytes| Ok((work(bytes)?, ())))
     }
 }

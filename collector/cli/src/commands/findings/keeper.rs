@@ -1,8 +1,8 @@
-//! Keeps the state of the alerts in `alerts.json` of the store.
+//! Keeps the findings in `findings.json` of the store.
 //!
 //! Of the collectors of an object store, only the one that has a lease changes the file. It renews the lease every ten seconds. The others
-//! read the file as often: half a minute after that collector has ended, its lease is over, and the first one that reads it takes the lease
-//! and sends the messages that wait. Clocks of collectors may differ by ten seconds; beyond that a message may come twice.
+//! read the file as often: half a minute after that collector has ended, its lease is over, and the first one that reads it takes the lease.
+//! Clocks of collectors may differ by ten seconds; beyond that a finding may come twice.
 
 use super::{State, now_ms};
 use anyhow::{Context, Result, bail};
@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracetee_server::Replica;
 
-/// Time for which a collector has the alerts, unless it renews that.
+/// Time for which a collector has the findings, unless it renews that.
 const LEASE: Duration = Duration::from_secs(30);
 /// Interval at which that collector renews it, and the others read the file.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Time before the end of a lease in which no message is sent: a webhook may take ten seconds.
+/// Time before the end of a lease in which no look begins.
 const LAST: Duration = Duration::from_secs(12);
 
-/// The collector that has the alerts.
+/// The collector that has the findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Lease {
     collector: String,
@@ -28,7 +28,7 @@ struct Lease {
     until_ms: i64,
 }
 
-/// The content of `alerts.json`.
+/// The content of `findings.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Document {
     #[serde(flatten)]
@@ -45,13 +45,13 @@ impl Document {
         }
     }
 
-    /// True if another collector has the alerts.
+    /// True if another collector has the findings.
     fn is_of_another(&self, name: &str, now_ms: i64) -> bool {
         let other = self.lease.as_ref().filter(|lease| lease.collector != name);
         other.is_some_and(|lease| lease.until_ms > now_ms)
     }
 
-    /// Takes the alerts, until the lease ends. `known`: the state in this collector's memory, which counts if it had them last.
+    /// Takes the findings, until the lease ends. `known`: the state in this collector's memory, which counts if it had them last.
     fn take(mut self, name: &str, known: &State, now_ms: i64) -> Self {
         if self.lease.is_some_and(|lease| lease.collector == name) {
             self.state = known.clone();
@@ -71,7 +71,7 @@ pub(super) enum Keeper {
     Objects(Leased),
 }
 
-/// The alerts of an object store.
+/// The findings of an object store.
 #[derive(Debug)]
 pub(super) struct Leased {
     pub(super) replica: Arc<Replica>,
@@ -84,10 +84,10 @@ pub(super) struct Leased {
 
 /// Reads the state in a store that is a directory.
 pub(super) fn read(store: &Path) -> Result<State> {
-    let path = store.join("alerts.json");
+    let path = store.join("findings.json");
     let bytes = fs::read(&path).ok();
     let document = Document::parse(bytes.as_deref()).with_context(|| {
-        format!("{} is damaged; delete it to send all findings again", path.display())
+        format!("{} is damaged; delete it to report all findings again", path.display())
     })?;
     Ok(document.state)
 }
@@ -98,7 +98,7 @@ impl Keeper {
         Self::Objects(Leased { replica, name, looked: None, until: None })
     }
 
-    /// True if this collector may look and send now. Brings the state here when it begins to.
+    /// True if this collector may look now. Brings the state here when it begins to.
     pub(super) fn has(&mut self, state: &mut State) -> bool {
         let Self::Objects(leased) = self else { return true };
         if leased.replica.complete_tables().is_none() {
@@ -107,20 +107,20 @@ impl Keeper {
         if leased.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
             leased.looked = Some(Instant::now());
             if let Err(error) = leased.claim(state) {
-                tracing::error!("cannot read or write the alerts of the object store: {error:#}");
+                tracing::error!("cannot read or write the findings of the object store: {error:#}");
             }
         }
         leased.until.is_some_and(|until| until.saturating_duration_since(Instant::now()) > LAST)
     }
 
-    /// Writes the state. Messages may be sent again if that fails.
+    /// Writes the state. Findings may be reported again if that fails.
     pub(super) fn save(&mut self, state: &State) -> Result<()> {
         match self {
             Self::Directory(store) => {
                 let mut file = tempfile::NamedTempFile::new_in(&*store)?;
                 serde_json::to_writer(&mut file, state)?;
                 file.as_file().sync_all()?;
-                file.persist(store.join("alerts.json"))?;
+                file.persist(store.join("findings.json"))?;
                 Ok(())
             }
             Self::Objects(leased) => {
@@ -139,7 +139,7 @@ impl Leased {
     /// Begins a lease, or renews it, unless another collector has one.
     fn claim(&mut self, state: &mut State) -> Result<()> {
         let began = Instant::now();
-        let known = Document::parse(self.replica.alerts()?.as_deref())?;
+        let known = Document::parse(self.replica.findings()?.as_deref())?;
         if known.is_of_another(&self.name, now_ms()) {
             self.until = None;
             return Ok(());
@@ -149,13 +149,13 @@ impl Leased {
         Ok(())
     }
 
-    /// Writes the state and a new lease. Returns the state as it is now: that of the file if another collector had the alerts before.
+    /// Writes the state and a new lease. Returns the state as it is now: that of the file if another collector had the findings before.
     fn write(&self, state: &State) -> Result<State> {
         let mut taken = State::default();
-        self.replica.change_alerts(&mut |bytes| {
+        self.replica.change_findings(&mut |bytes| {
             let document = Document::parse(bytes.as_deref())?;
             if document.is_of_another(&self.name, now_ms()) {
-                bail!("another collector has the alerts now");
+                bail!("another collector has the findings now");
             }
             let document = document.take(&self.name, state, now_ms());
             taken.clone_from(&document.state);
@@ -167,12 +167,12 @@ impl Leased {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Alert;
+    use super::super::Open;
     use super::*;
 
     #[test]
-    fn the_alerts_are_those_of_one_collector_until_its_lease_ends() {
-        let open = State { open: vec![Alert::default()], ..State::default() };
+    fn the_findings_are_those_of_one_collector_until_its_lease_ends() {
+        let open = State { open: vec![Open::default()] };
         let first = Document::default().take("a", &open, 0);
         assert_eq!(first.state, State::default(), "what is in the bucket counts");
         assert!(first.is_of_another("b", 29_999) && !first.is_of_another("a", 29_999));
