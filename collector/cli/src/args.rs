@@ -206,9 +206,10 @@ pub(crate) struct CollectArgs {
     /// They are made anew from the bucket if it is empty. No other process may use it.
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
-    /// File with tokens: lines APP TOKEN for who sends, and APP TOKEN mappings, read or admin.
+    /// File with tokens: lines APP TOKEN RIGHT (upload, mappings, read, admin, metrics).
     ///
-    /// TOKEN may be sha256: and the token's digest. APP user:NAME read is a user that a proxy names; * is all apps, or any user.
+    /// Without RIGHT, it is upload. TOKEN may be sha256: and the token's digest. APP user:NAME read is a user that a proxy names; * is all
+    /// apps, or any user; metrics are of all apps.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Certificate chain for TLS (PEM).
@@ -225,10 +226,10 @@ pub(crate) struct CollectArgs {
     /// Public key of the configuration; what another key has signed is not served.
     #[arg(long, value_name = "FILE", requires = "config")]
     pub(crate) public_key: Option<PathBuf>,
-    /// Address for the report page [default: the --listen address, if people can log in there].
+    /// Address for the report page [default: the --listen address].
     ///
-    /// People log in with a token that may read. Without such a token, the page is for a browser on this machine only, at a loopback
-    /// address.
+    /// Readers need a token that may read, as bearer or as the password of HTTP Basic. Without --token-file, the page is for a browser
+    /// on this machine only, at a loopback address.
     #[arg(long, value_name = "ADDR")]
     pub(crate) page: Option<SocketAddr>,
     /// Header in which a --trusted-proxy names the user, such as X-Forwarded-User.

@@ -10,6 +10,7 @@
 //! This crate knows nothing of the command line: it logs through `tracing`, and the program decides where to.
 
 mod http;
+mod line_a_minute;
 mod server;
 mod store;
 
@@ -18,6 +19,7 @@ pub use http::connections::Limits;
 pub use http::remote_config::check_signature;
 pub use http::tls::read as read_tls;
 pub use http::tokens::{Right, Tokens, first as first_token};
+pub use line_a_minute::LineAMinute;
 pub use server::{Options, Server};
 pub use store::backup::{BackedUp, backup};
 pub use store::forget::{Forgotten, forget};

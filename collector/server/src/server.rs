@@ -3,9 +3,9 @@
 //! `tracetee collect` and `tracetee demo` start one with [`Server::start`] and end it with [`Server::stop`].
 
 use crate::http::connections::{Connections, Limits};
-use crate::http::host::no_foreign_page;
-use crate::http::login::Login;
+use crate::http::host::{no_foreign_page, no_foreign_write};
 use crate::http::page::Page;
+use crate::http::readers::Readers;
 use crate::http::remote_config::RemoteConfig;
 use crate::http::serve::{Serving, Tls};
 use crate::http::tickets::Tickets;
@@ -16,6 +16,7 @@ use crate::store::replica::Replica;
 use crate::store::retention::{self, Deleted, Retention};
 use crate::store::storage::Storage;
 use anyhow::{Context, Result, bail};
+use axum::Router;
 use axum::http::HeaderName;
 use axum::middleware::from_fn;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
@@ -52,8 +53,7 @@ pub struct Options<'a> {
     pub tokens: Option<Tokens>,
     /// TLS for devices; `None` is plain HTTP.
     pub tls: Option<TlsAcceptor>,
-    /// Address of the report page; `None` serves it where devices send to, if people can log in there, or it is a loopback
-    /// address without tokens.
+    /// Address of the report page; `None` serves it where devices send to.
     pub page: Option<SocketAddr>,
     /// Header in which a trusted proxy names the user who reads.
     pub user_header: Option<String>,
@@ -100,7 +100,7 @@ pub struct Server {
     /// Address that devices send to.
     pub address: SocketAddr,
     /// Address of the report page.
-    pub page: Option<SocketAddr>,
+    pub page: SocketAddr,
     runtime: Runtime,
     /// Asks all connections to end; `connections` closes when the last one has.
     end: watch::Sender<bool>,
@@ -123,10 +123,9 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         // With tokens there may be a proxy in front, through which the whole world comes from this machine.
         let is_open = options.tokens.is_none();
-        let has_readers = options.tokens.as_ref().is_some_and(Tokens::has_readers);
-        if let Some(page) = options.page.filter(|page| !page.ip().is_loopback() && !has_readers) {
+        if let Some(page) = options.page.filter(|page| !page.ip().is_loopback() && is_open) {
             bail!(
-                "--page {page}: anyone on the network could read there; add a line APP TOKEN read to --token-file, or pass a loopback \
+                "--page {page}: anyone on the network could read there; pass --token-file with a line APP TOKEN read, or a loopback \
                  address"
             );
         }
@@ -145,14 +144,20 @@ impl Server {
         ));
         let page = Page::new(collector.storage());
         let connections = Connections::new(options.limits);
-        let mut router = http::router(Arc::clone(&collector), Arc::clone(&connections));
+        let tls = options.tls.map(|tls| Arc::new(RwLock::new(tls)));
+        let readers = |is_tls, at: SocketAddr| {
+            Readers::new(Arc::clone(&collector), user_header.clone(), is_tls, at.ip().is_loopback())
+        };
+        let of_devices = readers(tls.is_some(), address);
+        let mut router =
+            http::router(Arc::clone(&collector), Arc::clone(&connections), Arc::clone(&of_devices));
         let (end, ended) = watch::channel(false);
         let (alive, all) = mpsc::channel(1);
-        let serve = |listener: TcpListener, router, tls, connections: &Arc<Connections>| {
+        let serve = |listener: TcpListener, router: Router, tls, connections: &Arc<Connections>| {
             let _inside = runtime.enter();
             let serving = Serving {
                 listener: tokio::net::TcpListener::from_std(listener)?,
-                router,
+                router: router.layer(from_fn(no_foreign_write)),
                 tls,
                 connections: Arc::clone(connections),
                 ended: ended.clone(),
@@ -164,24 +169,19 @@ impl Server {
         if is_open && listen.ip().is_loopback() {
             router = router.layer(from_fn(no_foreign_page));
         }
-        let tls = options.tls.map(|tls| Arc::new(RwLock::new(tls)));
-        let login = |is_tls, at: SocketAddr| {
-            Login::new(Arc::clone(&collector), user_header.clone(), is_tls, at.ip().is_loopback())
-        };
-        let mut page_at = None;
+        let mut page_at = address;
         if let Some(at) = options.page {
             let (listener, at) = listen_on(at)?;
-            page_at = Some(at);
+            page_at = at;
             // Devices do not take people's places.
             let proxies = connections.proxies().to_vec();
             let people = Connections::new(Limits { all: 64, of_client: 64, proxies });
             // A browser on this machine would not know the certificate's name, and a proxy needs none.
             let tls = tls.clone().filter(|_| !at.ip().is_loopback());
-            let router = Arc::clone(&page).router(login(tls.is_some(), at));
+            let router = Arc::clone(&page).router(readers(tls.is_some(), at));
             serve(listener, router, tls, &people)?;
-        } else if has_readers || (listen.ip().is_loopback() && is_open) {
-            page_at = Some(address);
-            router = router.merge(Arc::clone(&page).router(login(tls.is_some(), address)));
+        } else {
+            router = router.merge(Arc::clone(&page).router(of_devices));
         }
         serve(listener, router, tls.clone(), &connections)?;
         drop(alive);

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tracetee_tests_upload::collector::{Collector, ID, put_capture};
+use tracetee_tests_upload::collector::{Collector, ID, METRICS, put_capture};
 
 const TEXT: &str = "# tracer: nop\n app-5 (5) [000] ...1 1.000000: tracing_mark_write: B|5|x\n";
 
@@ -206,18 +206,14 @@ fn senders_with_the_token_of_one_app_keep_no_other_app_out() {
 #[test]
 fn a_stranger_gives_its_place_to_the_next_of_its_address() {
     let directory = TempDir::new().unwrap();
-    std::fs::write(directory.path().join("tokens"), format!("a {A_TOKEN}\n")).unwrap();
+    let tokens = format!("a {A_TOKEN}\n* {METRICS} metrics\n");
+    std::fs::write(directory.path().join("tokens"), tokens).unwrap();
     let options = ["--token-file", "tokens", "--connections-per-client", "1"];
     let collector = Collector::start_in(directory, &options);
     let bearer = format!("Authorization: Bearer {A_TOKEN}\r\n");
     let mut stranger = connect_from(&collector, [127, 0, 0, 2]);
     stranger.write_all(head(&id(1), 1000, "").as_bytes()).unwrap();
-    let asked = [("Authorization", &*format!("Bearer {A_TOKEN}"))];
-    let metrics = || {
-        let answer = collector.send("GET", "/metrics", &asked, b"");
-        String::from_utf8(answer.body).unwrap()
-    };
-    assert!((0..100_000).any(|_| metrics().contains("tracetee_unauthorised_total 1\n")));
+    assert!((0..100_000).any(|_| collector.metrics().contains("tracetee_unauthorised_total 1\n")));
     // The digest is wrong.
     let mut known = connect_from(&collector, [127, 0, 0, 2]);
     known.write_all(head(&id(2), 0, &bearer).as_bytes()).unwrap();
@@ -280,8 +276,7 @@ fn with_few_descriptors_who_says_nothing_gives_way() {
     let silent: Vec<TcpStream> = (0..300).map(|_| connect(&collector)).collect();
     let _ = honest(&collector, 0);
     drop(silent);
-    let metrics = collector.send("GET", "/metrics", &[], b"").body;
-    let metrics = String::from_utf8(metrics).unwrap();
+    let metrics = collector.metrics();
     assert!(!metrics.contains("connections_hung_up_total 0\n"), "{metrics}");
     // A cap on one address: who is served there keeps its place, and another one finds none.
     let collector = Collector::start(&["--connections-per-client", "2"]);

@@ -51,8 +51,7 @@ fn put(collector: &Collector, route: &str, token: Option<&str>, body: &[u8]) -> 
 }
 
 fn metric(collector: &Collector, name: &str) -> u64 {
-    let metrics = collector.send("GET", "/metrics", &[], b"");
-    let text = String::from_utf8_lossy(&metrics.body).into_owned();
+    let text = collector.metrics();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("tracetee_{name} ")));
     line.unwrap().parse().unwrap()
 }

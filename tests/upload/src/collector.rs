@@ -15,6 +15,8 @@ use tracetee_uploader::{Body, Request, Response, Transport};
 
 /// The token of com.example.
 pub const TOKEN: &str = "0123456789abcdef0123";
+/// A token that reads `/metrics`.
+pub const METRICS: &str = "a-token-that-scrapes-metrics";
 /// The id of a capture.
 pub const ID: &str = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
 
@@ -86,7 +88,7 @@ impl Collector {
     #[must_use]
     pub fn with_token_and(arguments: &[&str]) -> Self {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), format!("com.example {TOKEN}\n")).unwrap();
+        std::fs::write(file.path(), format!("com.example {TOKEN}\n* {METRICS} metrics\n")).unwrap();
         Self::start(&[&["--token-file", file.path().to_str().unwrap()], arguments].concat())
     }
 
@@ -165,10 +167,12 @@ impl Collector {
         std::fs::read_to_string(self.directory.path().join(LOG)).unwrap()
     }
 
-    /// Returns the answer of /metrics.
+    /// Returns the answer of /metrics; a token file must have a line for [`METRICS`].
     #[must_use]
     pub fn metrics(&self) -> String {
-        String::from_utf8(self.send("GET", "/metrics", &[], b"").body).unwrap()
+        let bearer = format!("Bearer {METRICS}");
+        let answer = self.send("GET", "/metrics", &[("Authorization", &bearer)], b"");
+        String::from_utf8(answer.body).unwrap()
     }
 
     /// Waits until all that came is in the tables.

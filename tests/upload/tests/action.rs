@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tracetee_tests::root;
-use tracetee_tests_upload::collector::{Collector, TOKEN};
+use tracetee_tests_upload::collector::{Collector, METRICS, TOKEN};
 use tracetee_tests_upload::validators::{script, validator};
 
 const READER: &str = "a-token-that-reads-reports";
@@ -40,7 +40,8 @@ fn a_comparison_is_one_comment_and_its_status_says_what_is_worse() {
     let out = own.path().join("github.json");
     let Some(github) = GitHub::start(&out) else { return };
     let directory = TempDir::new().unwrap();
-    let tokens = format!("com.example.shop {TOKEN}\ncom.example.shop {READER} read\n");
+    let tokens =
+        format!("com.example.shop {TOKEN}\ncom.example.shop {READER} read\n* {METRICS} metrics\n");
     std::fs::write(directory.path().join("tokens"), tokens).unwrap();
     let collector = Collector::start_in(directory, &["--token-file", "tokens"]);
     collector.simulate(120, 120, &["--token-file", "tokens"]);

@@ -45,8 +45,7 @@ fn a_capture_is_kept_once_with_its_metadata_and_whose_it_is() {
     assert_eq!(losses(br#"{"by_reason": {"age": 1}}"#), 412);
     assert_eq!(losses(b"no JSON"), 400);
     assert_eq!(collector.files("losses").len(), 1);
-    let metrics = collector.send("GET", "/metrics", &[], b"").body;
-    let metrics = String::from_utf8(metrics).unwrap();
+    let metrics = collector.metrics();
     for line in
         ["captures_total 1", "duplicates_total 1", "loss_reports_total 1", "refused_total 1"]
     {
@@ -258,8 +257,7 @@ fn a_log_that_nobody_reads_ends_no_analysis() {
     collector.settle();
     assert_eq!(collector.put(&path(damaged), &[], &body), 201);
     collector.settle();
-    let metrics = collector.send("GET", "/metrics", &[], b"").body;
-    let metrics = String::from_utf8(metrics).unwrap();
+    let metrics = collector.metrics();
     for line in ["tracetee_analysed_total 1", "tracetee_analysis_restarts_total 0"] {
         assert!(metrics.lines().any(|each| each == line), "{line}: {metrics}");
     }

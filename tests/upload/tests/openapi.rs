@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use tempfile::TempDir;
 use tracetee_tests::root;
-use tracetee_tests_upload::collector::{Collector, TOKEN, run};
+use tracetee_tests_upload::collector::{Collector, METRICS, TOKEN, run};
 use tracetee_tests_upload::validators::validator;
 
 const ADMIN: &str = "a-token-of-who-administrates";
@@ -53,8 +53,8 @@ fn the_collector_does_as_its_open_api_says() {
         "-o",
         "new",
     ]));
-    fs::write(own.join("tokens"), format!("com.example {TOKEN}\ncom.example {ADMIN} admin\n"))
-        .unwrap();
+    let tokens = format!("com.example {TOKEN}\ncom.example {ADMIN} admin\n* {METRICS} metrics\n");
+    fs::write(own.join("tokens"), tokens).unwrap();
     fs::write(own.join("capture.zst"), zstd::bulk::compress(CAPTURE.as_bytes(), 1).unwrap())
         .unwrap();
     let collector = Collector::start_in(
@@ -68,6 +68,9 @@ fn the_collector_does_as_its_open_api_says() {
     collector.settle();
     let of_people = ["--include-path-regex", "mappings|report.(json|md)"];
     let (is_right, said) = tried(&collector, &served, ADMIN, of_people).unwrap();
+    assert!(is_right, "{said}");
+    let of_prometheus = ["--include-path-regex", "metrics"];
+    let (is_right, said) = tried(&collector, &served, METRICS, of_prometheus).unwrap();
     assert!(is_right, "{said}");
     // Each route was reached, and answered what it is for.
     let metrics = collector.metrics();

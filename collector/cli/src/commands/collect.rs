@@ -53,14 +53,9 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
     guard.map(|guard| guard.start(server.replica())).transpose()?;
     let (address, store) = (server.address, &args.store);
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));
-    match server.page {
-        Some(page) if page == address => print(&format!("report page: {scheme}://{page}/\n")),
-        Some(page) => {
-            let scheme = if page.ip().is_loopback() { "http" } else { scheme };
-            print(&format!("report page: {scheme}://{page}/\n"));
-        }
-        None => {}
-    }
+    let page = server.page;
+    let is_plain = page != address && page.ip().is_loopback();
+    print(&format!("report page: {}://{page}/\n", if is_plain { "http" } else { scheme }));
     if args.token_file.is_none() {
         tracing::warn!("no --token-file: every program on this machine may send");
     } else if scheme == "http" && !args.listen.ip().is_loopback() {

@@ -56,9 +56,13 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
     let pair = KeyPair::from_seed(Seed::new(seed));
     let public = hex::encode(pair.pk.as_ref());
     let token = hex::encode(random::<24>()?);
-    // Whoever takes the app apart has the first; the second stays where releases are built; people log in with the third.
-    let [of_mappings, of_readers] = [hex::encode(random::<24>()?), hex::encode(random::<24>()?)];
-    let tokens = format!("{app} {token}\n{app} {of_mappings} mappings\n{app} {of_readers} read\n");
+    // Whoever takes the app apart has the first; the second stays where releases are built; people read with the third, Prometheus
+    // with the fourth.
+    let [of_mappings, of_readers, of_metrics] =
+        [random::<24>()?, random()?, random()?].map(hex::encode);
+    let tokens = format!(
+        "{app} {token}\n{app} {of_mappings} mappings\n{app} {of_readers} read\n* {of_metrics} metrics\n"
+    );
     create(&out.join(TOKENS), tokens.as_bytes(), 0o600)?;
     create(&out.join(KEY), private_pem(&seed).as_bytes(), 0o600)?;
     create(&out.join(PUBLIC_KEY), format!("{public}\n").as_bytes(), 0o644)?;
@@ -131,7 +135,8 @@ On the server:
     tracetee collect --listen {listen} --store store --token-file {out}/{TOKENS} \\
         --config {out}/{REMOTE}{tls}
 
-Read the reports at {url}/, and log in with the token of {out}/{TOKENS} that has \"read\" behind it.
+Read the reports at {url}/: the password is the token of {out}/{TOKENS} that has \"read\" behind it. Prometheus needs the one with
+\"metrics\" for {url}/metrics.
 
 With each release, for the names that R8 has shortened:
 
@@ -185,9 +190,9 @@ mod tests {
         assert_eq!(remote_config::parse(&read(REMOTE)).unwrap().warnings, Vec::<String>::new());
         tracetee_server::Tokens::read(&out.join(TOKENS)).unwrap();
         let first = |right| tracetee_server::first_token(&out.join(TOKENS), right).unwrap();
-        let rights = [Right::Send, Right::Mappings, Right::Read];
+        let rights = [Right::Send, Right::Mappings, Right::Read, Right::Metrics];
         let tokens: std::collections::BTreeSet<_> = rights.map(first).into();
-        assert_eq!(tokens.len(), 3);
+        assert_eq!(tokens.len(), 4);
         let mut served: Vec<_> = std::fs::read_dir(out.join(SERVER))
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -31,9 +31,6 @@ const SCRIPT: &str = concat!(
     "})();\n"
 );
 
-/// Form that ends the session of who reads a collector's page.
-const LOG_OUT: &str = "<header class=\"log-out\"><form method=\"post\" action=\"/logout\"><button>Log out</button></form></header>\n";
-
 /// Link target of captures.
 #[derive(Debug, Clone, Copy)]
 pub enum Captures<'a> {
@@ -63,13 +60,11 @@ pub fn fleet(
 }
 
 /// Makes the page of a fleet for a collector, which has the captures. The page reloads its data every `live_s` seconds.
-/// `has_session`: it has a control that ends the session.
 #[must_use]
-pub fn live_fleet(report: &FleetReport, live_s: u32, has_session: bool) -> String {
-    let page = page(&json!({
+pub fn live_fleet(report: &FleetReport, live_s: u32) -> String {
+    page(&json!({
         "kind": "fleet", "report": report, "captures_at": "", "live_s": live_s, "timelines": {},
-    }));
-    if has_session { page.replacen("<main ", &format!("{LOG_OUT}<main "), 1) } else { page }
+    }))
 }
 
 /// Timeline of a capture's page.

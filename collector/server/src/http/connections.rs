@@ -257,6 +257,11 @@ impl Connection {
         self.connections.limits.is_proxy(self.peer)
     }
 
+    /// True if nobody between the peer and this machine can read what it sends, or the peer is a proxy, which answers for that.
+    pub(crate) fn is_private(&self) -> bool {
+        self.peer.to_canonical().is_loopback() || self.is_through_proxy()
+    }
+
     /// Returns the app of the request's token, and the client's address, for a log line.
     pub(crate) fn asks(&self) -> (Option<String>, String) {
         let open = self.connections.open();

@@ -1,6 +1,6 @@
 //! Reads the headers and the id of a request.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use tracetee_protocol::{CaptureMeta, http};
@@ -13,6 +13,16 @@ pub(super) const MAX_META_BYTES: usize = 8 * 1024;
 
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
+}
+
+/// Returns a header that may be there once. `None`: it is there more than once, or is not of ASCII.
+pub(super) fn once<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Option<&'a str>> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Some(None),
+        (Some(value), None) => value.to_str().ok().map(Some),
+        (Some(_), Some(_)) => None,
+    }
 }
 
 /// Reads an id.

@@ -45,8 +45,24 @@ pub(crate) async fn no_foreign_page(request: Request, next: Next) -> Response {
     (StatusCode::FORBIDDEN, why).into_response()
 }
 
-/// Answer to who is not on this machine, where nobody can log in.
-pub(super) const ELSEWHERE: &str = "this page answers only a browser on the same machine; for others, add a line APP TOKEN read to --token-file\n";
+/// Refuses a write that a page elsewhere may have had a browser send: its `Origin` is not the host that it asks.
+pub(crate) async fn no_foreign_write(request: Request, next: Next) -> Response {
+    if request.method().is_safe() || !has_foreign_origin(request.headers()) {
+        return next.run(request).await;
+    }
+    (StatusCode::FORBIDDEN, "a page of another site may not write here\n").into_response()
+}
+
+fn has_foreign_origin(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    headers.get_all(header::ORIGIN).iter().any(|origin| {
+        let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        origin.is_none_or(|(_, from)| Some(from) != host)
+    })
+}
+
+/// Answer to who is not on this machine, where nobody has a token.
+pub(super) const ELSEWHERE: &str = "this page answers only a browser on the same machine; for others, pass --token-file with a line APP TOKEN read\n";
 
 /// Headers that proxies add.
 const OF_PROXIES: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
@@ -90,6 +106,24 @@ mod tests {
         assert!(!asked(&[(header::HOST, "evil.example:8440")]));
         assert!(!asked(&[(header::HOST, "localhost"), (header::ORIGIN, "null")]));
         assert!(!asked(&[]));
+    }
+
+    #[test]
+    fn an_origin_is_foreign_unless_it_is_the_host_that_is_asked() {
+        let asked = |list: &[(header::HeaderName, &str)]| {
+            let headers = list.iter().map(|(name, value)| (name.clone(), value.parse().unwrap()));
+            has_foreign_origin(&headers.collect())
+        };
+        let host = (header::HOST, "a.example:8440");
+        let origin = |text| (header::ORIGIN, text);
+        assert!(
+            !asked(std::slice::from_ref(&host))
+                && !asked(&[host.clone(), origin("http://a.example:8440")])
+        );
+        for foreign in ["http://a.example", "https://evil.example", "null", ""] {
+            assert!(asked(&[host.clone(), origin(foreign)]), "{foreign}");
+        }
+        assert!(asked(&[origin("https://a.example:8440")]));
     }
 
     #[test]

@@ -13,12 +13,12 @@ mod headers;
 mod health;
 pub(crate) mod host;
 pub(crate) mod ingest;
-pub(crate) mod login;
 mod losses;
 mod mappings;
 mod metrics;
 pub(crate) mod page;
 mod rate;
+pub(crate) mod readers;
 pub(crate) mod remote_config;
 mod report_page;
 mod requests;
@@ -29,6 +29,7 @@ pub(crate) mod tickets;
 pub(crate) mod tls;
 pub(crate) mod tokens;
 
+use crate::line_a_minute::LineAMinute;
 use crate::store::retention;
 use crate::store::storage::Storage;
 use crate::store::tend::Observer;
@@ -45,6 +46,7 @@ use health::LastCheck;
 use ingest::Incomings;
 use metrics::{Counts, add};
 use rate::Credits;
+use readers::Readers;
 use remote_config::RemoteConfig;
 use requests::Requests;
 use std::path::PathBuf;
@@ -122,6 +124,7 @@ pub(crate) struct Collector {
     last_check: LastCheck,
     pub(crate) store_size: StoreSize,
     counts: Counts,
+    guesses: Mutex<LineAMinute>,
     taken: Mutex<Vec<StoredCapture>>,
 }
 
@@ -148,6 +151,7 @@ impl Collector {
             last_check: LastCheck::default(),
             store_size: StoreSize::new(),
             counts: Counts::default(),
+            guesses: Mutex::default(),
             taken: Mutex::default(),
         }
     }
@@ -200,6 +204,15 @@ impl Collector {
     pub(crate) fn set_tokens(&self, tokens: Tokens) {
         if let Some(known) = &self.tokens {
             *known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
+        }
+    }
+
+    /// Counts a token or user that may not read; a log line a minute says how many there were.
+    fn note_guess(&self, client: &str) {
+        add(&self.counts.unauthorised, 1);
+        let mut guesses = self.guesses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(others) = guesses.admit(Instant::now()) {
+            tracing::warn!(client, others, "refused a token or a user that may not read");
         }
     }
 
@@ -257,12 +270,17 @@ fn id_of_now(app: &str) -> Uuid {
 
 type Shared = State<Arc<Collector>>;
 
-pub(crate) fn router(collector: Arc<Collector>, connections: Arc<Connections>) -> Router {
+pub(crate) fn router(
+    collector: Arc<Collector>,
+    connections: Arc<Connections>,
+    readers: Arc<Readers>,
+) -> Router {
     let requests = Arc::new(Requests::default());
     let observed = Arc::clone(&requests);
     let metrics = move |State(collector): Shared| async move {
         metrics::metrics(&collector, &connections, &observed)
     };
+    let metrics = get(metrics).layer(from_fn_with_state(readers, readers::admit_scrape));
     Router::new()
         .route(&format!("{}{{id}}", http::CAPTURES), put(captures::capture))
         .route(&format!("{}{{id}}", http::LOSSES), put(losses::losses))
@@ -273,7 +291,7 @@ pub(crate) fn router(collector: Arc<Collector>, connections: Arc<Connections>) -
         .route("/v1/report.schema.json", get(documents::report_schema))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
-        .route("/metrics", get(metrics))
+        .route("/metrics", metrics)
         .layer(from_fn_with_state(requests, requests::observe))
         .with_state(collector)
 }

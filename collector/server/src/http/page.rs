@@ -1,13 +1,12 @@
 //! The page for people: the fleet's report, live, and each capture's.
 //!
-//! If the token file names readers, people log in ([`login`]) and see the apps that they may read. If it names none, the page answers
-//! only requests of this machine that ask for it by its own name (so a page elsewhere in the browser cannot read it by pointing a
+//! With a token file, readers see the apps that they may read ([`readers`]). Without one, the page answers only requests of this machine that ask for it by its own name (so a page elsewhere in the browser cannot read it by pointing a
 //! name at 127.0.0.1), and none that came through a proxy, as far as headers tell. [`Maker`] makes the reports, beside the
 //! work for devices.
 
 mod named;
 
-use super::login::{self, Login};
+use super::readers::{self, Readers};
 use super::report_page::{Maker, Query as ReportQuery};
 use super::tokens::Viewer;
 use crate::store::analyst::limits;
@@ -17,11 +16,11 @@ use crate::store::profiles::StoredProfile;
 use crate::store::replica::Replica;
 use crate::store::storage::Storage;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::get;
 use axum::{Extension, Router};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -87,29 +86,21 @@ impl Page {
         self.maker.stop();
     }
 
-    pub(crate) fn router(self: Arc<Self>, login: Arc<Login>) -> Router {
-        let logins = Router::new()
-            .route("/login", get(login::show).post(login::log_in))
-            .route("/logout", post(login::log_out))
-            .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
-            .with_state(Arc::clone(&login));
+    pub(crate) fn router(self: Arc<Self>, readers: Arc<Readers>) -> Router {
         Router::new()
             .route("/", get(fleet))
             .route("/report.json", get(fleet_json))
             .route("/report.md", get(fleet_markdown))
             .route("/captures/{id}", get(capture))
             .route("/captures/{id}/timeline", get(timeline))
-            .layer(from_fn_with_state(login, login::admit))
+            .layer(from_fn_with_state(readers, readers::admit))
             .with_state(self)
-            .merge(logins)
     }
 }
 
 /// The page of a profile that has no timeline; its address follows.
 const HEAP: &str = "<!doctype html><title>Profile</title><p>Profiles of the heap are not opened here. Save this one, \
                     unpack it (zstd -d) and open it in Perfetto:";
-/// Bytes of the login's form.
-const MAX_FORM_BYTES: usize = 8 * 1024;
 
 fn refused(error: &Error) -> Response {
     let text = format!("{error}\n");
@@ -152,11 +143,7 @@ async fn fleet(
     Extension(viewer): Extension<Viewer>,
     Query(query): Query<ReportQuery>,
 ) -> Response {
-    let has_session = viewer.has_session;
-    report(&page, &viewer, query, move |report| {
-        as_html(html::live_fleet(report, LIVE_S, has_session))
-    })
-    .await
+    report(&page, &viewer, query, |report| as_html(html::live_fleet(report, LIVE_S))).await
 }
 
 async fn fleet_json(
@@ -260,7 +247,8 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         let profile = StoredProfile::find(root, &id.to_string());
         let is_heap = |profile: &StoredProfile| profile.id == id.to_string() && !profile.is_trace();
         if profile.as_ref().is_some_and(is_heap) {
-            let text = format!("{HEAP}<p><a href=\"/captures/{file}\">{file}</a>\n");
+            let above = if view == View::Timeline { "../" } else { "" };
+            let text = format!("{HEAP}<p><a href=\"{above}{file}\">{file}</a>\n");
             return Ok(Answer::Page(text.into_bytes()));
         }
         let mapping = mapping.as_deref();

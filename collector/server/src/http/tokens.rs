@@ -1,6 +1,8 @@
 //! App of a request, by its bearer token; and the people who may read reports, by token or by the name that a proxy gives.
 
 use anyhow::{Context, Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hex::FromHex;
 use hmac_sha256::Hash;
 use std::path::Path;
@@ -17,14 +19,17 @@ pub enum Right {
     Read,
     /// To read, and to upload mappings.
     Admin,
+    /// To read `/metrics`.
+    Metrics,
 }
 
 /// The words behind a token.
-const RIGHTS: [(&str, Right); 4] = [
+const RIGHTS: [(&str, Right); 5] = [
     ("upload", Right::Send),
     ("mappings", Right::Mappings),
     ("read", Right::Read),
     ("admin", Right::Admin),
+    ("metrics", Right::Metrics),
 ];
 /// All apps, of a token that reads.
 const ALL: &str = "*";
@@ -40,6 +45,7 @@ impl Right {
             Self::Mappings => "APP TOKEN mappings",
             Self::Read => "APP TOKEN read",
             Self::Admin => "APP TOKEN admin",
+            Self::Metrics => "* TOKEN metrics",
         }
     }
 
@@ -53,14 +59,12 @@ impl Right {
 #[derive(Debug, Clone)]
 pub(crate) struct Viewer {
     apps: Vec<String>,
-    /// True if a session of the page says who this is.
-    pub(super) has_session: bool,
 }
 
 impl Viewer {
     /// Sees all apps.
     pub(crate) fn of_all() -> Self {
-        Self { apps: vec![ALL.to_owned()], has_session: false }
+        Self { apps: vec![ALL.to_owned()] }
     }
 
     /// Returns the apps; `None` for all.
@@ -136,13 +140,16 @@ impl Tokens {
             let number = number + 1;
             let Ok(entry) = entry(line) else {
                 bail!(
-                    "line {number}: expected APP TOKEN, or APP TOKEN upload, mappings, read or admin"
+                    "line {number}: expected APP TOKEN, or APP TOKEN upload, mappings, read, admin or metrics"
                 );
             };
             let Some((app, right, token)) = entry else { continue };
             let is_reader = right.has(Right::Read);
-            if app == ALL && !is_reader {
-                bail!("line {number}: only read and admin may be of all apps (*)");
+            if app == ALL && !is_reader && right != Right::Metrics {
+                bail!("line {number}: only read, admin and metrics may be of all apps (*)");
+            }
+            if app != ALL && right == Right::Metrics {
+                bail!("line {number}: metrics are of all apps; expected * TOKEN metrics");
             }
             if let Some(user) = token.strip_prefix(USER) {
                 if user.is_empty() || !is_reader {
@@ -173,9 +180,13 @@ impl Tokens {
         Ok(Self { known, users })
     }
 
-    /// True if somebody may read.
-    pub(crate) fn has_readers(&self) -> bool {
-        !self.users.is_empty() || self.known.iter().any(|(_, right, _)| right.has(Right::Read))
+    /// True if the token with this digest may read `/metrics`. Where a token that reads reports must not be sent, it may not.
+    pub(crate) fn may_scrape(&self, digest: &[u8; 32], is_private: bool) -> bool {
+        let is_fit = |app: &str, right: Right| {
+            right == Right::Metrics || is_private && app == ALL && right.has(Right::Read)
+        };
+        let found = self.known.iter().filter(|(.., known)| is_equal(known, digest));
+        found.filter(|(app, right, _)| is_fit(app, *right)).count() > 0
     }
 
     /// Returns the apps that the token with this digest may read; `None` if there are none. All digests are compared.
@@ -184,14 +195,14 @@ impl Tokens {
         let apps =
             readers.filter(|(.., known)| is_equal(known, digest)).map(|(app, ..)| app.clone());
         let apps: Vec<String> = apps.collect();
-        (!apps.is_empty()).then_some(Viewer { apps, has_session: false })
+        (!apps.is_empty()).then_some(Viewer { apps })
     }
 
     /// Returns the apps that a user may read; `None` if there are none. `user:*` is any user.
     pub(crate) fn viewer_of_user(&self, user: &str) -> Option<Viewer> {
         let lines = self.users.iter().filter(|(_, name)| name == user || name == ALL);
         let apps: Vec<String> = lines.map(|(app, _)| app.clone()).collect();
-        (!apps.is_empty()).then_some(Viewer { apps, has_session: false })
+        (!apps.is_empty()).then_some(Viewer { apps })
     }
 
     /// The app that an `Authorization` header is of, and its right. Digests are compared, all of them: how long it
@@ -207,6 +218,18 @@ impl Tokens {
         }
         found
     }
+}
+
+/// Reads the token of an `Authorization` header: a bearer, or the password of HTTP Basic, whose user does not count.
+pub(super) fn password(authorization: &str) -> Option<String> {
+    let (scheme, credentials) = authorization.split_once(' ')?;
+    let credentials = credentials.trim();
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(credentials.to_owned());
+    }
+    let pair =
+        scheme.eq_ignore_ascii_case("basic").then(|| STANDARD.decode(credentials).ok())??;
+    Some(String::from_utf8(pair).ok()?.split_once(':')?.1.to_owned())
 }
 
 /// Compares digests in a time that says nothing of them.
@@ -225,7 +248,6 @@ mod tests {
                     com.a sha256:d2d6c2ad23b0e1ddd3bb37ed31e1b3cfa0c7a3c2b0b5a0b0cde4a2e1f35bbd07 read\n\
                     com.b token-of-a-reader read\n* token-of-an-admin admin\ncom.a user:ann read\n";
         let tokens = Tokens::parse(text).unwrap();
-        assert!(tokens.has_readers());
         let viewer = |token: &str| tokens.viewer_of_token(&Hash::hash(token.as_bytes()));
         assert_eq!(viewer("token-of-a-reader").unwrap().only(), Some(vec!["com.b".to_owned()]));
         let admin = viewer("token-of-an-admin").unwrap();
@@ -236,11 +258,40 @@ mod tests {
         assert!(tokens.viewer_of_user("eve").is_none());
         let any = Tokens::parse("com.a 0123456789abcdef\ncom.b user:* read\n").unwrap();
         assert!(any.viewer_of_user("eve").unwrap().sees("com.b"));
-        assert!(!Tokens::parse("com.a 0123456789abcdef upload\n").unwrap().has_readers());
         let digest = hex::encode(Hash::hash(b"token-of-a-device"));
         let hashed = Tokens::parse(&format!("com.a sha256:{digest}\n")).unwrap();
         assert_eq!(hashed.find(Some("Bearer token-of-a-device")), Some(("com.a", Right::Send)));
         assert_eq!(hashed.find(Some(&format!("Bearer sha256:{digest}"))), None);
+    }
+
+    #[test]
+    fn metrics_are_for_tokens_of_all_apps() {
+        let text = "com.a 0123456789abcdef\ncom.a token-of-a-reader read\n* token-of-an-admin admin\n* token-that-scrapes metrics\n";
+        let tokens = Tokens::parse(text).unwrap();
+        let may =
+            |token: &str, is_private| tokens.may_scrape(&Hash::hash(token.as_bytes()), is_private);
+        assert!(may("token-that-scrapes", false) && may("token-that-scrapes", true));
+        assert!(may("token-of-an-admin", true) && !may("token-of-an-admin", false));
+        for other in ["0123456789abcdef", "token-of-a-reader", "unknown"] {
+            assert!(!may(other, true), "{other}");
+        }
+        assert!(tokens.viewer_of_token(&Hash::hash(b"token-that-scrapes")).is_none());
+    }
+
+    #[test]
+    fn a_token_is_a_bearer_or_a_password() {
+        for (header, token) in [
+            ("Bearer abc", Some("abc")),
+            ("bearer  abc ", Some("abc")),
+            ("Basic YW55Ym9keTphYmM=", Some("abc")),
+            ("basic OmE6Yg==", Some("a:b")),
+            ("Basic YWJj", None),
+            ("Basic %", None),
+            ("Digest abc", None),
+            ("abc", None),
+        ] {
+            assert_eq!(password(header).as_deref(), token, "{header}");
+        }
     }
 
     #[test]
@@ -256,13 +307,15 @@ mod tests {
             assert_eq!(tokens.find(wrong), None, "{wrong:?}");
         }
         let error = |text: &str| Tokens::parse(text).unwrap_err().to_string();
-        let form = "line 1: expected APP TOKEN, or APP TOKEN upload, mappings, read or admin";
+        let form =
+            "line 1: expected APP TOKEN, or APP TOKEN upload, mappings, read, admin or metrics";
         assert_eq!(error("com.a\n"), form);
         assert_eq!(error("com.a 0123456789abcdef everything\n"), form);
         let both = "com.a 0123456789abcdef\ncom.a 0123456789abcdef mappings\n";
         assert!(error(both).starts_with("line 2: an earlier line gives this token another right"));
         for (line, why) in [
-            ("* 0123456789abcdef", "only read and admin may be of all apps"),
+            ("* 0123456789abcdef", "only read, admin and metrics may be of all apps"),
+            ("com.a 0123456789abcdef metrics", "metrics are of all apps"),
             ("com.a sha256:12 read", "not a SHA-256"),
             ("com.a user:eve", "expected APP user:NAME read"),
             ("com.a user: read", "expected APP user:NAME read"),

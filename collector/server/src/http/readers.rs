@@ -1,0 +1,148 @@
+//! People and programs that read reports: a token with that right, as bearer or as the password of HTTP Basic, or the user whom a proxy
+//! names. Programs that read `/metrics`, too.
+//!
+//! Each request says who asks; nothing is remembered. A token that reads is taken where nobody on the way can read it: over TLS, from this
+//! machine, or from a proxy of `--trusted-proxy`. The name of a proxy's header is believed only where `--page-user-header` says so, and
+//! only from such a proxy; without that a header is a claim of whoever sends it. Runs on the runtime's threads, and touches no file.
+
+use super::connections::Connection;
+use super::headers::once;
+use super::tokens::{Viewer, password};
+use super::{Collector, host};
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hmac_sha256::Hash;
+use std::sync::Arc;
+
+/// Asks a browser for a token, as the password.
+const CHALLENGE: [(HeaderName, &str); 1] =
+    [(header::WWW_AUTHENTICATE, "Basic realm=\"tracetee\", charset=\"UTF-8\"")];
+const UNKNOWN: &str = "this needs a token that may read (a line APP TOKEN read of the token file), as bearer or as the password of HTTP Basic\n";
+const NO_SCRAPE: &str = "this needs a token that may read the metrics of all apps: a line * TOKEN metrics, read or admin of the token file\n";
+const IN_CLEAR: &str =
+    "a token that reads is taken over TLS, from this machine, or from a --trusted-proxy only\n";
+
+/// Readers of a listener.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    collector: Arc<Collector>,
+    /// The header in which a proxy names the user.
+    user_header: Option<HeaderName>,
+    /// True if the listener's connections are TLS.
+    is_tls: bool,
+    /// True if only this machine reaches the listener: nobody needs a token if there is no token file.
+    is_local: bool,
+}
+
+type Shared = State<Arc<Readers>>;
+
+fn refuse<T>(answer: impl IntoResponse) -> Result<T, Box<Response>> {
+    Err(Box::new(answer.into_response()))
+}
+
+impl Readers {
+    pub(crate) fn new(
+        collector: Arc<Collector>,
+        user_header: Option<HeaderName>,
+        is_tls: bool,
+        is_local: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self { collector, user_header, is_tls, is_local })
+    }
+
+    /// Returns who asks, if that is known and may read; otherwise the answer.
+    fn viewer(&self, request: &Request) -> Result<Viewer, Box<Response>> {
+        let Some(tokens) = self.collector.tokens() else {
+            if self.is_local && host::is_asked_here(request.version(), request.headers()) {
+                return Ok(Viewer::of_all());
+            }
+            return refuse((StatusCode::FORBIDDEN, host::ELSEWHERE));
+        };
+        if let Some(user) = self.proxied_user(request)? {
+            let Some(viewer) = tokens.viewer_of_user(user) else {
+                self.note_guess(request);
+                let why = format!(
+                    "{user}: no right to read; the token file needs a line APP user:{user} read\n"
+                );
+                return refuse((StatusCode::FORBIDDEN, why));
+            };
+            return Ok(viewer);
+        }
+        if !self.is_private(request) {
+            return refuse((StatusCode::FORBIDDEN, IN_CLEAR));
+        }
+        self.by_token(request, UNKNOWN, |digest| tokens.viewer_of_token(digest))
+    }
+
+    /// Returns what a request's token gives.
+    fn by_token<T>(
+        &self,
+        request: &Request,
+        why: &'static str,
+        find: impl FnOnce(&[u8; 32]) -> Option<T>,
+    ) -> Result<T, Box<Response>> {
+        let given = once(request.headers(), &header::AUTHORIZATION).unwrap_or_default();
+        let found = given.and_then(password).and_then(|token| find(&Hash::hash(token.as_bytes())));
+        found.ok_or_else(|| {
+            if given.is_some() {
+                self.note_guess(request);
+            }
+            Box::new((StatusCode::UNAUTHORIZED, CHALLENGE, why).into_response())
+        })
+    }
+
+    /// Answers whether `/metrics` may be read: they have the names of all apps.
+    fn scrape(&self, request: &Request) -> Result<(), Box<Response>> {
+        let Some(tokens) = self.collector.tokens() else { return Ok(()) };
+        let is_private = self.is_private(request);
+        let find = |digest: &[u8; 32]| tokens.may_scrape(digest, is_private).then_some(());
+        self.by_token(request, NO_SCRAPE, find)
+    }
+
+    /// Returns the user that a trusted proxy names.
+    fn proxied_user<'a>(&self, request: &'a Request) -> Result<Option<&'a str>, Box<Response>> {
+        let connection = request.extensions().get::<Arc<Connection>>();
+        let is_proxied = connection.is_some_and(|connection| connection.is_through_proxy());
+        let Some(name) = self.user_header.as_ref().filter(|_| is_proxied) else { return Ok(None) };
+        match once(request.headers(), name) {
+            Some(user) => Ok(user.map(str::trim).filter(|user| !user.is_empty())),
+            None => {
+                let why = format!("{name} was sent more than once, or is not of ASCII\n");
+                refuse((StatusCode::BAD_REQUEST, why))
+            }
+        }
+    }
+
+    /// True if nobody on the way can read a token.
+    fn is_private(&self, request: &Request) -> bool {
+        let connection = request.extensions().get::<Arc<Connection>>();
+        self.is_tls || connection.is_some_and(|connection| connection.is_private())
+    }
+
+    fn note_guess(&self, request: &Request) {
+        let connection = request.extensions().get::<Arc<Connection>>();
+        let client = connection.map(|connection| connection.asks().1).unwrap_or_default();
+        self.collector.note_guess(&client);
+    }
+}
+
+/// Layer around the routes of the page: puts the [`Viewer`] into the request.
+pub(super) async fn admit(State(readers): Shared, mut request: Request, next: Next) -> Response {
+    match readers.viewer(&request) {
+        Ok(viewer) => {
+            request.extensions_mut().insert(viewer);
+            next.run(request).await
+        }
+        Err(refused) => *refused,
+    }
+}
+
+/// Layer around `/metrics`.
+pub(super) async fn admit_scrape(State(readers): Shared, request: Request, next: Next) -> Response {
+    match readers.scrape(&request) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => *refused,
+    }
+}
