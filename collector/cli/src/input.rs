@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tracetee_trace::quoted;
 use tracetee_trace::{Error, Kind, Losses, Mapping};
 
 /// Bytes of stdin that are taken: as many as of a file's content.
@@ -78,7 +79,7 @@ pub(crate) fn say_losses(path: &Path, losses: &Losses) {
     if losses.bad_lines > 0 {
         say(&format!("{name}: {} lines could not be parsed:", losses.bad_lines));
         for bad in losses.shown.iter().take(5) {
-            say(&format!("  {}: {}: {:?}", bad.number, bad.why, bad.text));
+            say(&format!("  {}: {}: {}", bad.number, bad.why, quoted(&bad.text)));
         }
     }
     for (count, what) in [

@@ -10,6 +10,7 @@ use crate::significance::real;
 use crate::table::Text;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
+use tracetee_trace::shown;
 
 /// Nominal probability of any finding in a fleet without a change. The normal distribution's far tail is too thin for
 /// differences that are limited: at a nominal 1 %, 2 of 100 fleets had a finding.
@@ -68,7 +69,12 @@ impl Change {
     pub fn to_text(&self) -> String {
         let Self { screen, cause, key, version, before, ms_in_1000: [was, is], devices, p } = self;
         let screen = if screen.is_empty() { "no screen" } else { screen };
-        let cause = if cause.is_empty() { "all jank".to_owned() } else { format!("{cause} {key}") };
+        let (screen, before, version) = (shown(screen), shown(before), shown(version));
+        let cause = if cause.is_empty() {
+            "all jank".to_owned()
+        } else {
+            format!("{} {}", shown(cause), shown(key))
+        };
         format!(
             "{before} -> {version}: {screen}: {cause}, {was:.1} -> {is:.1} ms in 1,000 frames, {devices} devices, p {p:.1e}\n"
         )

@@ -39,7 +39,7 @@ pub enum Error {
     #[error("the trace has no process {0}")]
     NoSuchProcess(u32),
     /// The trace has no process of this name.
-    #[error("the trace has no process named {0:?}")]
+    #[error("the trace has no process named {}", tracetee_trace::quoted(.0))]
     NoSuchName(String),
     /// Several processes have the name, and none draws most: their ids, names and numbers of frames.
     #[error("several processes have this name; choose one with --pid:{}", listed(.0))]

@@ -181,7 +181,7 @@ fn errors_name_their_place() {
         (
             "magic.trace",
             b"*version\n3\n*end\nFAST",
-            "magic.trace is invalid at byte 16: found [46, 41, 53, 54] instead",
+            "magic.trace is invalid at byte 16: found \"FAST\" instead",
         ),
         (
             "cut.trace",

@@ -3,7 +3,7 @@
 use super::findings::{self, Look};
 use super::guard::{look, look_in_objects};
 use crate::args::{CollectArgs, LogFormat};
-use crate::terminal::print;
+use crate::terminal::{Log, print};
 use anyhow::{Result, anyhow, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -90,10 +90,8 @@ fn read_certificate(args: &CollectArgs) -> Result<Option<TlsAcceptor>> {
 fn log_to_stderr(format: LogFormat) -> Result<()> {
     // A line that cannot be written is lost. Reported with `eprintln`, as is the default, it would be a panic of the thread
     // that had something to say.
-    let builder = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        .log_internal_errors(false);
+    let builder =
+        tracing_subscriber::fmt().with_writer(|| Log).with_target(false).log_internal_errors(false);
     let set = match format {
         LogFormat::Text => builder.with_ansi(false).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),

@@ -2,7 +2,7 @@
 
 use crate::args::DmtracedumpArgs;
 use crate::input::{kind, mapping, mapping_of, say_losses, unpacked};
-use crate::terminal::say;
+use crate::terminal::{Plain, say};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::io::{BufWriter, ErrorKind, Read, Write};
@@ -30,7 +30,9 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn tell(args: &DmtracedumpArgs, trace: &MethodTrace, mapping: Option<&Mapping>) -> Result<()> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let stdout = BufWriter::new(std::io::stdout().lock());
+    let mut out: Box<dyn Write> =
+        if args.html { Box::new(stdout) } else { Box::new(Plain(stdout, Vec::new())) };
     if args.dump {
         profile::dump(trace, &mut out)?;
         return Ok(out.flush()?);

@@ -16,6 +16,7 @@ use tracetee_fleet::guard::state::{self, Rollout};
 use tracetee_fleet::guard::verdict::{Answer, Verdict, answer};
 use tracetee_jank::Options;
 use tracetee_server::{Replica, make_private, tables_of};
+use tracetee_trace::shown;
 
 /// Exit status of a stop, and of "not yet".
 const STOP: u8 = 1;
@@ -120,7 +121,7 @@ pub(crate) fn bisect(args: &BisectArgs) -> Result<()> {
     let changes = history.changes();
     print(&match format {
         AnswerFormat::Text if changes.is_empty() => {
-            let versions: Vec<&str> = history.versions.iter().map(|of| &**of).collect();
+            let versions: Vec<_> = history.versions.iter().map(|of| shown(of)).collect();
             format!(
                 "no change was found from version to version; looked at: {}\n",
                 versions.join(", ")

@@ -13,6 +13,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use tracetee_protocol::remote_config;
+use tracetee_trace::quoted;
 
 /// Captures each start, ten seconds once an hour (which rates and comparisons count), and the five seconds before a janky
 /// frame, on all devices and over all networks: for a first look, not for a fleet.
@@ -39,7 +40,7 @@ const SIGNATURE: &str = "server/remote.json.sig";
 pub(crate) fn init(args: &InitArgs) -> Result<()> {
     let app = &args.app;
     if app.is_empty() || app.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#') {
-        bail!("--app {app:?}: expected an application id, such as com.example.app");
+        bail!("--app {}: expected an application id, such as com.example.app", quoted(app));
     }
     let url = url(&args.url)?;
     let out = &args.output;

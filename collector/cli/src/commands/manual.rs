@@ -2,7 +2,7 @@
 //! declarations that `--help` prints.
 
 use crate::args::Cli;
-use crate::terminal::print;
+use crate::terminal::print_file;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -12,7 +12,7 @@ use std::path::Path;
 pub(crate) fn completions(shell: Shell) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "tracetee", &mut script);
-    print(&String::from_utf8(script).context("the completions are not UTF-8")?);
+    print_file(&script);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 use tracetee_protocol::http;
 use tracetee_server::{Right, first_token};
+use tracetee_trace::shown;
 use tracetee_uploader::Endpoint;
 use tracetee_uploader::http::Http;
 
@@ -32,7 +33,7 @@ pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
             .map_err(|failure| anyhow::anyhow!("cannot send to {failure}"))?;
         let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
         match answer.status {
-            200 | 201 => print(&format!("{}: {said}\n", path.display())),
+            200 | 201 => print(&format!("{}: {}\n", shown(&path.to_string_lossy()), shown(&said))),
             status => bail!("{}: the collector answered {status}: {said}", path.display()),
         }
     }

@@ -6,7 +6,7 @@ mod of_store;
 use crate::args::{FailOn, ReportArgs, ReportFormat};
 use crate::input::{mapping, mapping_of, unpacked};
 use crate::stored::profile_beside;
-use crate::terminal::{print, say};
+use crate::terminal::{print, print_file, say};
 use anyhow::{Context, Result, bail};
 use of_store::{copied, of_store};
 use std::collections::BTreeMap;
@@ -46,7 +46,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
         _ => of_several(args, &args.captures)?,
     };
     match &args.output {
-        None => print(&text),
+        None if !matches!(args.format(), ReportFormat::Html | ReportFormat::Pprof) => {
+            print(&String::from_utf8_lossy(&text))
+        }
+        None => print_file(&text),
         Some(path) => {
             std::fs::write(path, text)
                 .with_context(|| format!("cannot write {}", path.display()))?;

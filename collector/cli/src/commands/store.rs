@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tracetee_server::{
     BackedUp, Forgotten, Reader, StoreLocation, list_keys, make_private, make_tables, tables_of,
 };
+use tracetee_trace::shown;
 
 /// A store's address, and whether it is an object store's.
 pub(crate) fn location(store: &Path) -> (String, bool) {
@@ -97,7 +98,7 @@ pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
     } else {
         tables_of(&args.store).display().to_string()
     };
-    print(&format!("{} captures and loss reports are in {tables}\n", rebuilt.indexed));
+    print(&format!("{} captures and loss reports are in {}\n", rebuilt.indexed, shown(&tables)));
     Ok(())
 }
 
@@ -115,7 +116,7 @@ pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
     print(&format!(
         "copied {copied} files ({}) and the tables to {}; {kept} files were there already, {deleted} deleted\n",
         crate::units::bytes(bytes),
-        args.output.display()
+        shown(&args.output.to_string_lossy())
     ));
     Ok(())
 }
@@ -133,7 +134,7 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     let Forgotten { captures, loss_reports, quarantined, unreadable, .. } = forgotten;
     print(&format!(
         "forgot {}: {captures} captures, {loss_reports} loss reports, {quarantined} bodies in quarantine\n",
-        args.install_id
+        shown(&args.install_id)
     ));
     if unreadable > 0 {
         say(&format!(
@@ -148,7 +149,7 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
 pub(crate) fn tables(args: &TablesArgs) -> Result<()> {
     if args.list {
         for key in list_keys(&args.store, args.day.as_deref())? {
-            print(&format!("{key}\n"));
+            print(&format!("{}\n", shown(&key)));
         }
         return Ok(());
     }

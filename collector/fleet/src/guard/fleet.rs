@@ -4,6 +4,7 @@ use super::{Digest, Series};
 use crate::significance::real;
 use crate::table::Text;
 use hmac_sha256::Hash;
+use tracetee_trace::quoted;
 
 /// A device under a version.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,8 +64,9 @@ impl Segment {
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut segment = Self::default();
         for part in text.split(',').filter(|part| !part.is_empty()) {
-            let wrong =
-                || format!("{part:?} is not screen=SCREEN, model=MODEL, api=LEVEL or hz=HZ");
+            let wrong = || {
+                format!("{} is not screen=SCREEN, model=MODEL, api=LEVEL or hz=HZ", quoted(part))
+            };
             let (name, value) = part.split_once('=').ok_or_else(wrong)?;
             let number = || value.parse().map_err(|_| wrong());
             match name {

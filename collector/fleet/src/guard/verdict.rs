@@ -10,6 +10,7 @@ use super::{EARLY, Guard, Hypothesis, LATER_DAYS, LEVEL, Part, Rejected, Use};
 use crate::significance::real;
 use serde::Serialize;
 use std::fmt::Write;
+use tracetee_trace::shown;
 
 /// Devices from which on the spread of differences is known.
 const LEAST_DEVICES: u64 = 30;
@@ -134,10 +135,11 @@ impl Rise {
             Some("") => "no screen",
             Some(screen) => screen,
         };
+        let screen = shown(screen);
         let cause = if self.cause.is_empty() {
             "all jank".to_owned()
         } else {
-            format!("{} {}", self.cause, self.key)
+            format!("{} {}", shown(&self.cause), shown(&self.key))
         };
         let mut text = format!("{screen}: {cause} {:+.1} ms in 1,000 frames", self.rise);
         if self.earlier > 0.0 {
@@ -192,10 +194,19 @@ impl Answer {
                 let _ = writeln!(text, "  with {}", other.to_text());
             }
             for Grown { name, ms: [before, after] } in &finding.grown {
-                let _ = writeln!(text, "  {name}: {before:.1} -> {after:.1} ms in a late frame");
+                let _ = writeln!(
+                    text,
+                    "  {}: {before:.1} -> {after:.1} ms in a late frame",
+                    shown(name)
+                );
             }
             for Example { raw_key, link, frame, ms } in &finding.examples {
-                let _ = writeln!(text, "  frame {frame} ({ms:.1} ms) of {raw_key}, /{link}");
+                let _ = writeln!(
+                    text,
+                    "  frame {frame} ({ms:.1} ms) of {}, /{}",
+                    shown(raw_key),
+                    shown(link)
+                );
             }
         }
         for rise in &self.waiting {

@@ -4,13 +4,15 @@ use super::comparison::{Compared, Comparison, Difference, KindOfDevice, Verdict}
 use super::table::{lay_out, left, right, table};
 use super::{grouped, percent};
 use std::fmt::Write;
+use tracetee_trace::shown;
 
 /// Limits of printed differences, and of kinds of devices.
 const SHOWN: usize = 20;
 const SHOWN_KINDS: usize = 8;
 
 pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
-    let Comparison { from, to, level, least_devices, least_change, quantile, .. } = comparison;
+    let Comparison { level, least_devices, least_change, quantile, .. } = comparison;
+    let [from, to] = [shown(&comparison.from), shown(&comparison.to)];
     let _ = writeln!(
         text,
         "\nFrom {from} to {to}: ms in a thousand frames, on the same mix of devices and screens"
@@ -72,9 +74,9 @@ fn push_devices(text: &mut String, comparison: &Comparison) {
         format!(
             "{} of {} and {} of {}",
             grouped(counts[0]),
-            comparison.from,
+            shown(&comparison.from),
             grouped(counts[1]),
-            comparison.to
+            shown(&comparison.to)
         )
     };
     let _ = writeln!(text, "  Devices: {}.", pair(sent));
@@ -122,7 +124,8 @@ fn push_devices(text: &mut String, comparison: &Comparison) {
     if !comparison.screens_not_compared.is_empty() {
         let names: Vec<String> =
             comparison.screens_not_compared.iter().map(|name| named("screen", name)).collect();
-        let _ = writeln!(text, "  Screens that one version alone has: {}.", names.join(", "));
+        let _ =
+            writeln!(text, "  Screens that one version alone has: {}.", shown(&names.join(", ")));
     }
 }
 

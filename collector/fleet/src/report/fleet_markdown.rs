@@ -7,6 +7,7 @@ use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness, Version};
 use super::table::{Column, left, right};
 use super::{grouped, ms, percent};
 use std::fmt::Write;
+use tracetee_trace::shown;
 
 /// Limit of causes, and of differences that are no change for the worse.
 const SHOWN: usize = 10;
@@ -154,6 +155,7 @@ fn name(text: &str) -> String {
             char => char,
         })
         .collect();
+    safe = shown(&safe).into_owned();
     if text.chars().nth(MAX_NAME_CHARS).is_some() {
         safe.push('…');
     }

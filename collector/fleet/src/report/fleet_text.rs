@@ -10,6 +10,7 @@ use crate::database::{Exceeded, OTHER};
 use std::fmt::Write;
 use tracetee_convert::pprof;
 use tracetee_jank::{Evidence, Named, Pipeline};
+use tracetee_trace::shown;
 
 /// Limits of printed causes: in total, and of a version or a screen.
 const SHOWN: usize = 10;
@@ -24,7 +25,12 @@ impl FleetReport {
             text.push_str("No captures yet.\n");
         }
         for app in &self.apps {
-            let _ = writeln!(text, "{}{}", app.app, self.filters(str::to_owned));
+            let _ = writeln!(
+                text,
+                "{}{}",
+                shown(&app.app),
+                self.filters(|name| shown(name).into_owned())
+            );
             app.push(&mut text);
             text.push('\n');
         }
@@ -48,7 +54,7 @@ impl FleetReport {
     /// Writes the stacks in the format of flame graphs: `a;b;c MICROSECONDS`, one per line.
     #[must_use]
     pub fn to_folded(&self) -> String {
-        self.stacks().map(|(stack, ns)| format!("{stack} {}\n", ns / 1000)).collect()
+        self.stacks().map(|(stack, ns)| format!("{} {}\n", shown(&stack), ns / 1000)).collect()
     }
 
     /// Writes the stacks as pprof's protobuf.
@@ -119,7 +125,7 @@ impl AppReport {
 
     fn push(&self, text: &mut String) {
         if let Some(why) = &self.unfinished {
-            let _ = writeln!(text, "\nNo report: {why}.");
+            let _ = writeln!(text, "\nNo report: {}.", shown(why));
             return;
         }
         text.push_str("\nVersions\n");
@@ -151,13 +157,13 @@ impl AppReport {
                 let _ = writeln!(
                     text,
                     "  {}: excluded from rates: {}",
-                    version.ver,
+                    shown(&version.ver),
                     left_out.join(", ")
                 );
             }
             if version.lost_records > 0 {
                 let lost = grouped(version.lost_records);
-                let _ = writeln!(text, "  {}: {lost} records were dropped", version.ver);
+                let _ = writeln!(text, "  {}: {lost} records were dropped", shown(&version.ver));
             }
         }
         if self.versions.iter().all(|version| version.counted == 0) {
@@ -235,7 +241,7 @@ impl AppReport {
                 .filter(|cause| group(cause).unwrap_or_default() == name)
                 .cloned()
                 .collect();
-            let _ = writeln!(text, "\n  of {what} {}", named(what, name));
+            let _ = writeln!(text, "\n  of {what} {}", shown(&named(what, name)));
             text.push_str(&causes(&of, SHOWN_OF));
         }
     }

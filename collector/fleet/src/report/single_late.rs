@@ -7,6 +7,7 @@ use std::fmt::Write;
 use tracetee_jank::{
     FrameExplanation, Named, ProcessorUse, StartSource, StateTimes, Step, ThreadState,
 };
+use tracetee_trace::shown;
 
 /// Steps of a critical path that are printed, the longest.
 const STEPS: usize = 8;
@@ -96,17 +97,17 @@ fn push_path(text: &mut String, one: &FrameExplanation) {
 fn push_step(text: &mut String, start_ns: u64, step: &Step) {
     let woken = match (&step.woken_by, step.state) {
         (None, _) => String::new(),
-        (Some(by), ThreadState::Runnable) => format!(", woken by {by}"),
-        (Some(by), _) => format!(", until {by} woke it"),
+        (Some(by), ThreadState::Runnable) => format!(", woken by {}", shown(by)),
+        (Some(by), _) => format!(", until {} woke it", shown(by)),
     };
     let thread = if step.thread.is_empty() { "no thread" } else { &step.thread };
+    let (thread, what) = (shown(thread), shown(&step.what));
     let _ = writeln!(
         text,
-        "      +{:<9} {:>9}  {thread} {}: {}{woken}",
+        "      +{:<9} {:>9}  {thread} {}: {what}{woken}",
         ms(step.from_ns.saturating_sub(start_ns)),
         ms(step.to_ns - step.from_ns),
         step.state.name(),
-        step.what,
     );
 }
 

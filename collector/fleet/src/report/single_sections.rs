@@ -6,6 +6,7 @@ use super::table::{left, right, table};
 use super::{grouped, ms, percent};
 use std::fmt::Write;
 use tracetee_jank::{Interaction, LongKind, Named, Pipeline, PipelineTotals, Startup, Totals};
+use tracetee_trace::shown;
 
 /// Limit of the rows of a section.
 const SHOWN: usize = 10;
@@ -134,7 +135,7 @@ impl SingleReport {
         let others: Vec<_> = others
             .map(|other| {
                 let name = if other.name.is_empty() { "unnamed" } else { &other.name };
-                format!("{name} (pid {}, {} frames)", other.pid, other.frames)
+                format!("{} (pid {}, {} frames)", shown(name), other.pid, other.frames)
             })
             .collect();
         let more = match self.other_processes.len().saturating_sub(SHOWN) {
@@ -155,7 +156,7 @@ fn push_startup(text: &mut String, startup: &Startup) {
         text,
         "  {} start{}{}{}{}",
         startup.kind.name(),
-        startup.activity.as_ref().map(|class| format!(" of {class}")).unwrap_or_default(),
+        startup.activity.as_ref().map(|class| format!(" of {}", shown(class))).unwrap_or_default(),
         time(startup.ttid_ns, "first frame (TTID) after").unwrap_or_default(),
         time(startup.ttfd_ns, "fully drawn (TTFD) after").unwrap_or_default(),
         match (startup.from_system, startup.from_platform) {
@@ -170,7 +171,12 @@ fn push_startup(text: &mut String, startup: &Startup) {
         let causes: Vec<_> = causes
             .map(|cause| {
                 let states = in_brackets(&cause.states);
-                format!("{}: {} {}{states}", cause.cause.name(), cause.key, ms(cause.self_ns))
+                format!(
+                    "{}: {} {}{states}",
+                    cause.cause.name(),
+                    shown(&cause.key),
+                    ms(cause.self_ns)
+                )
             })
             .collect();
         let _ = writeln!(

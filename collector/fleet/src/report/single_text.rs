@@ -9,6 +9,7 @@ use crate::rows::UNKNOWN;
 use std::fmt::Write;
 use tracetee_convert::pprof;
 use tracetee_jank::{BudgetSource, Level, Named, Pipeline, ThreadRole};
+use tracetee_trace::shown;
 
 /// Frames per line of the strip.
 const STRIP: usize = 76;
@@ -22,12 +23,13 @@ impl SingleReport {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        let ver = if self.ver == UNKNOWN { String::new() } else { format!(" {}", self.ver) };
+        let ver =
+            if self.ver == UNKNOWN { String::new() } else { format!(" {}", shown(&self.ver)) };
         let app = if self.app.is_empty() { "unnamed app" } else { &self.app };
-        let _ = writeln!(text, "{app}{ver} (pid {}), {}", self.pid, ms(self.span_ns));
+        let _ = writeln!(text, "{}{ver} (pid {}), {}", shown(app), self.pid, ms(self.span_ns));
         if let Some(window) = &self.window {
             let why = self.why.as_deref().unwrap_or("no reason given");
-            let _ = writeln!(text, "window {window}: {why}");
+            let _ = writeln!(text, "window {}: {}", shown(window), shown(why));
         }
         self.push_others(&mut text);
         self.push_frames(&mut text);
@@ -46,7 +48,7 @@ impl SingleReport {
                     ms(cause.self_ns),
                     if cause.carried_ns > 0 { ms(cause.carried_ns) } else { "-".to_owned() },
                     cause.cause.name(),
-                    cause.key,
+                    shown(&cause.key),
                     super::single_late::in_brackets(&cause.states),
                 );
             }
@@ -63,10 +65,10 @@ impl SingleReport {
             let _ = writeln!(
                 text,
                 "  lock: {} waited {} for {} in {}",
-                lock.blocked_method,
+                shown(&lock.blocked_method),
                 ms(lock.self_ns),
-                lock.owner,
-                lock.owner_method
+                shown(&lock.owner),
+                shown(&lock.owner_method)
             );
         }
         self.push_startups(&mut text);
@@ -81,7 +83,7 @@ impl SingleReport {
     pub fn to_folded(&self) -> String {
         let mut text = String::new();
         for (stack, self_ns) in &self.stacks {
-            let _ = writeln!(text, "{stack} {}", self_ns / 1000);
+            let _ = writeln!(text, "{} {}", shown(stack), self_ns / 1000);
         }
         text
     }
@@ -169,7 +171,7 @@ impl SingleReport {
         janks.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
         text.push_str("FrameTimeline, frames of the app's surfaces by type of jank:\n");
         for (jank, &count) in janks {
-            let _ = writeln!(text, "  {:>7}  {jank}", grouped(count));
+            let _ = writeln!(text, "  {:>7}  {}", grouped(count), shown(jank));
         }
     }
 
@@ -197,7 +199,7 @@ impl SingleReport {
             let _ = writeln!(text, "{} records were dropped.", grouped(self.lost_records));
         }
         for (what, &count) in &self.lost_events {
-            let _ = writeln!(text, "Lost by the recorder: {} {what}.", grouped(count));
+            let _ = writeln!(text, "Lost by the recorder: {} {}.", grouped(count), shown(what));
         }
         for (count, what) in [
             (self.bad_lines, "lines could not be read"),
@@ -224,7 +226,7 @@ fn push_worst(text: &mut String, worst: &Worst) {
         Pipeline::ReactNative => ("JS", "render"),
     };
     let render = worst.render_ns.map(|ns| format!(", {last} thread {}", ms(ns)));
-    let screen = worst.screen.as_ref().map(|screen| format!(", {screen}"));
+    let screen = worst.screen.as_ref().map(|screen| format!(", {}", shown(screen)));
     let _ = writeln!(
         text,
         "  {}frame {} at {}: {}, {} {} ({first} thread {}{}{})",
@@ -248,9 +250,9 @@ fn push_worst(text: &mut String, worst: &Worst) {
         let of = if part.key.starts_with(&*part.name) {
             String::new()
         } else {
-            format!(" ({})", part.name)
+            format!(" ({})", shown(&part.name))
         };
-        let owner = part.owner.as_ref().map(|owner| format!(", held by {owner}"));
+        let owner = part.owner.as_ref().map(|owner| format!(", held by {}", shown(owner)));
         let carried = (part.carried_ns > 0)
             .then(|| format!(", {} carried over from an earlier frame", ms(part.carried_ns)));
         let _ = writeln!(
@@ -259,7 +261,7 @@ fn push_worst(text: &mut String, worst: &Worst) {
             ms(part.self_ns + part.carried_ns),
             part.thread.name(),
             part.cause.name(),
-            part.key,
+            shown(&part.key),
             owner.unwrap_or_default(),
             super::single_late::in_brackets(&part.states),
             carried.unwrap_or_default(),

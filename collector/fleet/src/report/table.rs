@@ -1,5 +1,7 @@
 //! Text for a terminal of 80 columns: tables, numbers to the right and texts to the left, and lines that are broken.
 
+use tracetee_trace::shown;
+
 /// Columns of a terminal.
 pub(crate) const WIDTH: usize = 80;
 /// Limit of a text column's width.
@@ -40,15 +42,17 @@ pub(crate) fn table<'r, R: 'r>(
 /// Lays rows out. `left`: indexes of the columns that are aligned to the left.
 pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> String {
     let cut = |text: &str| {
+        let text = shown(text);
         let count = text.chars().count();
         if count <= MAX_TEXT {
-            return text.to_owned();
+            return text.into_owned();
         }
         // The end of a name tells more than its middle.
         let head: String = text.chars().take(MAX_TEXT / 2 - 1).collect();
         let tail: String = text.chars().skip(count - MAX_TEXT / 2).collect();
         format!("{head}…{tail}")
     };
+    let header: Vec<String> = header.iter().map(|text| cut(text)).collect();
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|text| cut(text)).collect()).collect();
     let width = |column: usize| {
@@ -81,7 +85,6 @@ pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> 
         }
         text.trim_end().to_owned() + "\n"
     };
-    let header: Vec<String> = header.iter().map(|&text| text.to_owned()).collect();
     let mut text = line(&header);
     for row in &rows {
         text.push_str(&line(row));

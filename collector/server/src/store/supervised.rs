@@ -42,10 +42,7 @@ pub(super) fn spawn(
         let mut pause = FIRST_PAUSE;
         while catch_unwind(AssertUnwindSafe(&mut work)).is_err() {
             panics.down.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(
-                "the thread {name:?} panicked; it starts again in {} s",
-                pause.as_secs()
-            );
+            tracing::error!("the thread {name} panicked; it starts again in {} s", pause.as_secs());
             let until = Instant::now() + pause;
             while !ended.load(Ordering::Relaxed) && Instant::now() < until {
                 park_timeout(until.saturating_duration_since(Instant::now()));

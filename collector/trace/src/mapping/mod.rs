@@ -10,6 +10,7 @@ mod packed;
 mod text;
 
 use crate::model::Trace;
+use crate::quoted;
 use classes::{Classes, ClassesBuilder};
 use methods::{Methods, MethodsBuilder};
 use packed::Packed;
@@ -91,7 +92,7 @@ impl Mapping {
             }
             if !methods.takes(trimmed) {
                 let taken = classes.take(trimmed, line.len() > trimmed.len());
-                taken.map_err(|why| format!("line {number} {why}: {trimmed:?}"))?;
+                taken.map_err(|why| format!("line {number} {why}: {}", quoted(trimmed)))?;
             }
             let (names, bytes) = (classes.len() + methods.len(), classes.bytes() + methods.bytes());
             if names > limits.names {

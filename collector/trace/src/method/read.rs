@@ -215,7 +215,7 @@ fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Resul
     if magic != *MAGIC {
         return Err(Error::At {
             offset: at,
-            why: format!("found {magic:02x?} instead of \"SLOW\""),
+            why: format!("found \"{}\" instead of \"SLOW\"", magic.escape_ascii()),
         });
     }
     let version = input.u16().map_err(of_header)?;

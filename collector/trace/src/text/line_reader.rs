@@ -5,6 +5,7 @@ use super::sections::{Names, Sections};
 use super::{MAX_LINE_BYTES, marker, sched};
 use crate::error::Error;
 use crate::model::Losses;
+use crate::quoted;
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
 use tracetee_protocol::notes;
@@ -120,7 +121,7 @@ impl Outline {
             let first = outline.losses.shown.first();
             return Err(Error::NoTrace(first.map_or_else(
                 || "no line of it is a trace line".to_owned(),
-                |bad| format!("line {}: {} ({:?})", bad.number, bad.why, bad.text),
+                |bad| format!("line {}: {} ({})", bad.number, bad.why, quoted(&bad.text)),
             )));
         }
         Ok(outline)

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::kernel::{KernelEvent, KernelKind};
 use crate::model::{Async, Counter, FlowRecord, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
+use crate::quoted;
 use crate::wall_clock::WallClock;
 use details::Details;
 use marker::Marker;
@@ -102,7 +103,7 @@ fn read_by<R: BufRead>(mut text: R, mut reader: Reader) -> Result<Trace, Error> 
     let is_header_only = trace.losses.bad_lines == 0 && (is_text || !trace.processes.is_empty());
     if trace.span_ns.is_none() && !is_header_only {
         return Err(Error::NoTrace(match trace.losses.shown.first() {
-            Some(bad) => format!("line {}: {} ({:?})", bad.number, bad.why, bad.text),
+            Some(bad) => format!("line {}: {} ({})", bad.number, bad.why, quoted(&bad.text)),
             None if trace.losses.lines > 0 => "no line of it is a trace line".to_owned(),
             None => "it is empty".to_owned(),
         }));

@@ -1,6 +1,7 @@
 //! The categories of atrace, and those that an app can record.
 
 use anyhow::{Result, bail};
+use tracetee_trace::quoted;
 
 /// Those of user space: name and description, as atrace has them.
 const CATEGORIES: [(&str, &str); 27] = [
@@ -73,7 +74,7 @@ pub(super) fn checked(asked: &[String]) -> Result<Vec<String>> {
             );
         }
         if name != "all" && !CATEGORIES.iter().any(|(known, _)| known == name) {
-            bail!("unknown category {name:?}; --list_categories lists them");
+            bail!("unknown category {}; --list_categories lists them", quoted(name));
         }
     }
     Ok(if asked.is_empty() { vec!["all".to_owned()] } else { asked.to_vec() })

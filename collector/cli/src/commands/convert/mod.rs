@@ -22,6 +22,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tracetee_convert::{Content, Dropped, Format, PERFETTO_SEQUENCE};
 use tracetee_trace::perfetto::{self, Copied, SequenceIds};
+use tracetee_trace::quoted;
 use tracetee_trace::{Kind, Losses, Mapping, Trace, is_system_process};
 
 /// Limit of the processes that a message lists.
@@ -160,7 +161,7 @@ fn keep(args: &ConvertArgs, trace: &mut Trace) -> Result<bool> {
     };
     if pids.is_empty() {
         let asked = args.pid.map_or_else(
-            || format!("named {:?}", args.process.as_deref().unwrap_or_default()),
+            || format!("named {}", quoted(args.process.as_deref().unwrap_or_default())),
             |pid| pid.to_string(),
         );
         bail!("no input has a process {asked}; it has {}", listed(trace));
@@ -228,7 +229,8 @@ fn inferred(path: &Path) -> Result<Format> {
         let endings = Format::ALL.iter().flat_map(|format| format.endings());
         let endings: Vec<_> = endings.copied().collect();
         format!(
-            "cannot infer the output format from {name:?}; pass --to, or use one of these endings: {}",
+            "cannot infer the output format from {}; pass --to, or use one of these endings: {}",
+            quoted(name),
             endings.join(" ")
         )
     })

@@ -13,6 +13,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use tracetee_protocol::control_socket;
 use tracetee_protocol::{ControlReport, HealthReport};
+use tracetee_trace::{quoted, shown};
 
 /// The agent's library.
 const AGENT: &str = "libtracetee.so";
@@ -40,7 +41,7 @@ pub(super) fn of_app(package: &str, json: bool) -> Result<ExitCode> {
 fn check_name(package: &str) -> Result<()> {
     let is_part = |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '_');
     if package.is_empty() || !package.chars().all(is_part) {
-        bail!("--app {package:?}: expected an application id, such as com.example.app");
+        bail!("--app {}: expected an application id, such as com.example.app", quoted(package));
     }
     Ok(())
 }
@@ -312,18 +313,16 @@ impl Visit<'_> {
     }
 
     fn text(&self) -> String {
-        // Texts of the device go to a terminal.
-        let plain = |text: &str| text.replace(|char: char| char.is_control(), " ");
         let mut text = String::new();
         for missing in &self.missing {
-            let _ = writeln!(text, "missing: {}", plain(missing));
+            let _ = writeln!(text, "missing: {}", shown(missing));
         }
         if self.missing.is_empty() {
             text.push_str("nothing is missing\n");
         }
         let _ = writeln!(text, "\n{}", self.package);
         for (label, found) in &self.lines {
-            let _ = writeln!(text, "  {label:<13} {}", plain(found));
+            let _ = writeln!(text, "  {label:<13} {}", shown(found));
         }
         if let Some(report) = &self.report {
             let _ = write!(text, "\nThe agent's report:\n{}", describe(report));

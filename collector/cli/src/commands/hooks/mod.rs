@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use tracetee_hooks::elf::file::FileMemory;
 use tracetee_hooks::elf::relocation::Slot;
-use tracetee_hooks::elf::{Class, Image};
+use tracetee_hooks::elf::{Class, Image, Machine};
 
 /// Lists slots.
 pub(crate) fn hooks(args: &HooksArgs) -> Result<()> {
@@ -40,7 +40,14 @@ fn of_file(path: &Path, names: &[&str]) -> Result<String> {
         return Ok(format!("{}: no dynamic section (static)\n", path.display()));
     };
     let slots = image.slots(&bytes_of(names)).with_context(|| path.display().to_string())?;
-    let mut text = format!("{}: {:?}, {} slots\n", path.display(), image.machine(), slots.len());
+    let machine = match image.machine() {
+        Machine::X86 => "x86",
+        Machine::X86_64 => "x86-64",
+        Machine::Arm => "arm",
+        Machine::Aarch64 => "aarch64",
+        Machine::Riscv64 => "riscv64",
+    };
+    let mut text = format!("{}: {machine}, {} slots\n", path.display(), slots.len());
     for slot in &slots {
         let _ = writeln!(text, "{}", line(slot, names, slot.vaddr, ""));
     }

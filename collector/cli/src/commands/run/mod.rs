@@ -15,7 +15,7 @@ mod upload;
 use crate::EXIT_OWN_FAILURE;
 use crate::args::RunArgs;
 use crate::output::Target;
-use crate::terminal::say;
+use crate::terminal::{say, say_lines};
 use anyhow::{Context, Result};
 pub(crate) use report::{losses, why_empty};
 pub(crate) use session::{Ended, Session, Setup};
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
         Ok(child) => child,
         Err(error) => {
             say(&format!("{}: {error}", name.display()));
-            say(program.obstacle.as_deref().unwrap_or_default());
+            say_lines(program.obstacle.as_deref().unwrap_or_default());
             return Ok(ExitCode::from(EXIT_NOT_EXECUTABLE));
         }
     };
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
         let ended = child.wait_for_end();
         let written = recovered.map(|recovered| {
             if !args.quiet || recovered.summary.recorded() == 0 {
-                say(&report::report(&recovered, &output, &program));
+                say_lines(&report::report(&recovered, &output, &program));
             }
         });
         return Ok(exit_code(ended, written));
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     let written = at_limit.unwrap_or_else(write_trace);
     match (written, upload) {
         (Ok(Some(trace)), Some(upload)) => match upload.send(&trace, &program.path) {
-            Ok(said) if !args.quiet => say(&said),
+            Ok(said) if !args.quiet => say_lines(&said),
             Ok(_) => {}
             Err(error) => say(&format!("upload failed: {error:#}")),
         },
@@ -146,7 +146,7 @@ fn trace_and_report(
     let trace =
         if unfinished.exists() { Some(Target::at(output)?.publish(unfinished)?) } else { None };
     if !args.quiet || is_empty {
-        say(&report::report(&recovered, output, program));
+        say_lines(&report::report(&recovered, output, program));
     }
     Ok(trace.filter(|_| !is_empty))
 }
