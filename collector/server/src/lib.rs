@@ -23,6 +23,7 @@ pub use line_a_minute::LineAMinute;
 pub use server::{Options, Server};
 pub use store::backup::{BackedUp, backup};
 pub use store::forget::{Forgotten, forget};
+pub use store::intents::go_on;
 pub use store::location::StoreLocation;
 pub use store::mappings::mapping_of_stored;
 pub use store::parquet_tables::{TableCounts, list_keys, make_tables};

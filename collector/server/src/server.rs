@@ -11,6 +11,7 @@ use crate::http::serve::{Serving, Tls};
 use crate::http::tickets::Tickets;
 use crate::http::tokens::Tokens;
 use crate::http::{self, Collector, StoredCapture};
+use crate::store::intents;
 use crate::store::location::StoreLocation;
 use crate::store::replica::Replica;
 use crate::store::retention::{self, Deleted, Retention};
@@ -28,6 +29,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tracetee_trace::quoted;
 
 /// Time limit for requests in progress when the server stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(30);
@@ -130,8 +132,9 @@ impl Server {
             );
         }
         let user_header = options.user_header.as_deref().map(|name| {
-            HeaderName::try_from(name)
-                .with_context(|| format!("--page-user-header {name:?}: not the name of a header"))
+            HeaderName::try_from(name).with_context(|| {
+                format!("--page-user-header {}: not the name of a header", quoted(name))
+            })
         });
         let user_header = user_header.transpose()?;
         let storage = Storage::open(options.store, options.cache.as_deref())?;
@@ -252,7 +255,7 @@ fn listen_on(listen: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-/// Applies retention and indexes captures that the indexer had no room for, until the sender is dropped.
+/// Applies retention, indexes captures that the indexer had no room for, and ends commands that were killed, until the sender is dropped.
 fn maintain(
     collector: Arc<Collector>,
     retention: Retention,
@@ -266,7 +269,20 @@ fn maintain(
         }
         let (root, indexer) = (storage.root(), storage.indexer());
         let (mut retained, mut at_last): (Option<Instant>, u64) = (None, 0);
+        let mut was_interrupted = false;
         loop {
+            match intents::go_on(root) {
+                Ok(done) => {
+                    done.into_iter().for_each(|done| tracing::warn!("{done}"));
+                    was_interrupted = false;
+                }
+                // It is tried again.
+                Err(_) if was_interrupted => {}
+                Err(error) => {
+                    tracing::error!("{error:#}");
+                    was_interrupted = true;
+                }
+            }
             let stored = collector.stored_bytes();
             // A store that fills up quickly does not wait for the hour.
             let is_much =

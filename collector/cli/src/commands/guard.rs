@@ -1,6 +1,6 @@
 //! `tracetee guard` and `tracetee bisect`.
 
-use super::store::{copies_beside, location, with_copies};
+use super::store::{copies_beside, location, tables_in, with_copies};
 use crate::args::{AnswerFormat, BisectArgs, GuardArgs};
 use crate::input::mapping_of;
 use crate::terminal::{print, say};
@@ -15,7 +15,7 @@ use tracetee_fleet::guard::fleet::Segment;
 use tracetee_fleet::guard::state::{self, Rollout};
 use tracetee_fleet::guard::verdict::{Answer, Verdict, answer};
 use tracetee_jank::Options;
-use tracetee_server::{Replica, make_private, tables_of};
+use tracetee_server::{Replica, make_private};
 use tracetee_trace::shown;
 
 /// Exit status of a stop, and of "not yet".
@@ -50,7 +50,7 @@ pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
 /// Takes the devices of an app's rollout, from a version to another, that have come since the last look, and answers.
 pub(super) fn look(store: &Path, names: [&str; 3], segment: &Segment, rise: f64) -> Result<Answer> {
     let file = |raw_key: &str| Ok(store.join(raw_key));
-    look_at(&tables_of(store), &state::path(store), names, segment, rise, &file)
+    look_at(&tables_in(store), &state::path(store), names, segment, rise, &file)
 }
 
 /// As [`look`], in an object store, by the tables of a collector; `None` until they are complete.
@@ -116,7 +116,7 @@ pub(crate) fn bisect(args: &BisectArgs) -> Result<()> {
         (address, true) => {
             with_copies(&address, cache.as_deref(), |copies| read(&copies.reader.tables()))?
         }
-        (_, false) => read(&tables_of(store))?,
+        (_, false) => read(&tables_in(store))?,
     };
     let changes = history.changes();
     print(&match format {

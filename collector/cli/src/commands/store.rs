@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tracetee_fleet::guard::state;
 use tracetee_server::{
     BackedUp, Forgotten, Reader, StoreLocation, list_keys, make_private, make_tables, tables_of,
 };
@@ -17,6 +18,17 @@ pub(crate) fn location(store: &Path) -> (String, bool) {
     let text = store.to_string_lossy().into_owned();
     let is_remote = matches!(StoreLocation::parse(&text), StoreLocation::Objects(_));
     (text, is_remote)
+}
+
+/// Returns the tables of a store in a directory, after what a killed command has left there was ended or undone.
+pub(crate) fn tables_in(store: &Path) -> PathBuf {
+    make_private();
+    match tracetee_server::go_on(store) {
+        Ok(done) => done.into_iter().for_each(say),
+        // Whoever needs it reports it: a reader may not be allowed to write.
+        Err(error) => say(&format!("{}: {error:#}", store.display())),
+    }
+    tables_of(store)
 }
 
 /// The directory for the tables of an object store: the one that was given, else one in the user's cache, if there is a home.
@@ -99,6 +111,10 @@ pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
         tables_of(&args.store).display().to_string()
     };
     print(&format!("{} captures and loss reports are in {}\n", rebuilt.indexed, shown(&tables)));
+    // The command that mends the tables does not mend it.
+    if !is_remote {
+        state::check(&state::path(&args.store))?;
+    }
     Ok(())
 }
 

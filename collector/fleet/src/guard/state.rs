@@ -103,7 +103,23 @@ pub fn look(
     rollout: Rollout<'_>,
     read: impl FnOnce() -> Result<Fleet, Error>,
 ) -> Result<(Guard, Fleet), Error> {
-    let mut connection = open(path)?;
+    let mut connection = open(path).map_err(Error::of_guards)?;
+    let (transaction, (number, mut guard)) =
+        begin(&mut connection, path, rollout).map_err(Error::of_guards)?;
+    let fleet = read()?;
+    let known = guard.series.len();
+    guard.look(&fleet);
+    save(&transaction, rollout, number, known, &guard).map_err(Error::of_guards)?;
+    transaction.commit().map_err(|error| Error::from(error).of_guards())?;
+    guard.changed = super::Changed::default();
+    Ok((guard, fleet))
+}
+
+fn begin<'a>(
+    connection: &'a mut Connection,
+    path: &Path,
+    rollout: Rollout<'_>,
+) -> Result<(Transaction<'a>, (Option<i64>, Guard)), Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     match transaction.query_row("PRAGMA user_version", [], |row| row.get(0))? {
         0 => {
@@ -113,14 +129,24 @@ pub fn look(
         VERSION => {}
         found => return Err(Error::Guard { path: path.to_owned(), found }),
     }
-    let (number, mut guard) = load(&transaction, rollout)?;
-    let fleet = read()?;
-    let known = guard.series.len();
-    guard.look(&fleet);
-    save(&transaction, rollout, number, known, &guard)?;
-    transaction.commit()?;
-    guard.changed = super::Changed::default();
-    Ok((guard, fleet))
+    let loaded = load(&transaction, rollout)?;
+    Ok((transaction, loaded))
+}
+
+/// Checks that the file is not damaged.
+///
+/// # Errors
+/// [`Error::GuardDamage`], and [`Error::Sqlite`] if the file cannot be read.
+pub fn check(path: &Path) -> Result<(), Error> {
+    let look = || -> Result<(), Error> {
+        let found: String = open(path)?.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if found == "ok" {
+            return Ok(());
+        }
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+        Err(rusqlite::Error::SqliteFailure(code, Some(found)).into())
+    };
+    if path.exists() { look().map_err(Error::of_guards) } else { Ok(()) }
 }
 
 /// Deletes a device from all guards' states. What it has added to sums over devices stays.
@@ -128,10 +154,12 @@ pub fn look(
 /// # Errors
 /// [`Error::Sqlite`].
 pub fn forget(path: &Path, device: &str) -> Result<(), Error> {
-    if path.exists() {
-        open(path)?.execute("DELETE FROM devices WHERE device = ?", [digest(device)])?;
-    }
-    Ok(())
+    let sql = "DELETE FROM devices WHERE device = ?";
+    let delete = || -> Result<(), Error> {
+        open(path)?.execute(sql, [digest(device)])?;
+        Ok(())
+    };
+    if path.exists() { delete().map_err(Error::of_guards) } else { Ok(()) }
 }
 
 fn load(transaction: &Transaction<'_>, of: Rollout<'_>) -> Result<(Option<i64>, Guard), Error> {

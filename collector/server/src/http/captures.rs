@@ -67,7 +67,7 @@ async fn take_capture(
         add(&collector.counts.busy, 1);
         answer(StatusCode::TOO_MANY_REQUESTS, why)
     };
-    if let Some(why) = collector.storage.why_away() {
+    if let Some(why) = collector.storage.why_away(meta.install_id.as_deref()) {
         return Err(answer(StatusCode::SERVICE_UNAVAILABLE, why));
     }
     if collector.storage.is_behind(&key.app) {

@@ -39,9 +39,6 @@ async fn take_losses(
     };
     let id = checked_id(id).map_err(refuse)?;
     let digest = digest(headers).map_err(refuse)?;
-    if let Some(why) = collector.storage.why_away() {
-        return Err(answer(StatusCode::SERVICE_UNAVAILABLE, why));
-    }
     let bytes = ingest::small(body, MAX_REPORT_BYTES).await;
     let bytes = bytes.map_err(|refused| (status_of(&refused), refuse(&refused.to_string()).1))?;
     if digest.is_some_and(|digest| digest != hmac_sha256::Hash::hash(&bytes)) {
@@ -49,6 +46,9 @@ async fn take_losses(
     }
     let mut report = LossReport::from_json(&bytes)
         .ok_or_else(|| refuse("not a loss report: not a JSON object"))?;
+    if let Some(why) = collector.storage.why_away(report.device.install_id.as_deref()) {
+        return Err(answer(StatusCode::SERVICE_UNAVAILABLE, why));
+    }
     let is_admitted = {
         let mut reports = collector.reports.lock().unwrap_or_else(PoisonError::into_inner);
         reports.admits_report(app.as_deref().unwrap_or_default(), bytes.len(), Instant::now())

@@ -6,6 +6,7 @@
 //! copies only what came since. What the store has no longer goes from the copy. Files keep their times, by which retention goes.
 
 use super::id_index;
+use super::intents::{self, COPY};
 use super::local_store::{self, walk};
 use super::rebuild::lock_against;
 use super::tables_of;
@@ -14,6 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::SystemTime;
+use tracetee_fleet::Error;
 use tracetee_fleet::database::{Database, copy_database};
 use tracetee_fleet::guard::state;
 
@@ -50,6 +52,7 @@ pub fn backup(root: &Path, to: &Path) -> Result<BackedUp> {
     }
     let _copy = prepare(to, Some(root))?;
     let _alone = lock_against(root)?;
+    intents::go_on_alone(root)?;
     let mut done = BackedUp::default();
     copy_directories(root, to, &BEFORE_TABLES, &mut done)?;
     copy_tables(&tables_of(root), &tables_of(to))?;
@@ -60,7 +63,27 @@ pub fn backup(root: &Path, to: &Path) -> Result<BackedUp> {
     }
     copy_directories(root, to, &AFTER_TABLES, &mut done)?;
     delete_rows(to)?;
+    intents::end(to, COPY)?;
     Ok(done)
+}
+
+/// Makes an unfinished copy a store of what has been copied, with all that the copy had before and that the store still has. May be
+/// repeated.
+pub(super) fn make_whole(to: &Path) -> Result<()> {
+    let mut parts = Vec::new();
+    walk(to, &mut |path| {
+        parts.extend(path.extension().is_some_and(|of| of == PART).then(|| path.to_owned()));
+    })?;
+    parts.iter().try_for_each(|part| remove(part))?;
+    match delete_rows(to) {
+        // Tables that were just being replaced are made anew, of the captures.
+        Err(error) if error.downcast_ref().is_some_and(Error::is_damage) => {
+            let tables = tables_of(to);
+            remove(&tables)?;
+            remove_logs(&tables)
+        }
+        done => done,
+    }
 }
 
 /// Makes the directory of a copy, outside of the directory `root`, and locks it until the result is dropped.
@@ -79,6 +102,8 @@ pub(super) fn prepare(to: &Path, root: Option<&Path>) -> Result<File> {
     let lock = local_store::lock(to)?;
     // A collector that has worked on the copy has made it; the next one makes it anew.
     id_index::discard(to)?;
+    intents::settle(to)?;
+    intents::begin(to, COPY, "")?;
     Ok(lock)
 }
 
@@ -108,11 +133,16 @@ pub(super) fn copy_tables(from: &Path, to: &Path) -> Result<()> {
     remove(&part)?;
     copy_database(from, &part).with_context(|| format!("cannot copy {}", from.display()))?;
     // Of the tables that are replaced.
-    for log in ["sqlite-wal", "sqlite-shm"] {
-        remove(&to.with_extension(log))?;
-    }
+    remove_logs(to)?;
     File::open(&part)?.sync_all()?;
     fs::rename(&part, to).with_context(|| format!("cannot write {}", to.display()))
+}
+
+fn remove_logs(tables: &Path) -> Result<()> {
+    for log in ["sqlite-wal", "sqlite-shm"] {
+        remove(&tables.with_extension(log))?;
+    }
+    Ok(())
 }
 
 /// Deletes the rows of captures and loss reports that the copy lacks.

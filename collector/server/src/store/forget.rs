@@ -1,11 +1,11 @@
 //! Deletes everything that a device has sent to a local store, for `tracetee store forget`, also while a collector runs.
 //!
-//! A note tells the collector not to keep what comes meanwhile (`forgetting.rs`). Then the files are searched: those that
-//! are in the tables have their device there, and only the others are opened. What is stored before the note is found by
-//! the search; what is stored after it finds the note; and rows are inserted for files that still exist.
+//! An intent (`intents.rs`) tells the collector to put off what the device sends meanwhile. Then the files are searched: those that
+//! are in the tables have their device there, and only the others are opened. What is stored before the intent is found by
+//! the search; what is stored after it finds the intent; and rows are inserted for files that still exist.
 
 use super::files::{Kind, delete, each_file};
-use super::forgetting::Forgetting;
+use super::intents;
 use super::local_store::sidecar_of;
 use super::quarantined::Quarantined;
 use super::rebuild;
@@ -15,6 +15,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, Read};
 use std::path::Path;
 use tracetee_fleet::database::Database;
+use tracetee_fleet::guard::state::path as guards_of;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::schema::{CAPTURES, LOSSES};
 use tracetee_protocol::{CaptureMeta, notes};
@@ -44,9 +45,14 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
     }
     // A rebuild would put rows into tables that this does not know.
     let _no_rebuild = rebuild::lock_against(root)?;
-    let _note = Forgetting::begin(root, device)
-        .context("cannot tell the collector which device is being forgotten")?;
-    let mut database = Database::open(&tables)?;
+    intents::go_on_alone(root)?;
+    intents::begin(root, &intents::of_device(device), &intents::forget_text(device))?;
+    erase(root, device)
+}
+
+/// Deletes what a device has sent, and then its intent. May be repeated. The caller holds `rebuild.lock`.
+pub(super) fn erase(root: &Path, device: &str) -> Result<Forgotten> {
+    let mut database = Database::open(&tables_of(root))?;
     let (mut files, mut unreadable, mut wrong) = (Vec::new(), 0_u64, None);
     each_file(root, &mut |kind, path| {
         let is_indexed = match &kind {
@@ -83,13 +89,15 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
     let quarantined = count(|kind| *kind == Kind::Quarantined);
     let captures = delete(root, &mut database, &files)?;
     database.delete_losses_of(device)?;
-    tracetee_fleet::guard::state::forget(&tracetee_fleet::guard::state::path(root), device)
-        .context(
-            "deleted the captures, but not the device's digest in the guards' state; run it again",
-        )?;
     database.forget_deleted().context(
         "deleted the captures, but could not compact the tables; run `tracetee store rebuild`",
     )?;
+    let state = tracetee_fleet::guard::state::forget(&guards_of(root), device);
+    // Another attempt would find the same damage.
+    if state.as_ref().err().is_none_or(tracetee_fleet::Error::is_guard_damage) {
+        intents::end(root, &intents::of_device(device))?;
+    }
+    state.context("deleted the captures, but not the device's digest in the guards' state")?;
     Ok(Forgotten { captures, loss_reports, quarantined, unreadable })
 }
 
@@ -120,13 +128,18 @@ pub(super) fn is_of(path: &Path, device: &str) -> std::io::Result<bool> {
 
 /// True if the readable part of a capture's header names the device.
 fn header_names(path: &Path, device: &str) -> bool {
+    header_has(path, &|about| names(about, device))
+}
+
+/// True if the readable part of a capture's header has such metadata.
+pub(super) fn header_has(path: &Path, has: &dyn Fn(&CaptureMeta) -> bool) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let Ok(text) = tracetee_trace::open(file) else { return false };
     let mut text = text.take(HEAD_BYTES);
     let mut line = Vec::new();
     while text.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) && line.starts_with(b"#") {
         if let Some(json) = line.strip_prefix(notes::COMMENT.as_bytes())
-            && CaptureMeta::from_json(json).is_some_and(|about| names(&about, device))
+            && CaptureMeta::from_json(json).is_some_and(|about| has(&about))
         {
             return true;
         }
@@ -176,7 +189,6 @@ mod tests {
         // A deleted capture may be sent again.
         Database::open(&tables_of(root)).unwrap();
         forget(root, "d").unwrap();
-        fs::remove_dir_all(root.join("forgetting")).unwrap();
         let place = put(&store, id, &of("2"), TEXT).unwrap();
         assert!(place.exists());
     }
@@ -309,7 +321,6 @@ mod tests {
             Indexer::start(root, &tables_of(root)).unwrap().finish();
             assert_eq!(forget(root, device).unwrap().captures, 1);
             assert!(!place.exists());
-            fs::remove_dir_all(root.join("forgetting")).unwrap();
         }
     }
 }

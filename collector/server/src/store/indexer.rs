@@ -11,7 +11,7 @@ use super::arrived::Room;
 use super::attempts::Attempts;
 use super::damage::Damage;
 use super::fair_queue::FairQueue;
-use super::forgetting;
+use super::intents;
 use super::local_store::{remove, walk};
 use super::mappings::Mappings;
 use super::observed::Observed;
@@ -357,7 +357,7 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
 /// only its text says so.
 fn is_stored(root: &Path, of: &Contribution, is_any_forgotten: bool) -> bool {
     let Some(path) = of.key().map(|key| root.join(key)) else { return true };
-    let is_forgotten = |device: &Text| forgetting::is_forgotten(root, Some(device));
+    let is_forgotten = |device: &Text| intents::is_forgotten(root, Some(device));
     if is_any_forgotten && of.devices().any(is_forgotten) {
         let _ = remove(&path);
         return false;
@@ -431,7 +431,7 @@ impl Writer {
                     (Content::Gone(raw_key), _) => gone.push(raw_key),
                 }
             }
-            let (root, is_any_forgotten) = (&self.root, forgetting::is_any(&self.root));
+            let (root, is_any_forgotten) = (&self.root, intents::is_any(&self.root));
             let is_stored = |of: &Contribution| is_stored(root, of, is_any_forgotten);
             let made = new.into_iter().map(|rows| (Contribution::from(&rows), rows));
             // Without an outbox, the transaction alone asks.

@@ -7,9 +7,9 @@
 //! its place by a link that fails where there is one, so that two that come at once are one. The time of its
 //! content is that of its arrival, by which retention goes. One collector has the directory at a time (`lock`).
 
-use super::forgetting;
-use super::id_index;
+use super::forget::header_has;
 use super::quarantined::Quarantined;
+use super::{id_index, intents};
 use anyhow::{Context, Result, bail};
 use std::ffi::CString;
 use std::fs::{self, File, TryLockError};
@@ -133,7 +133,20 @@ impl LocalStore {
 
     /// True if a device is being forgotten.
     pub(super) fn forgets(&self, device: Option<&str>) -> bool {
-        forgetting::is_forgotten(&self.root, device)
+        intents::is_forgotten(&self.root, device)
+    }
+
+    /// True if a capture's device is being forgotten, by its metadata or its header.
+    pub(super) fn forgets_capture(&self, meta: &CaptureMeta, path: &Path) -> bool {
+        let is_forgotten = |about: &CaptureMeta| self.forgets(about.install_id.as_deref());
+        intents::is_any(&self.root) && (is_forgotten(meta) || header_has(path, &is_forgotten))
+    }
+
+    /// Deletes a capture that was just kept.
+    pub(super) fn drop_kept(&self, key: &RawKey) -> io::Result<()> {
+        remove(&self.root.join(key.path()))?;
+        id_index::leave(&self.root, key);
+        Ok(())
     }
 
     fn was_set_aside(&self, key: &RawKey) -> bool {
@@ -167,30 +180,20 @@ impl LocalStore {
         self.link(&sidecar.path, &sidecar_of(&place))?;
         let kept = self.link(&incoming.path, &place)?;
         self.sync(directory)?;
-        // The note of a device comes before the search for its files: who has its place before the search is found by
-        // it, who comes later finds the note.
-        if kept && forgetting::is_forgotten(&self.root, meta.install_id.as_deref()) {
-            remove(&place)?;
-            id_index::leave(&self.root, key);
-        }
         Ok(kept.then_some(place))
     }
 
-    /// Gives the loss report of a device its place. `None`: it is there.
+    /// Gives a loss report its place. `None`: it is there.
     pub(crate) fn keep_losses(
         &self,
         id: Uuid,
         day: i64,
-        device: Option<&str>,
         incoming: &Incoming,
     ) -> io::Result<Option<PathBuf>> {
         let place = self.root.join(losses_path(id, day));
         let directory = make_parent(&place)?;
         let kept = self.link(&incoming.path, &place)?;
         self.sync(directory)?;
-        if kept && forgetting::is_forgotten(&self.root, device) {
-            remove(&place)?;
-        }
         Ok(kept.then_some(place))
     }
 
@@ -228,7 +231,7 @@ impl LocalStore {
         let about = Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None };
         let note = directory.join(format!("{id}.json"));
         let _ = fs::write(&note, about.to_json());
-        if forgetting::is_forgotten(&self.root, meta.install_id.as_deref()) {
+        if self.forgets_capture(meta, &note.with_extension("body")) {
             let _ = remove(&note);
         }
     }

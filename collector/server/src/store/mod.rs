@@ -2,8 +2,8 @@
 //!
 //! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or an object store with a
 //! `replica` of its tables, which `tend` keeps and which share `parts`. [`indexer`] makes rows of captures, beside what serves
-//! ([`analyst`]), and `attempts` knows which analyses were interrupted. [`retention`] deletes by age and by size, [`forget`] by device
-//! (`forgetting` has the notes that a running collector reads); [`rebuild`] makes the tables anew, [`backup`] copies a store.
+//! ([`analyst`]), and `attempts` knows which analyses were interrupted. [`retention`] deletes by age and by size, [`forget`] by device,
+//! [`rebuild`] makes the tables anew, [`backup`] copies a store; [`intents`] ends or undoes these three after a kill.
 //! [`mappings`] keeps the names of obfuscated versions (`mapping_files`), and [`reanalysis`] makes new rows of captures that came
 //! before their mapping. [`parquet_tables`] makes tables of an object store. [`profiles`] finds profiles of Android's own.
 
@@ -17,9 +17,9 @@ mod damage;
 mod fair_queue;
 mod files;
 pub(crate) mod forget;
-mod forgetting;
 mod id_index;
 pub(crate) mod indexer;
+pub(crate) mod intents;
 pub(crate) mod local_store;
 pub(crate) mod location;
 pub(crate) mod mapping_files;

@@ -9,7 +9,7 @@ use super::objects::each;
 use super::outbox::Outbox;
 use super::quarantined::Quarantined;
 use super::replica::{Listing, Replica};
-use super::{forgetting, id_index, tables_of};
+use super::{id_index, intents, tables_of};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -66,8 +66,8 @@ impl Replica {
             }
         }
         files.sort();
-        let is_any_forgotten = forgetting::is_any(&self.root);
-        let is_forgotten = |device: &Text| forgetting::is_forgotten(&self.root, Some(device));
+        let is_any_forgotten = intents::is_any(&self.root);
+        let is_forgotten = |device: &Text| intents::is_forgotten(&self.root, Some(device));
         let (mut bytes, mut keys, mut taken) = (Vec::new(), Vec::new(), 0);
         for file in &files {
             let frame = fs::read(file)?;

@@ -1,6 +1,7 @@
 //! Rebuilds the tables of a local store from its captures, for `tracetee store rebuild`.
 
 use super::indexer::Indexer;
+use super::intents::{self, MAKE_TABLES, PLACE_TABLES};
 use super::local_store::{self, readmit};
 use super::{mappings, tables_of};
 use anyhow::{Context, Result};
@@ -9,6 +10,9 @@ use std::path::Path;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::sums::schema::FILE_VERSION;
+
+/// Directory in which new tables are made.
+const NEW: &str = "rebuilding";
 
 /// Result of [`rebuild`].
 #[derive(Debug, Clone, Copy)]
@@ -35,18 +39,50 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
     {
         return Err(error.into());
     }
+    intents::settle(root)?;
+    intents::begin(root, MAKE_TABLES, "")?;
     let retried = readmit(root)?;
     // The new ones beside the old ones, which they then replace.
-    let building =
-        tempfile::tempdir_in(root).context("cannot create a directory for the new tables")?;
-    let new = tables_of(building.path());
-    let indexed = Indexer::rebuild(root, &new)?;
-    for suffix in ["-wal", "-shm"] {
-        let _ = fs::remove_file(format!("{}{suffix}", tables.display()));
-    }
-    fs::rename(&new, &tables)?;
-    mappings::settle(root)?;
+    discard(root)?;
+    let new = tables_of(&root.join(NEW));
+    fs::create_dir(root.join(NEW)).context("cannot create a directory for the new tables")?;
+    let indexed = match Indexer::rebuild(root, &new) {
+        Ok(indexed) => indexed,
+        Err(error) => {
+            // Nothing was changed.
+            intents::settle(root)?;
+            return Err(error);
+        }
+    };
+    File::open(&new)?.sync_all()?;
+    intents::begin(root, PLACE_TABLES, "")?;
+    intents::end(root, MAKE_TABLES)?;
+    place_tables(root)?;
+    intents::forget_devices(root)?;
     Ok(Rebuilt { indexed, retried })
+}
+
+/// Replaces the tables by the new ones. May be repeated.
+pub(super) fn place_tables(root: &Path) -> Result<()> {
+    let (new, tables) = (tables_of(&root.join(NEW)), tables_of(root));
+    if new.exists() {
+        for suffix in ["-wal", "-shm"] {
+            let _ = fs::remove_file(format!("{}{suffix}", tables.display()));
+        }
+        fs::rename(&new, &tables)?;
+    }
+    mappings::settle(root)?;
+    discard(root)?;
+    intents::end(root, PLACE_TABLES)
+}
+
+/// Deletes new tables.
+pub(super) fn discard(root: &Path) -> Result<()> {
+    let new = root.join(NEW);
+    if new.exists() {
+        fs::remove_dir_all(&new).with_context(|| format!("cannot delete {}", new.display()))?;
+    }
+    Ok(())
 }
 
 /// Keeps rebuilds, and whoever must not work beside one, out of each other's way.

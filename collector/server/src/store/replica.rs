@@ -11,12 +11,13 @@ use super::analyst::Work;
 use super::cloud::Cloud;
 use super::files::Kind;
 use super::indexer::Indexer;
+use super::intents::{PLACE_TABLES, STALE};
 use super::local_store::{LocalStore, remove};
 use super::mappings::Mappings;
 use super::objects::{Listed, each};
 use super::outbox::Outbox;
 use super::parts::BATCH;
-use super::{forgetting, id_index, tables_of};
+use super::{id_index, intents, replica_forget, tables_of};
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -46,6 +47,7 @@ pub(super) enum Checks {
 #[derive(Debug)]
 pub struct Replica {
     pub(super) cloud: Cloud,
+    address: String,
     pub(super) root: PathBuf,
     /// The mappings and notes that are here, as the bucket listed them.
     mirrored: Mutex<BTreeMap<String, Listed>>,
@@ -151,6 +153,7 @@ impl Replica {
         }
         Ok(Self {
             cloud,
+            address: address.to_owned(),
             root,
             mirrored: Mutex::default(),
             is_unchecked: AtomicBool::default(),
@@ -370,22 +373,47 @@ impl Replica {
         Ok(true)
     }
 
-    /// Brings the notes of devices that are being forgotten here, for a collector: a command that searches for what a device has sent must
-    /// find it. Returns whether a note has changed.
-    pub(super) fn mirror_notes(&self) -> Result<bool> {
-        let notes = self.cloud.list_all("forgetting")?;
-        let mut has_changed = false;
-        for listed in &notes {
-            if self.mirrored().get(&listed.path) == Some(listed) {
-                continue;
+    /// Brings the intents of commands here, for a collector: a command that searches for what a device has sent must find it. Returns
+    /// whether one has changed, and those that nobody has written again, with their contents.
+    pub(super) fn mirror_intents(&self) -> Result<(bool, Vec<(String, Vec<u8>)>)> {
+        let all = self.cloud.list_all("intents")?;
+        let (mut stale, mut texts) = (Vec::new(), Vec::new());
+        for listed in &all {
+            let is_known = self.mirrored().get(&listed.path) == Some(listed);
+            let is_stale = listed.modified + STALE < SystemTime::now();
+            if (!is_known || is_stale)
+                && let Some((text, _)) = self.cloud.find(&listed.path)?
+            {
+                if is_stale {
+                    stale.push((listed.path.clone(), text.clone()));
+                }
+                texts.push((&*listed.path, text));
             }
-            if let Some((bytes, _)) = self.cloud.find(&listed.path)? {
-                forgetting::mirror(&self.root, &listed.path, &bytes)?;
-            }
-            self.mirrored().insert(listed.path.clone(), listed.clone());
-            has_changed = true;
         }
-        Ok(has_changed)
+        let paths: Vec<&str> = all.iter().map(|listed| &*listed.path).collect();
+        let has_changed = intents::mirror(&self.root, &paths, &texts)?;
+        self.mirrored().extend(all.iter().map(|listed| (listed.path.clone(), listed.clone())));
+        Ok((has_changed, stale))
+    }
+
+    /// Ends what a command has begun that was killed.
+    pub(super) fn go_on(&self, name: &str, text: &[u8]) -> Result<()> {
+        if name == PLACE_TABLES {
+            let parts: Vec<String> =
+                String::from_utf8_lossy(text).lines().map(str::to_owned).collect();
+            self.finish_rebuild(&parts)?;
+            tracing::warn!("ended a `store rebuild` that was interrupted");
+        } else if let Some(device) = intents::device_of(text) {
+            replica_forget::forget(&self.address, None, device)?;
+            tracing::warn!("ended a `store forget` that was interrupted");
+        }
+        Ok(())
+    }
+
+    /// Deletes the parts that a rebuild has replaced.
+    pub(super) fn finish_rebuild(&self, replaced: &[String]) -> Result<()> {
+        self.cloud.delete(replaced)?;
+        self.cloud.delete(&[PLACE_TABLES.to_owned()])
     }
 
     /// Brings mappings that are new, or others, here.

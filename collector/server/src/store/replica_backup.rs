@@ -10,6 +10,7 @@ use super::backup::{
     write,
 };
 use super::files::Kind;
+use super::intents::{self, COPY};
 use super::local_store::{sidecar_of, walk};
 use super::objects::{Listed, each};
 use super::reader::Reader;
@@ -41,6 +42,7 @@ pub(super) fn backup(address: &str, cache: Option<&Path>, to: &Path) -> Result<B
     }
     replica.copy_objects(to, &mut done)?;
     delete_rows(to)?;
+    intents::end(to, COPY)?;
     Ok(done)
 }
 

@@ -1,11 +1,12 @@
 //! Deletes everything that a device has sent to an object store.
 //!
-//! As in a directory (`../forget.rs`): a note first, which collectors read every five seconds. What they have stored before they
-//! read it is found by the search; after that they keep nothing of the device. Then captures and reports go, and parts that have rows of
+//! As in a directory (`forget.rs`): an intent first, which collectors read every five seconds. What they have stored before they
+//! read it is found by the search; after that they put off what the device sends. Then captures and reports go, and parts that have rows of
 //! the device are written anew without them.
 
+use super::cloud::Cloud;
 use super::forget::{Forgotten, is_of, names};
-use super::forgetting;
+use super::intents::{self, BEAT};
 use super::local_store::walk;
 use super::quarantined::Quarantined;
 use super::reader::Reader;
@@ -13,6 +14,7 @@ use super::replica::{Known, Replica};
 use super::replica_guards::GUARDS;
 use super::tend::LOOK_EVERY;
 use anyhow::Result;
+use crossbeam_channel::{RecvTimeoutError, bounded};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -23,13 +25,27 @@ use tracetee_fleet::part::directory;
 
 /// Deletes what a device has sent.
 pub(super) fn forget(address: &str, cache: Option<&Path>, device: &str) -> Result<Forgotten> {
-    let note = forgetting::key(device);
-    let [searching, _] = forgetting::texts();
-    {
-        let replica = Replica::open(address, None, false)?;
-        replica.cloud.put(&note, searching.into_bytes())?;
+    let cloud = Cloud::open(address)?;
+    let (intent, text) = (intents::of_device(device), intents::forget_text(device));
+    cloud.put(&intent, text.clone().into_bytes())?;
+    let (end, ended) = bounded::<()>(0);
+    let forgotten = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                // Without it, a collector continues too.
+                let _ = cloud.put(&intent, text.clone().into_bytes());
+            }
+        });
         std::thread::sleep(2 * LOOK_EVERY);
-    }
+        let forgotten = erase(address, cache, device);
+        drop(end);
+        forgotten
+    })?;
+    cloud.put(&intent, intents::until_text().into_bytes())?;
+    Ok(forgotten)
+}
+
+fn erase(address: &str, cache: Option<&Path>, device: &str) -> Result<Forgotten> {
     let reader = Reader::open_checked(address, cache)?;
     let replica = &reader.replica;
     let mut database = Database::open(&super::tables_of(&replica.root))?;
@@ -50,8 +66,6 @@ pub(super) fn forget(address: &str, cache: Option<&Path>, device: &str) -> Resul
     database.delete(&captures)?;
     database.delete_losses_of(device)?;
     database.forget_deleted()?;
-    let [_, until] = forgetting::texts();
-    replica.cloud.put(&note, until.into_bytes())?;
     let notes = quarantined.iter().filter(|path| path.starts_with("quarantine/")).count();
     Ok(Forgotten {
         captures: (keys.len() - loss_reports) as u64,

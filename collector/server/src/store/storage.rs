@@ -4,6 +4,7 @@
 use super::analyst::Work;
 use super::arrived::Arrived;
 use super::indexer::Indexer;
+use super::intents;
 use super::local_store::{Incoming, LocalStore, losses_path, today};
 use super::location::StoreLocation;
 use super::mappings::{Put, Refused, Version};
@@ -29,6 +30,13 @@ pub(crate) struct Storage {
     replica: Option<Arc<Replica>>,
 }
 
+/// The answer to a device that is being forgotten.
+const FORGETTING: &str = "what this device has sent is being deleted; try again later";
+
+fn put_off() -> io::Error {
+    io::Error::new(io::ErrorKind::ResourceBusy, FORGETTING)
+}
+
 /// An error of an object store with all its causes.
 pub(super) fn described(error: anyhow::Error) -> io::Error {
     io::Error::other(format!("{error:#}"))
@@ -51,7 +59,13 @@ impl Storage {
                 replica.discard_unusable(Checks::All)?;
                 local
             }
-            None => LocalStore::open(&root)?,
+            None => {
+                let local = LocalStore::open(&root)?;
+                if let Some(done) = intents::settle(&root)? {
+                    tracing::warn!("{done}");
+                }
+                local
+            }
         };
         let indexer = Indexer::start(&root, &tables_of(&root))?;
         let reanalysis =
@@ -102,6 +116,9 @@ impl Storage {
         text: Option<Vec<u8>>,
     ) -> io::Result<Option<PathBuf>> {
         if let Some(replica) = &self.replica {
+            if self.local.forgets_capture(meta, &incoming.path) {
+                return Err(put_off());
+            }
             // The bucket decides: of two that come at once, to whichever collectors, one is stored.
             let bytes = std::fs::read(&incoming.path)?;
             if !replica.cloud.put_new(&key.path(), bytes, Some(meta)).map_err(described)? {
@@ -111,8 +128,9 @@ impl Storage {
             if let Err(error) = self.keep_here(&key, incoming, meta, text) {
                 tracing::error!("cannot analyze a capture now: {error}");
             }
-            if self.local.forgets(meta.install_id.as_deref()) {
+            if self.local.forgets_capture(meta, &incoming.path) {
                 replica.cloud.delete(&[key.path()]).map_err(described)?;
+                return Err(put_off());
             }
             return Ok(Some(PathBuf::from(key.path())));
         }
@@ -127,6 +145,12 @@ impl Storage {
         text: Option<Vec<u8>>,
     ) -> io::Result<Option<PathBuf>> {
         let kept = self.local.keep(key, incoming, meta)?;
+        // A device's intent comes before the search for its files: what has its place before the search is found by it, what
+        // comes later finds the intent, and is not acknowledged.
+        if kept.is_some() && self.local.forgets_capture(meta, &incoming.path) {
+            self.local.drop_kept(key)?;
+            return Err(put_off());
+        }
         if kept.is_some() {
             let arrived = text.and_then(|text| Arrived::new(self.indexer.room(), meta, text));
             self.indexer.take(&key.app, Work::Capture(key.clone(), arrived));
@@ -137,6 +161,10 @@ impl Storage {
     /// Gives a loss report its place. `false`: it is there. Blocks.
     pub(crate) fn keep_losses(&self, id: Uuid, report: &LossReport) -> io::Result<bool> {
         let (json, day) = (report.to_json(), today());
+        let device = report.device.install_id.as_deref();
+        if self.local.forgets(device) {
+            return Err(put_off());
+        }
         if let Some(replica) = &self.replica {
             let (path, json) = (losses_path(id, day), json.clone().into_bytes());
             if !replica.cloud.put_new(&path, json, None).map_err(described)? {
@@ -145,10 +173,14 @@ impl Storage {
         }
         let incoming = self.local.incoming();
         std::fs::write(&incoming.path, json)?;
-        let device = report.device.install_id.as_deref();
-        let kept = self.local.keep_losses(id, day, device, &incoming)?;
-        if let Some(replica) = self.replica.as_ref().filter(|_| self.local.forgets(device)) {
-            replica.cloud.delete(&[losses_path(id, day)]).map_err(described)?;
+        let kept = self.local.keep_losses(id, day, &incoming)?;
+        if self.local.forgets(device) {
+            let path = losses_path(id, day);
+            super::local_store::remove(&self.root.join(&path))?;
+            if let Some(replica) = &self.replica {
+                replica.cloud.delete(&[path]).map_err(described)?;
+            }
+            return Err(put_off());
         }
         let is_new = kept.is_some();
         let app = report.device.app.as_deref().unwrap_or_default();
@@ -200,8 +232,12 @@ impl Storage {
         self.local.probe()
     }
 
-    /// Returns why an object store takes nothing now: the last write, a moment ago, failed.
-    pub(crate) fn why_away(&self) -> Option<&'static str> {
+    /// Returns why a device's uploads are not taken now: the device is being forgotten, or the last write to the object store, a
+    /// moment ago, failed.
+    pub(crate) fn why_away(&self, device: Option<&str>) -> Option<&'static str> {
+        if self.local.forgets(device) {
+            return Some(FORGETTING);
+        }
         if let Some(replica) = &self.replica {
             return replica.cloud.why_away();
         }

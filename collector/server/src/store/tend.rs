@@ -100,8 +100,12 @@ impl Replica {
             return Ok(());
         }
         if is_due(turns.looked, LOOK_EVERY) {
-            if self.mirror_notes()? {
+            let (has_changed, interrupted) = self.mirror_intents()?;
+            if has_changed {
                 turns.synced = None;
+            }
+            for (name, text) in interrupted {
+                self.go_on(&name, &text)?;
             }
             self.mirror_mappings(&storage.indexer().mappings())?;
             self.take_parts(is_over)?;
@@ -158,8 +162,8 @@ impl Replica {
                 storage.reanalysis().wake();
             }
         }
-        let notes = self.cloud.list_all("forgetting")?;
-        let ended = notes.into_iter().filter(|note| note.modified + 2 * SYNC_EVERY < now);
+        let intents = self.cloud.list_all("intents")?;
+        let ended = intents.into_iter().filter(|note| note.modified + 2 * SYNC_EVERY < now);
         self.cloud.delete(&ended.map(|note| note.path).collect::<Vec<_>>())
     }
 

@@ -2,14 +2,13 @@
 
 use super::{ask, written};
 use crate::args::ReportArgs;
-use crate::commands::store::{Copies, location, with_copies};
+use crate::commands::store::{Copies, location, tables_in, with_copies};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::{RawKey, pair};
 use tracetee_fleet::report::fleet::FleetReport;
 use tracetee_fleet::report::html::Captures;
-use tracetee_server::tables_of;
 
 /// The report of a store, and whether its comparison has found something worse.
 pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, bool)> {
@@ -19,7 +18,7 @@ pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, bool)> {
     if is_remote {
         return of_objects(args, &address);
     }
-    let tables = tables_of(store);
+    let tables = tables_in(store);
     let report = Database::read(&tables)
         .and_then(|database| FleetReport::from_database(&database, &ask(args)));
     let report = match report {

@@ -1,0 +1,261 @@
+//! `store forget`, `rebuild` and `backup` are killed wherever they are. Each is ended or undone: by the next command, or by a running
+//! collector; and uploads of a device that is being forgotten are put off, never acknowledged and lost.
+
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tracetee_fleet::database::Database;
+use tracetee_tests::{stderr, tracetee};
+use tracetee_tests_upload::collector::{Collector, put_capture, run};
+
+const KILLS: u32 = 24;
+/// Time in which a collector ends what was killed: the minute, and a machine that others use is slow.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// All files below a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let (mut files, mut directories) = (Vec::new(), vec![directory.to_owned()]);
+    while let Some(next) = directories.pop() {
+        for entry in fs::read_dir(next).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { directories.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Files that have a text, SQLite's free pages and logs included.
+fn with_text(directory: &Path, text: &str) -> Vec<PathBuf> {
+    let has = |path: &PathBuf| {
+        let bytes = fs::read(path).unwrap_or_default();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    files(directory).into_iter().filter(has).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    run(Command::new("cp").arg("-a").args([from, to]));
+}
+
+fn command(arguments: &[&str], store: &Path) -> Command {
+    let mut command = Command::new(tracetee());
+    command.args(arguments).arg("--store").arg(store).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn report(store: &Path) -> String {
+    run(Command::new(tracetee()).args(["report", "--format", "json", "--store"]).arg(store))
+}
+
+/// A store, the metadata of one of its captures with a copy of the body, and the directory that has it.
+fn store() -> (TempDir, PathBuf, Map<String, Value>, Vec<u8>) {
+    let collector = Collector::start(&[]);
+    collector.simulate(30, 12, &[]);
+    let (meta, body) = a_capture(&collector);
+    let directory = collector.into_directory();
+    let store = directory.path().join("store");
+    (directory, store, meta, body)
+}
+
+fn a_capture(collector: &Collector) -> (Map<String, Value>, Vec<u8>) {
+    let meta = collector.files("raw").into_iter().find(|path| path.extension().unwrap() == "json");
+    let meta = meta.unwrap();
+    let body = fs::read(meta.with_extension("ftrace.zst")).unwrap();
+    (serde_json::from_slice(&fs::read(meta).unwrap()).unwrap(), body)
+}
+
+/// Kills a command at so many points of its time, each time on a copy of the store, and gives what is left to `check`. Returns in how
+/// many kills the command had begun and had not ended.
+fn kill(
+    make: &dyn Fn(&Path) -> Command,
+    store: &Path,
+    intents: &str,
+    check: &dyn Fn(&Path),
+) -> u32 {
+    let directory = TempDir::new().unwrap();
+    let whole = directory.path().join("whole");
+    copy(store, &whole);
+    let began = Instant::now();
+    assert!(make(&whole).status().unwrap().success());
+    let time = began.elapsed();
+    let mut interrupted = 0;
+    for number in 0..KILLS {
+        let place = directory.path().join(number.to_string());
+        copy(store, &place);
+        let mut process = make(&place).spawn().unwrap();
+        std::thread::sleep(time * number / KILLS);
+        process.kill().unwrap();
+        process.wait().unwrap();
+        interrupted += u32::from(!files(&place.join(intents)).is_empty());
+        check(&place);
+        fs::remove_dir_all(place).unwrap();
+    }
+    println!("{interrupted} of {KILLS} interrupted; it takes {time:?}");
+    interrupted
+}
+
+#[test]
+fn a_forget_that_is_killed_is_ended_by_the_next_command() {
+    let (_directory, store, meta, _) = store();
+    let device = meta["install_id"].as_str().unwrap();
+    let before = with_text(&store, device).len();
+    let make = |store: &Path| command(&["store", "forget", device], store);
+    let interrupted = kill(&make, &store, "intents", &|store| {
+        report(store);
+        let left = with_text(store, device);
+        assert!(left.is_empty() || left.len() >= before - 1, "all of it or nothing: {left:?}");
+        assert_eq!(files(&store.join("intents")), [""; 0].map(PathBuf::from));
+        // Another one finds the store free.
+        assert!(make(store).status().unwrap().success());
+        assert_eq!(with_text(store, device), [""; 0].map(PathBuf::from));
+    });
+    assert!(interrupted > 0, "no kill hit it");
+}
+
+#[test]
+fn a_forget_that_is_killed_is_ended_by_the_collector_and_no_upload_is_lost() {
+    let collector = Collector::start(&[]);
+    collector.simulate(30, 12, &[]);
+    let (meta, body) = a_capture(&collector);
+    let (store, device) = (collector.store(), meta["install_id"].as_str().unwrap());
+    let intents = store.join("intents");
+    let (mut put_off, mut interrupted) = (0, 0);
+    for number in 0..6_u32 {
+        let mut forget = command(&["store", "forget", device], &store).spawn().unwrap();
+        while files(&intents).is_empty() && forget.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        std::thread::sleep(Duration::from_millis(u64::from(number) * 4));
+        forget.kill().unwrap();
+        forget.wait().unwrap();
+        interrupted += u32::from(!files(&intents).is_empty());
+        let id = format!("019a1fd7-2955-7cfa-a44a-a7427d95{number:04}");
+        let until = Instant::now() + PATIENCE;
+        // As devices do: until it is acknowledged.
+        loop {
+            match put_capture(&collector.url, &id, &meta, &body) {
+                Some(201) => break,
+                Some(503) => put_off += 1,
+                other => panic!("{other:?}"),
+            }
+            assert!(Instant::now() < until, "nobody ended the forget: {}", collector.log());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        collector.settle();
+        let stored: Vec<_> = with_text(&store.join("raw"), device);
+        assert_eq!(
+            stored.len(),
+            1,
+            "what was sent before is gone, what was acknowledged later is there"
+        );
+        assert!(stored[0].to_str().unwrap().contains(&id), "{stored:?}");
+    }
+    println!("{interrupted} of 6 interrupted, {put_off} uploads put off");
+    assert!(interrupted > 0 && put_off > 0);
+    assert!(collector.log().contains("ended a `store forget` that was interrupted"));
+}
+
+#[test]
+fn a_rebuild_that_is_killed_leaves_the_old_tables_or_the_new_ones() {
+    let (_directory, store, ..) = store();
+    let before = report(&store);
+    let names = |store: &Path| {
+        let names = fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        // Of a reader.
+        names.retain(|name| !name.starts_with("tables.sqlite-"));
+        names.sort();
+        names
+    };
+    let make = |store: &Path| command(&["store", "rebuild"], store);
+    assert!(make(&store).status().unwrap().success());
+    report(&store);
+    let known = names(&store);
+    let interrupted = kill(&make, &store, "intents", &|store| {
+        assert_eq!(report(store), before);
+        assert_eq!(names(store), known, "nothing is left of it");
+        assert!(files(&store.join("intents")).is_empty());
+    });
+    assert!(interrupted > 0, "no kill hit it");
+}
+
+#[test]
+fn a_backup_that_is_killed_leaves_a_store_of_what_was_copied() {
+    let (_directory, store, ..) = store();
+    let whole = report(&store);
+    let make = |place: &Path| {
+        let mut command = command(&["store", "backup"], place);
+        command.arg("-o").arg(place.join("../copy"));
+        command
+    };
+    let interrupted = std::cell::Cell::new(0);
+    kill(&make, &store, "intents", &|place| {
+        let copy = place.join("../copy");
+        if !files(&copy.join("intents")).is_empty() {
+            interrupted.set(interrupted.get() + 1);
+        }
+        if copy.join("tables.sqlite").exists() {
+            report(&copy);
+            assert!(files(&copy.join("intents")).is_empty());
+            let parts = files(&copy);
+            assert!(parts.iter().all(|path| path.extension().is_none_or(|of| of != "part")));
+            let tables = Database::read(&copy.join("tables.sqlite")).unwrap();
+            let rows = tables.by_age().unwrap().len();
+            let stored = files(&copy.join("raw"));
+            let stored = stored.iter().filter(|path| path.extension().unwrap() == "zst").count();
+            assert!(rows <= stored, "no row without its capture");
+        }
+        // The next one ends it.
+        assert!(make(place).status().unwrap().success());
+        assert_eq!(report(&copy), whole);
+        fs::remove_dir_all(copy).unwrap();
+    });
+    println!("{} of {KILLS} interrupted", interrupted.get());
+    assert!(interrupted.get() > 0, "no kill hit it");
+}
+
+#[test]
+fn a_damaged_state_of_the_guards_is_reported_with_advice_that_mends_it() {
+    let (_directory, store, meta, _) = store();
+    let guard = || {
+        let names =
+            ["guard", "--app", "com.example.shop", "--from", "2.0", "--to", "2.1", "--store"];
+        Command::new(tracetee()).args(names).arg(&store).output().unwrap()
+    };
+    assert!(guard().stderr.is_empty());
+    let state = store.join("guard.sqlite");
+    for length in [100, 5000] {
+        let mut bytes = fs::read(&state).unwrap();
+        bytes.truncate(length);
+        bytes[length - 100..].fill(7);
+        fs::write(&state, &bytes).unwrap();
+        let rebuild = Command::new(tracetee())
+            .args(["store", "rebuild", "--store"])
+            .arg(&store)
+            .output()
+            .unwrap();
+        let forget = Command::new(tracetee())
+            .args(["store", "forget", meta["install_id"].as_str().unwrap(), "--store"])
+            .arg(&store)
+            .output()
+            .unwrap();
+        for output in [guard(), rebuild, forget] {
+            let said = stderr(&output);
+            assert!(
+                !output.status.success() && said.contains("delete guard.sqlite from the store"),
+                "{said}"
+            );
+        }
+        assert!(
+            files(&store.join("intents")).is_empty(),
+            "another attempt would find the same damage"
+        );
+        fs::remove_file(&state).unwrap();
+        assert!(guard().stderr.is_empty());
+        run(Command::new(tracetee()).args(["store", "rebuild", "--store"]).arg(&store));
+    }
+}
