@@ -194,7 +194,7 @@ int tracetee_health(char *buffer, size_t size);
  * that still run and of processes that ended in any way.
  *
  * options_json: as "text" of tracetee_start; NULL for the defaults.
- * path: the trace. If no file has a record, no trace is written and "summary"."file_bytes" is 0.
+ * path: the trace. If no file has or has lost a record, no trace is written and "summary"."file_bytes" is 0.
  * buffer, size: receive a JSON object with the results, as in tracetee_health.
  *
  * Returns the length of the JSON text. Errors: CONFIG, IO, ARGUMENT.

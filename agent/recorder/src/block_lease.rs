@@ -63,7 +63,7 @@ pub(crate) trait Memory {
     fn words(&self, index: u32) -> *const AtomicU64;
     /// The counter that hands out blocks.
     fn tickets(&self) -> &AtomicU64;
-    /// Makes a block's header accessible, before it is looked at for the first time.
+    /// Maps a block and reserves its space, before anybody touches it. Several threads may do so at once.
     fn reach(&self, _index: u32) -> Result<(), Loss> {
         Ok(())
     }
@@ -125,19 +125,26 @@ impl<M: Memory> Blocks<M> {
         let mut skipped = 0;
         for _ in 0..count.saturating_mul(2) {
             // ORDERING: Relaxed, both; tickets hand out indices, a block's content is published by
-            // its own lease word. The check keeps a full pool's counter where it is, and so does that
-            // of one that cannot grow just now.
-            if self.mode != Mode::Ring {
-                let next = u32::try_from(tickets.load(Ordering::Relaxed)).ok();
-                self.memory.reach(next.filter(|&next| next < count).ok_or(Loss::PoolFull)?)?;
-            }
-            let ticket = tickets.fetch_add(1, Ordering::Relaxed);
-            if self.mode != Mode::Ring && ticket >= u64::from(count) {
-                return Err(Loss::PoolFull);
-            }
+            // its own lease word.
+            let ticket = match self.mode {
+                Mode::Ring => tickets.fetch_add(1, Ordering::Relaxed),
+                _ => tickets.load(Ordering::Relaxed),
+            };
             #[allow(clippy::cast_possible_truncation, reason = "below the count")]
             let index = (ticket % whole) as u32;
-            self.memory.reach(index)?;
+            if self.mode != Mode::Ring {
+                if ticket >= u64::from(count) {
+                    return Err(Loss::PoolFull);
+                }
+                // A page without space must not even be looked at, and readers look at no block before its
+                // ticket is drawn. While the disk is full, the counter stays.
+                self.memory.reach(index)?;
+                // ORDERING: Release, pairs with the Acquire in `PoolReader::blocks`: the block has its space.
+                let (drawn, other) = (Ordering::Release, Ordering::Relaxed);
+                if tickets.compare_exchange(ticket, ticket + 1, drawn, other).is_err() {
+                    continue;
+                }
+            }
             let header = self.memory.header(index);
             // ORDERING: Acquire, pairs with the Release of whoever has leased the block: with its word
             // the ticket is seen by which it was leased.

@@ -171,6 +171,30 @@ pub(crate) fn extend(file: &File, bytes: usize) -> Result<(), i32> {
     })
 }
 
+/// Multiple of every page size: a page of which a part has no space must not be written to either.
+pub(crate) const LARGEST_PAGE: usize = 16 << 10;
+/// Number of attempts while signals interrupt the call.
+const MAX_ATTEMPTS: u32 = 16;
+
+/// Reserves disk space for all pages of a range; what they hold and the file's size stay. Fails with an errno.
+pub(crate) fn reserve(file: &File, offset: usize, bytes: usize) -> Result<(), i32> {
+    let start = offset / LARGEST_PAGE * LARGEST_PAGE;
+    let bytes = (offset + bytes).next_multiple_of(LARGEST_PAGE) - start;
+    let start = libc::off64_t::try_from(start).map_err(|_| libc::EFBIG)?;
+    let bytes = libc::off64_t::try_from(bytes).map_err(|_| libc::EFBIG)?;
+    for _ in 0..MAX_ATTEMPTS {
+        const KEEP_SIZE: libc::c_int = libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: plain system call on an open descriptor.
+        if unsafe { libc::fallocate64(file.as_raw_fd(), KEEP_SIZE, start, bytes) } == 0 {
+            return Ok(());
+        }
+        if errno::get() != libc::EINTR {
+            break;
+        }
+    }
+    Err(errno::get())
+}
+
 /// Maps `bytes` of `file` from `offset` on, or of memory. Fails with an errno.
 pub(crate) fn map(bytes: usize, file: Option<&File>, offset: usize) -> Result<*mut u8, i32> {
     let (flags, fd, offset) = match file {

@@ -1,8 +1,7 @@
 //! The pool's memory: in the process alone, or in a file.
 //!
-//! A pool in a file backs each block with disk space before it is touched, because a store to an
-//! unbacked page of a full disk would kill the app with SIGBUS; without space the record is dropped and
-//! counted.
+//! A pool in a file reserves disk space for each page before anybody touches it: a store to a page without space,
+//! on tmpfs even a load, would kill the app with SIGBUS. Without space the record is dropped and counted.
 
 use crate::Error;
 use crate::block_lease::Memory;
@@ -32,10 +31,10 @@ pub(crate) struct Mapping {
     /// Behind the mapping, when it outlives the process; locked (flock) as long as we live.
     file: Option<Owned<File>>,
     path: Option<PathBuf>,
-    /// All blocks are backed by disk space.
-    is_backed: bool,
-    /// True if all thread entries are backed by disk space.
-    entries_are_backed: bool,
+    /// True if thread entries and blocks get their disk space when they are first used.
+    reserves: bool,
+    /// True if blocks are filled with zeros for that: the file system cannot reserve space.
+    writes_zeros: bool,
     unmap: bool,
 }
 
@@ -76,8 +75,8 @@ impl Mapping {
             block_count: self.block_count,
             file: None,
             path: self.path.clone(),
-            is_backed: true,
-            entries_are_backed: true,
+            reserves: false,
+            writes_zeros: false,
             unmap: false,
         }
     }
@@ -85,8 +84,8 @@ impl Mapping {
     /// Closes the file, whose lock then belongs to others that have it open; the region stays.
     pub(crate) fn close_file(&mut self) {
         self.file = None;
-        self.is_backed = true;
-        self.entries_are_backed = true;
+        self.reserves = false;
+        self.writes_zeros = false;
     }
 
     /// The file; an errno if the program has closed its descriptor, which may be that of another file now.
@@ -97,15 +96,30 @@ impl Mapping {
         }
     }
 
-    /// Calls `back` with the file; true without one, false if the program has closed it. errno is that of `back`.
+    /// Calls `back` with the file; true without one, false if the program has closed it. errno is kept.
     fn with_file(&self, back: impl FnOnce(&File) -> bool) -> bool {
         let errno = crate::errno::Saved::now();
-        let file = self.file();
+        let done = self.file().is_ok_and(|file| file.is_none_or(back));
         errno.restore();
-        match file {
-            Ok(file) => file.is_none_or(back),
-            Err(_) => false,
-        }
+        done
+    }
+
+    /// Reserves disk space for the pages of a range. errno is kept.
+    fn reserve(&self, offset: usize, bytes: usize) -> bool {
+        self.with_file(|file| extents::reserve(file, offset, bytes).is_ok())
+    }
+
+    /// Has the kernel map a block's pages in one go; otherwise each would cost a page fault. Before
+    /// Linux 5.14 it refuses, and they do. False if touching one would raise SIGBUS. errno is kept.
+    fn populate(&self, index: u32) -> bool {
+        const MADV_POPULATE_WRITE: libc::c_int = 23;
+        let errno = crate::errno::Saved::now();
+        let start = self.block(index).cast();
+        // SAFETY: pages of our own mapping; their content stays.
+        let status = unsafe { libc::madvise(start, self.block_bytes, MADV_POPULATE_WRITE) };
+        let done = status == 0 || crate::errno::get() != libc::EFAULT;
+        errno.restore();
+        done
     }
 
     /// The file that it lies in.
@@ -152,23 +166,27 @@ impl Mapping {
             block_count,
             file: file.map(Owned::new),
             path: shape.path.map(Path::to_owned),
-            is_backed: shape.path.is_none() || reuses,
-            entries_are_backed: shape.path.is_none() || reuses,
+            reserves: shape.path.is_some() && !reuses,
+            writes_zeros: false,
             unmap: true,
         };
         let begun = mapping.file().and_then(|file| mapping.extents.begin(file));
         begun.map_err(|errno| failed("map the recorder's memory", errno))?;
-        let Some(file) = mapping.file.as_ref().and_then(Owned::if_open) else { return Ok(mapping) };
+        let open = mapping.file().map_err(|errno| failed("reserve space for", errno))?;
+        let Some(file) = open else { return Ok(mapping) };
         // Only what can be reserved again and again without harm is left for later.
         let [_, all] = mapping.extents.ends();
-        let mut backed = if reuses { all } else { THREADS_OFFSET + ENTRIES_PAGE };
-        if !allocate(file, 0, backed) && crate::errno::get() == libc::EOPNOTSUPP {
-            backed = backed.max(BLOCKS_OFFSET);
-            mapping.entries_are_backed = true;
+        let reserved = if reuses { all } else { THREADS_OFFSET + 1 };
+        match extents::reserve(file, 0, reserved) {
+            Ok(()) => return Ok(mapping),
+            Err(libc::EOPNOTSUPP | libc::ENOSYS) => {}
+            Err(errno) => return Err(failed("reserve space for", errno)),
         }
-        if !reserve(file, 0, backed) {
-            return Err(failed("reserve space for", crate::errno::get()));
+        if !write_zeros(file, 0, reserved.max(BLOCKS_OFFSET)) {
+            return Err(failed("reserve space for", libc::ENOSPC));
         }
+        mapping.reserves = false;
+        mapping.writes_zeros = !reuses;
         Ok(mapping)
     }
 
@@ -240,17 +258,19 @@ impl Memory for Mapping {
     }
 
     fn reach(&self, index: u32) -> Result<(), Loss> {
-        self.extents.reach(index, || self.file())
+        self.extents.reach(index, || self.file())?;
+        let is_reserved = !self.reserves
+            || self.reserve(self.extents.offset_of(index), self.block_bytes)
+                && self.populate(index);
+        if is_reserved { Ok(()) } else { Err(Loss::NoSpace) }
     }
 
     fn back(&self, index: u32) -> bool {
-        let start = self.block(index);
         let offset = self.extents.offset_of(index);
-        if !self.is_backed && !self.with_file(|file| reserve(file, offset, self.block_bytes)) {
-            return false;
-        }
-        populate(start, self.block_bytes);
-        true
+        self.reserves
+            || (!self.writes_zeros
+                || self.with_file(|file| write_zeros(file, offset, self.block_bytes)))
+                && self.populate(index)
     }
 
     fn count_overwritten(&self, entry: u32, records: u64) {
@@ -275,20 +295,20 @@ impl Mapping {
     /// Gives a thread an entry of its own while there are any.
     pub(crate) fn new_entry(&self, incarnation: u32, tid: i32) -> u32 {
         let threads = &self.pool_header().threads;
-        // ORDERING: Relaxed, both; the check keeps the counter from running over.
-        if threads.load(Ordering::Relaxed) as usize >= THREAD_ENTRIES {
-            return 0;
-        }
-        let index = threads.fetch_add(1, Ordering::Relaxed);
-        if index as usize >= THREAD_ENTRIES {
-            return 0;
-        }
+        // Another thread that is quicker takes an entry: there are not many.
+        let index = loop {
+            let index = threads.load(Ordering::Relaxed);
+            let offset = THREADS_OFFSET + index as usize * size_of::<ThreadEntry>();
+            if index as usize >= THREAD_ENTRIES || self.reserves && !self.reserve(offset, 1) {
+                return 0;
+            }
+            // ORDERING: Release, pairs with the Acquire in `PoolReader::threads`: the entry has its space.
+            let (taken, other) = (Ordering::Release, Ordering::Relaxed);
+            if threads.compare_exchange_weak(index, index + 1, taken, other).is_ok() {
+                break index;
+            }
+        };
         let entry = self.entry(index);
-        let page =
-            (THREADS_OFFSET + index as usize * size_of::<ThreadEntry>()) & !(ENTRIES_PAGE - 1);
-        if !self.entries_are_backed && !self.with_file(|file| allocate(file, page, ENTRIES_PAGE)) {
-            return 0;
-        }
         entry.tid.store(tid.cast_unsigned(), Ordering::Relaxed);
         // ORDERING: Release, pairs with the Acquire in `PoolReader::threads`.
         entry.incarnation.store(incarnation, Ordering::Release);
@@ -371,50 +391,24 @@ fn create_file(path: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Has the kernel map a block's pages in one go; otherwise each would cost a page fault. Before
-/// Linux 5.14 it refuses, and they do.
-fn populate(start: *mut u8, bytes: usize) {
-    const MADV_POPULATE_WRITE: libc::c_int = 23;
-    let errno = crate::errno::Saved::now();
-    // SAFETY: pages of our own mapping; their content stays.
-    unsafe { libc::madvise(start.cast(), bytes, MADV_POPULATE_WRITE) };
-    errno.restore();
-}
-
 /// Blocks that a mode needs that reuses them, as `config` checks.
 const LEAST_REUSED: u64 = 4;
 
-/// Bytes of thread entries that are backed at once.
-const ENTRIES_PAGE: usize = 4096;
-
-/// Backs a range of `file` with disk space; what it holds stays. Leaves errno when it cannot.
-fn allocate(file: &File, offset: usize, len: usize) -> bool {
-    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return false };
-    // SAFETY: plain syscall on an open descriptor.
-    unsafe { libc::fallocate64(file.as_raw_fd(), 0, offset, len) == 0 }
-}
-
-/// Reserves disk space like [`allocate`]; if the filesystem cannot, writes zeros (to an unused range). Keeps
-/// errno.
-fn reserve(file: &File, offset: usize, len: usize) -> bool {
+/// Writes zeros to an unused range of `file`, which a file system that cannot reserve space then has. Keeps errno.
+fn write_zeros(file: &File, offset: usize, len: usize) -> bool {
+    // Atomic, so that it is zeroed memory and no 4 KiB of the library.
+    static ZEROS: [AtomicU64; 512] = [const { AtomicU64::new(0) }; 512];
     let errno = crate::errno::Saved::now();
-    let mut done = allocate(file, offset, len);
-    let fd = file.as_raw_fd();
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return false };
-    if !done && matches!(crate::errno::get(), libc::EOPNOTSUPP | libc::ENOSYS) {
-        // Atomic, so that it is zeroed memory and no 4 KiB of the library.
-        static ZEROS: [AtomicU64; 512] = [const { AtomicU64::new(0) }; 512];
-        done = true;
-        let mut at = 0;
-        while done && at < len {
-            let chunk = usize::try_from(len - at).unwrap_or(0).min(size_of_val(&ZEROS));
-            let put = tracetee_os::without_write_signals_unguarded(|| {
-                // SAFETY: the buffer holds `chunk` bytes; the range is new, nothing is overwritten.
-                unsafe { libc::pwrite64(fd, ZEROS.as_ptr().cast(), chunk, offset + at) }
-            });
-            done = put > 0;
-            at += i64::try_from(put).unwrap_or(0);
-        }
+    let (mut done, mut at) = (true, 0);
+    while done && at < len {
+        let chunk = usize::try_from(len - at).unwrap_or(0).min(size_of_val(&ZEROS));
+        let put = tracetee_os::without_write_signals_unguarded(|| {
+            // SAFETY: the buffer holds `chunk` bytes; the range is new, nothing is overwritten.
+            unsafe { libc::pwrite64(file.as_raw_fd(), ZEROS.as_ptr().cast(), chunk, offset + at) }
+        });
+        done = put > 0;
+        at += i64::try_from(put).unwrap_or(0);
     }
     errno.restore();
     done

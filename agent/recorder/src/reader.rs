@@ -6,7 +6,8 @@
 
 use crate::Error;
 use crate::block_lease::{Memory, RESETTING, generation_of, state_of};
-use crate::extents::{Extents, FIRST_BYTES, read_nothing_ahead};
+use crate::errno;
+use crate::extents::{Extents, FIRST_BYTES, LARGEST_PAGE, read_nothing_ahead};
 use crate::layout::{
     BLOCK_HEADER_WORDS, BLOCKS_OFFSET, BlockHeader, Loss, MAGIC, META_BYTES, META_OFFSET, Mode,
     NAME_BYTES, PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION, mode_from_number,
@@ -56,6 +57,9 @@ impl PoolFile {
         }
         let pool = Self { base: base.cast(), bytes };
         read_nothing_ahead(base, bytes.min(FIRST_BYTES));
+        if !is_readable(base, THREADS_OFFSET + ENTRY_BYTES) {
+            return Err(reason("has a header that cannot be read".into()));
+        }
         pool.reader().validate().map_err(reason)?;
         Ok(pool)
     }
@@ -198,7 +202,11 @@ impl<'a> PoolReader<'a> {
     /// Returns facts about each thread; the first entry stands for threads without their own.
     pub fn threads(&self) -> Vec<ThreadFacts> {
         let header = self.pool_header();
-        let count = (header.threads.load(Ordering::Relaxed) as usize).min(THREAD_ENTRIES);
+        // ORDERING: Acquire, pairs with the Release in `Mapping::new_entry`: the entries have their space.
+        let mut count = (header.threads.load(Ordering::Acquire) as usize).min(THREAD_ENTRIES);
+        if !self.is_range_readable(THREADS_OFFSET, count * ENTRY_BYTES) {
+            count = 1;
+        }
         let round = (header.drain_round.load(Ordering::Relaxed) & 1) as usize;
         (0..count.max(1))
             .map(|index| {
@@ -246,9 +254,32 @@ impl<'a> PoolReader<'a> {
             }
             Region::Live(extents) => extents.mapped_blocks(),
         };
-        // ORDERING: Relaxed; each block is published by its own lease word.
-        let tickets = header.tickets.load(Ordering::Relaxed);
+        // ORDERING: Acquire, pairs with the Release in `Blocks::lease`: the blocks have their space. Each is
+        // published by its own lease word.
+        let tickets = header.tickets.load(Ordering::Acquire);
         u32::try_from(tickets).unwrap_or(u32::MAX).min(header.block_count).min(fit)
+    }
+
+    /// True if a range of the file may be read.
+    fn is_range_readable(&self, offset: usize, bytes: usize) -> bool {
+        let before = offset % LARGEST_PAGE;
+        matches!(self.blocks, Region::Live(_))
+            || is_readable(
+                self.base.wrapping_byte_add(offset - before).cast_mut().cast(),
+                before + bytes,
+            )
+    }
+
+    /// True if the header of block `index` may be read, and its words if there are more than `skip` says.
+    pub(super) fn is_block_readable(&self, index: u32, skip: impl FnOnce() -> u32) -> bool {
+        let block_bytes = self.pool_header().block_bytes as usize;
+        let offset = BLOCKS_OFFSET + index as usize * block_bytes;
+        if !self.is_range_readable(offset, BLOCK_HEADER_WORDS * 8) {
+            return false;
+        }
+        let committed = Memory::header(self, index).committed.load(Ordering::Relaxed);
+        let words = BLOCK_HEADER_WORDS + committed.min(self.words_per_block()) as usize;
+        committed <= skip() || self.is_range_readable(offset, words * 8)
     }
 
     fn block(&self, index: u32) -> *const u8 {
@@ -288,6 +319,18 @@ impl<'a> PoolReader<'a> {
             0
         }
     }
+}
+
+/// Bytes of a thread's entry.
+const ENTRY_BYTES: usize = size_of::<ThreadEntry>();
+
+/// True if reading a range of a file's mapping, from a page's start on, raises no SIGBUS. It does where a damaged file has
+/// a hole and a tmpfs has no space, or where the disk fails. Linux before 5.14 does not say.
+fn is_readable(start: *mut libc::c_void, bytes: usize) -> bool {
+    const MADV_POPULATE_READ: libc::c_int = 22;
+    // SAFETY: pages of a mapping of ours, which are only read.
+    let status = unsafe { libc::madvise(start, bytes, MADV_POPULATE_READ) };
+    status == 0 || errno::get() != libc::EFAULT
 }
 
 impl Memory for PoolReader<'_> {

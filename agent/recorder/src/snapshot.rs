@@ -49,7 +49,7 @@ pub struct Snapshot<'a> {
     pub lanes: Vec<Vec<Run>>,
     /// Converts the counter into boot time.
     pub(crate) map: TimeMap,
-    /// Number of blocks that are corrupt from some word on.
+    /// Number of blocks that are corrupt from some word on, or cannot be read.
     pub damaged: u64,
     /// Records left out by incarnation, because newer ones of their thread are overwritten already.
     outlived: Vec<(u32, u64)>,
@@ -70,7 +70,7 @@ impl<'a> Snapshot<'a> {
         read: impl Fn(u32, u32) -> u32,
         known: &[Anchor],
     ) -> Self {
-        let mut blocks = Vec::new();
+        let (mut blocks, mut unreadable) = (Vec::new(), 0);
         let count = reader.blocks();
         // A ring is copied from its oldest block on, ahead of the writers that take it over.
         let oldest = match reader.mode() {
@@ -80,8 +80,14 @@ impl<'a> Snapshot<'a> {
         };
         let oldest = u32::try_from(oldest).unwrap_or(0);
         for index in (oldest..count).chain(0..oldest) {
-            if reader.mode() == Mode::Startup {
-                let skip = read(index, 0) as usize;
+            let is_startup = reader.mode() == Mode::Startup;
+            let skip = || if is_startup { read(index, 0) } else { 0 };
+            if !reader.is_block_readable(index, skip) {
+                unreadable += 1;
+                continue;
+            }
+            if is_startup {
+                let skip = skip() as usize;
                 let words = reader.committed(index).filter(|words| words.len() > skip);
                 blocks.extend(words.map(|words| Held {
                     index,
@@ -107,7 +113,7 @@ impl<'a> Snapshot<'a> {
             blocks,
             lanes: Vec::new(),
             map: TimeMap::default(),
-            damaged: 0,
+            damaged: unreadable,
             outlived: Vec::new(),
             completes: Vec::new(),
         };

@@ -105,7 +105,7 @@ fn write_recovered(
     {
         return Ok(Some(done));
     }
-    if reader.blocks() == 0 {
+    if reader.blocks() == 0 && reader.dropped() == 0 {
         return Ok(None);
     }
     tracetee_os::create_directory(to).map_err(|source| Error::Io {
@@ -118,7 +118,7 @@ fn write_recovered(
     let output = to.join(name);
     let summary =
         write(&[reader], options, &output, &About { recovered: true, ..About::default() })?;
-    if summary.recorded() == 0 {
+    if summary.recorded() + summary.lost() == 0 {
         // Killed before its first record.
         let _ = std::fs::remove_file(&output);
         return Ok(None);

@@ -23,7 +23,7 @@ pub fn recover(directory: &Path, options: &TextOptions, output: &Path) -> Result
     let mut readers: Vec<_> = pools.iter().map(PoolFile::reader).collect();
     readers.sort_unstable_by_key(begin);
     // Processes without records are many (every shell of a script): they do not take part.
-    readers.retain(|reader| reader.blocks() > 0);
+    readers.retain(|reader| reader.blocks() > 0 || reader.dropped() > 0);
     recovered.summary = if readers.is_empty() {
         Summary::default()
     } else {
