@@ -88,6 +88,48 @@ fn a_caller_with_a_runpath_finds_its_library_and_it_is_hooked() {
 }
 
 #[test]
+fn a_caller_finds_what_only_the_rpath_of_its_loader_or_its_own_directory_has() {
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let (hidden, shown) = (TempDir::new_in(directory.path()).unwrap(), directory.path());
+    (0..2).for_each(|number| drop(generate(hidden.path(), number)));
+    let part = |number: usize, out: &Path, more: &[&str]| {
+        let define = format!("-DPART={number}");
+        let here = format!("-L{}", hidden.path().display());
+        // A call at a function's end would be a jump, with another caller.
+        let call = "-fno-optimize-sibling-calls";
+        let arguments = [&["-shared", "-fPIC", call, &define, &here], more].concat();
+        let sources = ["fixtures/loader_chain.c", "fixtures/generated.c"].map(source);
+        compile(out, &sources[..1 + number / 3], &arguments);
+    };
+    part(2, &hidden.path().join("libcaller.so"), &[]);
+    let rpath = format!("-Wl,--disable-new-dtags,-rpath,{}", hidden.path().display());
+    let outer = shown.join("libouter.so");
+    part(1, &outer, &["-lcaller", &rpath]);
+    let registers = shown.join("libregisters.so");
+    part(3, &registers, &["-DNUMBER=2"]);
+    part(3, &hidden.path().join("libhidden.so"), &["-DNUMBER=3"]);
+    let program = fixture(shown, "loader_chain", &["-DPART=0", "-ldl", "-rdynamic"]);
+    let output = shown.join("out.ftrace");
+    let names = [
+        "libgenerated0.so",
+        "$ORIGIN/libgenerated1.so",
+        registers.to_str().unwrap(),
+        "libhidden.so",
+    ];
+    let path = format!("LD_LIBRARY_PATH={}", shown.display());
+    let command = ["env", &path, program.to_str().unwrap(), outer.to_str().unwrap()];
+    let command: Vec<_> = command.into_iter().chain(names).collect();
+    run(&[], &output, &command);
+    let lines = trace::records(&output);
+    for number in 0..4 {
+        let name = format!("library {number}");
+        let times = lines.iter().filter(|line| line.payload.ends_with(&name)).count();
+        assert_eq!(times, 1, "{name}");
+    }
+}
+
+#[test]
 fn fifty_thousand_loads_and_unloads_against_captures_that_come_and_go() {
     let directory = TempDir::new().unwrap();
     libcutils(directory.path(), 34, &[]);

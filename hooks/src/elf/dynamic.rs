@@ -42,8 +42,6 @@ pub struct Dynamic {
     pub gnu_hash: Option<u64>,
     /// DT_SONAME, an offset into the string table.
     pub soname: Option<u64>,
-    /// True if DT_RPATH or DT_RUNPATH is present: dlopen's result then depends on its caller.
-    pub has_run_path: bool,
     /// DT_TEXTREL, or DF_TEXTREL in DT_FLAGS.
     pub has_text_relocations: bool,
 }
@@ -58,13 +56,11 @@ const DT_RELASZ: u64 = 8;
 const DT_STRSZ: u64 = 10;
 const DT_SYMENT: u64 = 11;
 const DT_SONAME: u64 = 14;
-const DT_RPATH: u64 = 15;
 const DT_REL: u64 = 17;
 const DT_RELSZ: u64 = 18;
 const DT_PLTREL: u64 = 20;
 const DT_TEXTREL: u64 = 22;
 const DT_JMPREL: u64 = 23;
-const DT_RUNPATH: u64 = 29;
 const DT_FLAGS: u64 = 30;
 const DT_RELR: u64 = 36;
 const DT_ANDROID_REL: u64 = 0x6000_000f;
@@ -127,7 +123,6 @@ impl Dynamic {
                 DT_HASH => dynamic.hash = pointer(),
                 DT_GNU_HASH => dynamic.gnu_hash = pointer(),
                 DT_SONAME => dynamic.soname = Some(value),
-                DT_RPATH | DT_RUNPATH => dynamic.has_run_path = true,
                 DT_TEXTREL => dynamic.has_text_relocations = true,
                 DT_FLAGS => dynamic.has_text_relocations |= value & DF_TEXTREL != 0,
                 _ => {}

@@ -1,16 +1,13 @@
-//! Watches loads on glibc: hooks `dlopen` and `dlsym`, and keeps their caller visible if it matters.
+//! Watches loads on glibc: hooks `dlopen` and `dlsym`, and keeps their caller visible where it matters.
 //! Runs on the app's threads, inside their calls. The proxies are assembly, because only a jump keeps
 //! the return address.
 
 use super::changed;
 use crate::foreign_fn;
 use crate::hook::{Hook, Proxy};
-use crate::loaded::for_each_module;
-use crate::maps::Maps;
 use std::arch::naked_asm;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tracetee_os::guard;
 
 type Dlopen = foreign_fn!(fn(*const c_char, c_int) -> *mut c_void);
 
@@ -31,14 +28,13 @@ pub(super) fn hooks() -> &'static [Hook] {
     &HOOKS
 }
 
-/// dlopen(name, flags): asks [`caller_matters`] with the return address, then either jumps to
-/// the real dlopen as if it had been called directly, or to [`dlopen_and_look`].
+/// dlopen(name, flags): asks [`caller_matters`], then either jumps to the real dlopen as if it had
+/// been called directly, or to [`dlopen_and_look`].
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn dlopen_proxy() {
     naked_asm!(
         "endbr64",
-        "mov rdx, [rsp]",
         "push rdi",
         "push rsi",
         "sub rsp, 8",
@@ -83,7 +79,6 @@ unsafe extern "C-unwind" fn dlopen_proxy() {
         "stp x29, x30, [sp, #-32]!",
         "mov x29, sp",
         "stp x0, x1, [sp, #16]",
-        "mov x2, x30",
         "bl {caller_matters}",
         "mov w9, w0",
         "ldp x0, x1, [sp, #16]",
@@ -137,33 +132,14 @@ extern "C" fn look() {
     changed();
 }
 
-/// True if dlopen's result may depend on the library that contains `caller`.
-extern "C" fn caller_matters(name: *const c_char, _flags: c_int, caller: usize) -> bool {
-    if name.is_null() {
+/// True if dlopen's result may depend on the library that calls it. Its RPATH and those of its loaders count for a name
+/// without a slash, and `$ORIGIN` is its directory.
+extern "C" fn caller_matters(name: *const c_char) -> bool {
+    // SAFETY: dlopen's argument is null or a C string.
+    let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
+    if name.is_some_and(|name| name.contains(&b'/') && !name.contains(&b'$')) {
         return false;
     }
-    // SAFETY: dlopen's argument is a C string.
-    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
-    // `$ORIGIN` in a name is the caller's directory.
-    if name.contains(&b'/') && !name.contains(&b'$') {
-        return false;
-    }
-    guard::run(|| has_run_path(caller)).unwrap_or(true)
-}
-
-/// True if the library at `address` has an RPATH or RUNPATH, or if no listed library contains
-/// `address`, as with code of another link-map namespace.
-fn has_run_path(address: usize) -> bool {
-    let Ok(maps) = Maps::read() else { return true };
-    let mut answer = true;
-    for_each_module(|module| {
-        if !module.contains(address) {
-            return true;
-        }
-        if let Ok(Some(image)) = module.image(&maps) {
-            answer = image.dynamic().has_run_path;
-        }
-        false
-    });
-    answer
+    look();
+    true
 }
