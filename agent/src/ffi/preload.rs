@@ -3,7 +3,7 @@
 //! and the remote configuration decides what is captured.
 //!
 //! Runs in the library's constructor, which the dynamic linker calls on the main thread. After an error
-//! the program runs on; the reason goes to the recorder's directory, or to stderr.
+//! the program runs on; the reason goes to the recorder's directory, or to stderr if there is none.
 
 use crate::api;
 use crate::capture;
@@ -95,9 +95,10 @@ extern "C" fn process_exits() {
 fn report(error: &Error, directory: Option<&Path>) {
     let program = std::env::current_exe().unwrap_or_default();
     let line = format!("tracetee: {}: {error}\n", program.display());
-    let path = directory
-        .map(|directory| directory.join(format!("{}.{FAILURE_EXTENSION}", std::process::id())));
-    if path.is_some_and(|path| tracetee_os::write(path, &line).is_ok()) {
+    if let Some(directory) = directory {
+        // A sandboxed program may not be able to write there: its own output stays as it is.
+        let name = format!("{}.{FAILURE_EXTENSION}", std::process::id());
+        let _ = tracetee_os::write(directory.join(name), &line);
         return;
     }
     // SAFETY: a plain syscall on a buffer of the length given; not through the hooked `write`.

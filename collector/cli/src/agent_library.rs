@@ -52,13 +52,27 @@ fn install_in(directory: &Path, library: &[u8]) -> Result<PathBuf> {
             directory.display()
         );
     }
-    if std::fs::read(&path).is_ok_and(|bytes| bytes == library) {
-        return Ok(path);
+    let create = |directory: &Path| {
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("cannot create {}", directory.display()))
+    };
+    if !std::fs::read(&path).is_ok_and(|bytes| bytes == library) {
+        create(directory)?;
+        replace_file(&path, library)?;
     }
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("cannot create {}", directory.display()))?;
-    replace_file(&path, library)?;
-    Ok(path)
+    // glibc replaces `$LIB` with the name of its own libraries' directory. musl looks for a file of that very name and
+    // goes on without it: the library needs glibc, and its failure to load would end the program.
+    for lib in [&*format!("lib/{}-linux-gnu", std::env::consts::ARCH), "lib64", "lib"] {
+        let link = directory.join(lib).join("libtracetee.so");
+        create(&directory.join(lib))?;
+        match std::os::unix::fs::symlink(&path, &link) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(error).with_context(|| format!("cannot create {}", link.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(directory.join("$LIB/libtracetee.so"))
 }
 
 fn cache_directory() -> Result<PathBuf> {
