@@ -97,6 +97,20 @@ fn left_in(directory: &Path) -> usize {
 }
 
 #[test]
+fn shells_and_static_programs_do_the_same_with_and_without_us() {
+    for group in ["shell", "static"] {
+        let mut compared = Command::new(tracetee_tests::root().join("tests/programs/run"));
+        let output = compared.args(["--only", group]).arg(tracetee()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && !said.contains("\n0 equal"),
+            "{said}{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
 fn a_setuid_program_of_somebody_else_gets_an_explanation() {
     // SAFETY: takes nothing.
     if unsafe { libc::getuid() } != 0 {
