@@ -1,10 +1,8 @@
 // Runs AOSP's real ProfilingManager of one API level on a JVM with the agent, its spool and a stand-in for the system's service:
-// tests/android/run profiling. `start` records the app's start, by the real ActivityManager. `one` is a process that dies between
-// request and result, `other` the next one of the app.
+// tests/android/run profiling. `one` is a process that dies between request and result, `other` the next one of the app.
 @file:JvmName("ProfilingOnJvm")
 
 import android.os.Build
-import dev.tracetee.AppStart
 import dev.tracetee.HttpSender
 import dev.tracetee.Moment
 import dev.tracetee.Native
@@ -22,7 +20,6 @@ import dev.tracetee.jumpsOfAWeekChangeNothing
 import java.io.File
 import java.util.Random
 import java.util.concurrent.Executors
-import java.util.concurrent.TimeUnit
 import org.json.JSONObject
 
 private const val DAY_MS = 24 * 3_600_000L
@@ -52,7 +49,6 @@ private fun run(arguments: Array<String>) {
     check(Native.load()) { "${Native.loadError}" }
     when (part) {
         "old" -> olderSystemsAreLeftAlone()
-        "start" -> startOfTheApp()
         "one" -> processThatDies()
         "other" -> nextProcess(arguments[5])
         else -> {
@@ -142,25 +138,6 @@ private fun processThatDies() {
     check(Native.close("hand") == null && app.service.asked.isEmpty())
     await("the second capture") { app.spool("ready").size == 2 }
     println("tag ${asked.tag}")
-}
-
-/** Records the start while a window is open: what is known at the first frame, and when the app has said that it is drawn. */
-private fun startOfTheApp() {
-    out.deleteRecursively()
-    val app = App("start", REQUEST)
-    app.install()
-    val service = ActivityService()
-    val context = service.context()
-    await("a window") { Native.open("hand") == null && Native.isRecording() }
-    repeat(2) { AppStart.writeOnce(context) }
-    val listener = service.listeners.poll(30, TimeUnit.SECONDS) ?: error("nobody listens")
-    service.tell(listener)
-    service.isFullyDrawn = true
-    await("the end of the last look") { service.looks == 1 && Thread.getAllStackTraces().keys.none { it.name == "tracetee-start" } }
-    check(service.listeners.isEmpty()) { "two listeners" }
-    check(Native.close("hand") == null)
-    await("the capture") { app.spool("ready").size == 1 }
-    println("API ${Build.VERSION.SDK_INT}: the system's account of the start is in the capture")
 }
 
 /** The result of the dead process comes; the collector gets it, and the capture. */

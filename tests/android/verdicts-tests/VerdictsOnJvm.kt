@@ -1,10 +1,7 @@
-// Feeds AOSP's FrameMetrics and JankData to the library's own listeners, and looks at what they take. Its argument is the API level
-// of the classes: 36, or 37.2; with `costs` it measures.
-import android.app.ApplicationStartInfo
-import android.view.AttachedSurfaceControl
+// Feeds AOSP's FrameMetrics, and JankData of API 37.2, to the library's own listeners, and looks at what they take. Its first argument
+// is the API level of the classes: 36, or 37.2, with the jar of 36; with `costs` it measures.
 import android.view.FrameMetrics
 import android.view.SurfaceControl
-import dev.tracetee.AppStart
 import dev.tracetee.BootTime
 import dev.tracetee.CaptureOptions
 import dev.tracetee.FrameLog
@@ -13,25 +10,25 @@ import dev.tracetee.FrameSink
 import dev.tracetee.JankListener
 import dev.tracetee.Native
 import dev.tracetee.Tracetee
+import java.io.File
+import java.lang.reflect.Modifier
+import java.net.URLClassLoader
 import java.util.Random
 import java.util.concurrent.Executor
 
-fun main(arguments: Array<String>) = when (val api = arguments.single()) {
+fun main(arguments: Array<String>) = when (val api = arguments[0]) {
     "36" -> {
         levels()
-        jankData()
-        batches()
-        refusals()
         counts()
         suspends()
         randomSuspends()
-        start()
-        println("verdicts, $api: FrameMetrics of 5 levels, JankData in batches, late, out of order, after detach, refused, after a suspend: as expected")
+        println("verdicts, $api: FrameMetrics of 5 levels, counts, after a suspend: as expected")
     }
 
     "costs" -> costs()
 
     else -> {
+        standIns(arguments[1])
         presentTimes()
         println("verdicts, $api: present times of windows and other surfaces: as expected")
     }
@@ -88,89 +85,26 @@ private fun jank(vsync: Long, type: Int, scheduledNs: Long, actualNs: Long, vara
     SurfaceControl.JankData::class.java.declaredConstructors.single()
         .newInstance(vsync, type, 16 * MS, scheduledNs, actualNs, *more.toTypedArray()) as SurfaceControl.JankData
 
-/** The platform's side: keeps the listener. */
-private class Compositor(val register: () -> SurfaceControl.OnJankDataListenerRegistration) : AttachedSurfaceControl {
-    var listener: SurfaceControl.OnJankDataListener? = null
-    var executor: Executor? = null
-
-    override fun registerOnJankDataListener(executor: Executor, listener: SurfaceControl.OnJankDataListener) = register().also {
-        this.executor = executor
-        this.listener = listener
-    }
-
-    override fun buildReparentTransaction(child: SurfaceControl) = null
-
-    override fun applyTransactionOnDraw(transaction: SurfaceControl.Transaction) = false
-
-    fun send(vararg batch: SurfaceControl.JankData?) = executor!!.execute { listener!!.onJankDataAvailable(batch.asList()) }
-}
-
-private val registrationClass = Class.forName("android.view.SurfaceControl\$OnJankDataListenerRegistration")
+private val registrationClass by lazy { Class.forName("android.view.SurfaceControl\$OnJankDataListenerRegistration") }
 
 private fun registration() = registrationClass.getConstructor().newInstance() as SurfaceControl.OnJankDataListenerRegistration
 
-private val window = AttachedSurfaceControl::class.java
-
 private fun removed(registration: Any) = registrationClass.getField("removed").getInt(registration)
 
-private fun jankData() {
-    val registration = registration()
-    val compositor = Compositor { registration }
-    val texts = Texts(36)
-    val listener = checkNotNull(JankListener.register(window, compositor, Runnable::run) { texts.jank(it, false) })
-    compositor.send(
-        jank(7, SurfaceControl.JankData.JANK_NONE, 10 * MS, 8 * MS),
-        jank(8, SurfaceControl.JankData.JANK_COMPOSER, 10 * MS, 9 * MS),
-        jank(9, SurfaceControl.JankData.JANK_APPLICATION or SurfaceControl.JankData.JANK_OTHER, 10 * MS, 12 * MS),
-    )
-    expect(
-        listOf(
-            "jank_data vsync=7 jank=0 allowed_ns=10000000 total_ns=8000000",
-            "jank_data vsync=8 jank=1 allowed_ns=10000000 total_ns=9000000",
-            "jank_data vsync=9 jank=6 allowed_ns=10000000 total_ns=12000000",
-        ),
-        texts.all,
-    )
-    check(compositor.listener == compositor.listener && "tracetee" in compositor.listener.toString())
-    expect(0, removed(registration))
-    listener.release()
-    expect(1, removed(registration))
-}
-
-/** Batches that come late, in another order, with holes, and to a consumer that throws. */
-private fun batches() {
-    val compositor = Compositor(::registration)
-    val posted = ArrayDeque<Runnable>()
-    val texts = Texts(36)
-    val listener = checkNotNull(JankListener.register(window, compositor, posted::add) { texts.jank(it, false) })
-    compositor.send(jank(12, 0, MS, MS), null, jank(10, 0, MS, MS))
-    compositor.send()
-    compositor.send(jank(11, 0, MS, MS))
-    expect(emptyList<String>(), texts.all)
-    texts.throws = true
-    posted.removeFirst().run()
-    texts.throws = false
-    while (posted.isNotEmpty()) posted.removeLast().run()
-    expect(listOf("jank_data vsync=11 jank=0 allowed_ns=1000000 total_ns=1000000"), texts.all)
-    // A batch that was under way when the window was detached, and one that comes afterwards all the same.
-    compositor.send(jank(13, 0, MS, MS), jank(14, 0, MS, MS))
-    listener.release()
-    compositor.send(jank(15, 0, MS, MS))
-    expect(2, posted.size)
-    while (posted.isNotEmpty()) posted.removeFirst().run()
-    expect(1, texts.all.size)
-}
-
-private fun refusals() {
-    // A system whose call throws, one without the method, and one whose method is not the interface's.
-    val throwing = Compositor { throw UnsupportedOperationException("planted") }
-    for ((type, surface) in listOf(window to throwing, window to "no surface control", String::class.java to "no surface")) {
-        expect(null, JankListener.register(type, surface, Runnable::run) { error("no data") })
+/** The stand-ins for classes of 37.2 have the methods of the real ones of 36, and those that 37.2 adds. */
+private fun standIns(android: String) {
+    val real = URLClassLoader(arrayOf(File(android).toURI().toURL()), ClassLoader.getPlatformClassLoader())
+    fun methods(name: String, loader: ClassLoader) = Class.forName(name, false, loader).declaredMethods
+        .filter { Modifier.isPublic(it.modifiers) && it.name != "toString" }.map { it.toGenericString() }.toSet()
+    fun added(inner: String): List<String> {
+        val name = "android.view.SurfaceControl\$$inner"
+        val (of36, ours) = methods(name, real) to methods(name, Surface::class.java.classLoader)
+        // Apps may not use it.
+        expect(emptySet<String>(), of36.filterNot { it.endsWith(".release()") }.toSet() - ours)
+        return (ours - of36).map { it.substringBeforeLast('.').substringBefore(' ') + " " + it.substringAfterLast('.') }.sorted()
     }
-    // A refusal is an object that apps cannot recognize: it is given back as any other.
-    val refused = registration()
-    checkNotNull(JankListener.register(window, Compositor { refused }, Runnable::run) { error("no data") }).release()
-    expect(1, removed(refused))
+    expect(emptyList<String>(), added("OnJankDataListenerRegistration"))
+    expect(listOf("public getDesiredPresentTimeNanos()", "public getPresentTimeNanos()"), added("JankData"))
 }
 
 /** A surface of API 37.2, which any class may be. */
@@ -266,34 +200,22 @@ private fun counts() {
     expect("4096 0 0 0 null false", count(5_000 - 4_097, 5_000))
 }
 
-/** ApplicationStartInfo, with a time that the system has not set, and one that only later levels have. */
-private fun start() {
-    val times = android.util.ArrayMap<Int, Long>()
-    for ((key, ms) in listOf(0 to 100L, 1 to 150L, 3 to 200L, 2 to 0L, 4 to 600L, 5 to 900L, 29 to 7L)) times[key] = ms * MS
-    val info: ApplicationStartInfo = made("mReason" to 6, "mStartType" to 1, "mLaunchMode" to 2, "mStartupTimestampsNs" to times)
-    val expected = "vsync=- reason=6 type=1 mode=2 launch_ns=105000000 fork_ns=155000000 bind_ns=205000000 first_frame_ns=605000000 " +
-        "fully_drawn_ns=905000000 mono_ns=100000000"
-    expect(expected, AppStart.text(info, BootTime({ 0 }, { 5 * MS })))
-    times.clear()
-    expect("vsync=- reason=6 type=1 mode=2", AppStart.text(info, BootTime({ 0 }, { 0 })))
-}
-
 /** Prints the processor time of what the library does for a frame: ns, median of 31 runs, recording and not. */
 private fun costs() {
     val threads = java.lang.management.ManagementFactory.getThreadMXBean()
-    val compositor = Compositor(::registration)
+    val surface = Surface(registration())
     val sink = FrameSink(BootTime(), 36)
     val log = FrameLog()
     val kept = FrameRecord()
-    JankListener.register(window, compositor, Runnable::run) { sink.jank(it, false) }
-    val (metrics, begun, data) = Triple(metrics(), begun(), jank(7, 1, 10 * MS, 8 * MS))
+    JankListener.register(Surface::class.java, surface, Runnable::run) { sink.jank(it, false) }
+    val (metrics, begun, data) = Triple(metrics(), begun(), jank(7, 1, 10 * MS, 8 * MS, -1, -1))
     val work = mapOf(
         "nothing" to {},
         "FrameMetrics" to {
             sink.metrics(metrics, 0)
             log.add(kept.take(metrics, 0, 36), 16 * MS)
         },
-        "JankData" to { compositor.send(data) },
+        "JankData" to { surface.listener!!.onJankDataAvailable(listOf(data)) },
         "deadline" to {
             sink.deadline(begun)
             Unit

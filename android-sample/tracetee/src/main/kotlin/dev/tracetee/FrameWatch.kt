@@ -88,7 +88,9 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     /** Attaches here because the app has chosen the window's features by now, which it cannot once there is a decor view. */
     @Synchronized
     override fun onActivityStarted(activity: Activity) {
-        if (Build.VERSION.SDK_INT < 26 || activity in windows) return
+        if (Build.VERSION.SDK_INT < 26) return
+        // In the background a window loses its surface.
+        windows[activity]?.let { return it.release() }
         val looper = thread?.looper ?: return
         platform(Unit) { windows[activity] = WindowFrames(activity.window, Handler(looper), deadlines).apply { attach() } }
     }
@@ -111,10 +113,11 @@ internal class WindowFrames(
     private val handler: Handler,
     private val deadlines: Deadlines?,
     private val sink: FrameSink = FrameSink(),
-) : Window.OnFrameMetricsAvailableListener, View.OnAttachStateChangeListener {
+) : Window.OnFrameMetricsAvailableListener, View.OnAttachStateChangeListener, ViewTreeObserver.OnDrawListener {
     @Volatile
     private var isAttached = false
     private var jank: JankListener? = null
+    private var isJankDue = true
     private var surfaces = emptyList<SurfaceFrames>()
 
     fun attach() {
@@ -143,11 +146,18 @@ internal class WindowFrames(
     override fun onViewAttachedToWindow(view: View) {
         val api = Build.VERSION.SDK_INT
         deadlines?.let { platform(Unit) { view.viewTreeObserver.addOnDrawListener(it) } }
-        if (api >= 36 && jank == null) jank = platform(null) { view.rootSurfaceControl }?.let { listen(AttachedSurfaceControl::class.java, it, false) }
+        if (api >= 36) platform(Unit) { view.viewTreeObserver.addOnDrawListener(this) }
         if (api >= 37 && surfaces.isEmpty()) {
             surfaces = platform(emptyList()) { surfaceViews(view).map { SurfaceFrames(it) { listen(SurfaceView::class.java, it, true) } } }
             for (surface in surfaces) surface.attach()
         }
+    }
+
+    // An attached view has no surface until its first frame. A registration without one succeeds, and reports nothing.
+    override fun onDraw() {
+        if (!isJankDue) return
+        isJankDue = false
+        jank = platform(null) { window.decorView.rootSurfaceControl }?.let { listen(AttachedSurfaceControl::class.java, it, false) }
     }
 
     private fun listen(type: Class<*>, surface: Any, isSurface: Boolean): JankListener? =
@@ -155,10 +165,17 @@ internal class WindowFrames(
 
     override fun onViewDetachedFromWindow(view: View) {
         deadlines?.let { platform(Unit) { view.viewTreeObserver.removeOnDrawListener(it) } }
-        jank?.release()
-        jank = null
+        platform(Unit) { view.viewTreeObserver.removeOnDrawListener(this) }
+        release()
         for (surface in surfaces) surface.detach()
         surfaces = emptyList()
+    }
+
+    /** Ends the compositor's reports about the window's surface. The next frame asks for those about the surface of then. */
+    fun release() {
+        jank?.release()
+        jank = null
+        isJankDue = true
     }
 
     private companion object {

@@ -38,7 +38,7 @@ import org.robolectric.shadows.ShadowNetworkCapabilities
  * its tests are skipped. tests/android/run provides both.
  */
 @RunWith(RobolectricTestRunner::class)
-@Config(sdk = [34], manifest = Config.NONE)
+@Config(sdk = [34, 36], manifest = Config.NONE)
 class AppTest {
     private val app: Application get() = RuntimeEnvironment.getApplication()
     private val program = System.getenv("TRACETEE")
@@ -51,6 +51,7 @@ class AppTest {
     }
 
     @Test
+    @Suppress("DEPRECATION")
     fun aCaptureIsConfiguredMadeAndDelivered() {
         assumeTrue("skipped: TRACETEE is not set", program != null)
         val store = File.createTempFile("store", "").apply { delete(); mkdirs() }

@@ -1,7 +1,6 @@
 package dev.tracetee
 
 import android.app.Activity
-import android.app.Application
 import android.content.ComponentCallbacks2
 import android.content.Context
 import android.os.Handler
@@ -12,39 +11,25 @@ import android.view.FrameMetrics
 import android.view.SurfaceHolder
 import android.view.SurfaceView
 import android.view.Window
-import java.io.File
 import java.time.Duration
-import org.json.JSONObject
-import org.junit.After
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertNull
 import org.junit.Assert.assertTrue
-import org.junit.Assume.assumeTrue
 import org.junit.Test
 import org.junit.runner.RunWith
 import org.robolectric.Robolectric
 import org.robolectric.RobolectricTestRunner
-import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
 import org.robolectric.shadows.FrameMetricsBuilder
 
 /** Tests the platform's verdicts in captures, by the FrameMetrics that Robolectric hands to a window's listeners. As [AppTest]. */
 @RunWith(RobolectricTestRunner::class)
-@Config(sdk = [34], manifest = Config.NONE)
-class FrameVerdictTest {
-    private val app: Application get() = RuntimeEnvironment.getApplication()
-    private val program = System.getenv("TRACETEE")
-    private val file = File.createTempFile("verdicts", ".ftrace")
-
-    @After
-    fun stop() {
-        Tracetee.stopCapture()
-        Tracetee.uninstall()
-        file.delete()
-    }
+@Config(sdk = [34, 36], manifest = Config.NONE)
+class FrameVerdictTest : CaptureTest() {
 
     @Test
+    @Suppress("DEPRECATION")
     fun aWindowsFramesAreInTheCaptureFromItsStartUntilItIsDestroyed() {
         install(TraceteeConfig.Builder().setFrameVerdicts(true))
         open()
@@ -58,9 +43,9 @@ class FrameVerdictTest {
         report(window, nowNs, 21_000_000)
         (app as ComponentCallbacks2).onTrimMemory(ComponentCallbacks2.TRIM_MEMORY_RUNNING_CRITICAL)
         Event.get().arg("other", nowNs).instant("other")
-        val text = close().last()
+        val text = close("frame_metrics").last()
         // The rules of redaction take the long number of the other record.
-        assertTrue(text, Regex("vsync=- intended_ns=\\d+ mono_ns=$nowNs allowed_ns=16000000 total_ns=21000000 gpu_ns=5000000").matches(text))
+        assertTrue(text, Regex("vsync=[-0] intended_ns=\\d+ mono_ns=$nowNs allowed_ns=16000000 total_ns=21000000 gpu_ns=5000000").matches(text))
         assertTrue(file.readText(), "\"other\":\"\\u003cdigits>\"" in file.readText())
         // The device's state is written once, not with each frame.
         for (counter in listOf("refresh Hz|60", "power save|1", "thermal status|${PowerManager.THERMAL_STATUS_SEVERE}")) {
@@ -87,7 +72,7 @@ class FrameVerdictTest {
         listener.detach()
         // A report that was under way.
         listener.onFrameMetricsAvailable(window, metrics(nowNs, 25_000_000), 0)
-        assertEquals(listOf("23", "24"), close().map { it.substringAfter("total_ns=").substringBefore("000000 ") })
+        assertEquals(listOf("23", "24"), close("frame_metrics").map { it.substringAfter("total_ns=").substringBefore("000000 ") })
     }
 
     @Test
@@ -95,7 +80,7 @@ class FrameVerdictTest {
         install(TraceteeConfig.Builder())
         open()
         report(Robolectric.buildActivity(Activity::class.java).setup().get().window, System.nanoTime(), 21_000_000)
-        assertEquals(emptyList<String>(), close())
+        assertEquals(emptyList<String>(), close("frame_metrics"))
         assertNull(Tracetee.countFrames(0, Long.MAX_VALUE))
     }
 
@@ -206,31 +191,6 @@ class FrameVerdictTest {
         assertEquals(listOf("Activity", "product/{id}", "nowhere", "Activity", "product/{id}"), screens.fold(ArrayList<String>()) { all, one -> if (all.lastOrNull() != one) all.add(one); all })
     }
 
-    private fun install(config: TraceteeConfig.Builder) {
-        assumeTrue("skipped: TRACETEE is not set", program != null)
-        assumeTrue("skipped: no libtracetee.so", Native.load())
-        assertTrue(Tracetee.lastError, Tracetee.install(app, config.setRemoteConfig(REMOTE).build()))
-    }
-
-    private fun open() = await("the window") { Tracetee.openWindow("hand") && Tracetee.isRecording }
-
-    /** Ends the capture and returns the verdicts in it, which are of one source or [another]. */
-    private fun close(source: String = "frame_metrics", another: String = source): List<String> {
-        assertTrue(Tracetee.lastError, Tracetee.closeWindow("hand"))
-        val ready = File(app.noBackupFilesDir, "tracetee/spool/ready")
-        await("a capture") { ready.list().orEmpty().size == 1 }
-        val capture = ready.listFiles()!!.single()
-        file.writeBytes(ProcessBuilder(program, "convert", capture.path, "-o", "-", "--to", "ftrace").start().inputStream.readBytes())
-        capture.delete()
-        val lines = file.readLines()
-        return lines.indices.filter { lines[it].endsWith("|frame verdict") }.map { place ->
-            val details = JSONObject(lines[place - 1].removePrefix("#@ "))
-            assertEquals("tracetee.frame", details.getString("cat"))
-            assertTrue("$details", details.getJSONObject("args").getString("source") in listOf(source, another))
-            details.getJSONObject("args").getString("frame")
-        }
-    }
-
     private fun metrics(intendedNs: Long, totalNs: Long, deadlineNs: Long = 16_000_000): FrameMetrics = FrameMetricsBuilder()
         .setMetric(FrameMetrics.INTENDED_VSYNC_TIMESTAMP, intendedNs)
         .setMetric(FrameMetrics.DRAW_DURATION, totalNs)
@@ -240,18 +200,5 @@ class FrameVerdictTest {
 
     private fun report(window: Window, intendedNs: Long, totalNs: Long) {
         shadowOf(window).reportOnFrameMetricsAvailable(metrics(intendedNs, totalNs))
-    }
-
-    private fun await(what: String, isThere: () -> Boolean) {
-        val end = System.nanoTime() + 30_000_000_000
-        while (!isThere()) {
-            assertTrue("$what did not come: ${Tracetee.health()} ${Tracetee.lastError}", System.nanoTime() < end)
-            shadowOf(Looper.getMainLooper()).idle()
-            Thread.sleep(20)
-        }
-    }
-
-    private companion object {
-        const val REMOTE = """{"schema": 1, "seq": 7, "windows": [{"id": "hand", "opens": "manual", "cool_down_s": 0, "max_s": 60}]}"""
     }
 }
