@@ -46,7 +46,8 @@ def packed_paths():
     patterns = [
         "README.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "collector/*.md", "collector/convert/timeline.png",
         "agent/include/tracetee.h", "agent/schema/remote-config.schema.json", "collector/server/api/openapi.json",
-        "collector/fleet/schema/report.schema.json", "collector/packaging/grafana/tracetee.json",
+        "collector/server/api/report.schema.json", "collector/fleet/schema/report.schema.json",
+        "collector/packaging/grafana/tracetee.json",
         "collector/packaging/compose/compose.yml", "collector/packaging/action/*",
     ]
     paths = {path: path for pattern in patterns for path in matches(pattern)}
