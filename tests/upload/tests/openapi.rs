@@ -1,6 +1,7 @@
 //! schemathesis tries the collector's OpenAPI document on a collector: each route with valid and with wrong requests, with and without
 //! a token. What the document does not have is a failure: a status, a header, a media type, a body of another form.
 
+use serde_json::Value;
 use std::fs;
 use std::process::Command;
 use tempfile::TempDir;
@@ -62,11 +63,14 @@ fn the_collector_does_as_its_open_api_says() {
         &["--token-file", "tokens", "--config", "new/server/remote.json", "--app-rate", "1000000"],
     );
     let served = format!("{}/v1/openapi.json", collector.url);
-    let of_devices = ["--exclude-path-regex", "mappings|report.(json|md)"];
+    let of_devices = ["--exclude-path-regex", "mappings|report.(json|md)|^/$|^/captures"];
     let Some((is_right, said)) = tried(&collector, &served, TOKEN, of_devices) else { return };
     assert!(is_right, "{said}");
+    // The id of which schemathesis.toml asks the pages.
+    let stored = "/v1/captures/019a1fd7-2955-7cfa-a44a-a7427d9591d5";
+    assert_eq!(collector.put(stored, &[], &fs::read(own.join("capture.zst")).unwrap()), 201);
     collector.settle();
-    let of_people = ["--include-path-regex", "mappings|report.(json|md)"];
+    let of_people = ["--include-path-regex", "mappings|report.(json|md)|^/$|^/captures"];
     let (is_right, said) = tried(&collector, &served, ADMIN, of_people).unwrap();
     assert!(is_right, "{said}");
     let of_prometheus = ["--include-path-regex", "metrics"];
@@ -96,7 +100,7 @@ fn the_collector_does_as_its_open_api_says() {
     fs::write(own.join("report.schema.json"), &schema).unwrap();
     let wrong = wrong.to_str().unwrap();
     let (is_right, said) =
-        tried(&collector, wrong, TOKEN, ["--include-path-regex", "captures"]).unwrap();
+        tried(&collector, wrong, TOKEN, ["--include-path-regex", "v1/captures"]).unwrap();
     assert!(!is_right && said.contains("Undocumented status code"), "{said}");
     fs::write(
         own.join("report.schema.json"),
@@ -106,4 +110,32 @@ fn the_collector_does_as_its_open_api_says() {
     let (is_right, said) =
         tried(&collector, wrong, ADMIN, ["--include-path-regex", "report.json"]).unwrap();
     assert!(!is_right && said.contains("quantile_errors"), "{said}");
+}
+
+/// Collects the references in a document.
+fn references<'a>(part: &'a Value, found: &mut Vec<&'a str>) {
+    match part {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str));
+            fields.values().for_each(|value| references(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn each_reference_of_the_file_leads_to_a_part_of_it_or_of_a_file_beside_it() {
+    let file = root().join("collector/server/api/openapi.json");
+    let read = |path| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
+    let document = read(file.clone());
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    assert!(found.iter().any(|reference| !reference.starts_with('#')));
+    for reference in found {
+        let (name, pointer) = reference.split_once('#').unwrap();
+        let other =
+            if name.is_empty() { document.clone() } else { read(file.with_file_name(name)) };
+        assert!(other.pointer(pointer).is_some(), "{reference}");
+    }
 }
