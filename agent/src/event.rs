@@ -186,7 +186,7 @@ impl<'a> Event<'a> {
     }
 
     /// Records a section of the calling thread that is over, with its begin and end by [`now_ns`]. Times in the wrong order are
-    /// swapped and counted, a later end than now is now. In the trace it is a section if it nests in those of
+    /// swapped, a time of 0 is replaced by the other one, and both are counted; a later end than now is now. In the trace it is a section if it nests in those of
     /// the thread, otherwise an asynchronous slice. It does not go to a system trace.
     pub fn complete(self, begin_ns: u64, end_ns: u64) {
         self.record(Shape::complete(begin_ns, end_ns), "");

@@ -8,7 +8,8 @@ use crate::fork_lock::ForkLock;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
-use tracetee_os::guard;
+use tracetee_os::{guard, thread::thread_id};
+use tracetee_recorder::state::is_gone;
 use tracetee_recorder::thread::Excluded;
 
 /// Blocks that wait, of at most 256 KiB each.
@@ -23,6 +24,19 @@ struct Queue {
     /// Blocks left out since the last one that waits.
     lost: u64,
     is_over: bool,
+    /// The thread that listens. It may end within its callback.
+    listener: i32,
+}
+
+impl Queue {
+    fn of_this_thread() -> Self {
+        Self { blocks: VecDeque::new(), lost: 0, is_over: false, listener: thread_id() }
+    }
+
+    /// True if its listener has ended. This thread may have the id of one that has.
+    fn is_abandoned(&self) -> bool {
+        self.listener == thread_id() || is_gone(self.listener)
+    }
 }
 
 /// `None` if nobody listens.
@@ -67,10 +81,10 @@ pub(crate) fn reset_after_fork() {
 pub(crate) fn listen(mut take: impl FnMut(u64, &[u8])) -> Result<(), Error> {
     let _excluded = Excluded::this_thread();
     let mut queue = guard::lock(QUEUE.get());
-    if queue.is_some() {
+    if queue.as_ref().is_some_and(|queue| !queue.is_abandoned()) {
         return Err(Error::State("another thread listens"));
     }
-    *queue = Some(Queue { blocks: VecDeque::new(), lost: 0, is_over: false });
+    *queue = Some(Queue::of_this_thread());
     loop {
         let Some(waiting) = queue.as_mut() else { return Ok(()) };
         if let Some((lost, block)) = waiting.blocks.pop_front() {
@@ -96,15 +110,39 @@ mod tests {
     use super::*;
     use crate::fork;
 
+    /// The process has one queue.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+    #[test]
+    fn a_thread_that_has_ended_within_its_callback_keeps_nobody_from_listening() {
+        let _alone = guard::lock(&ONE_AT_A_TIME);
+        let ended = std::thread::spawn(thread_id).join().unwrap();
+        while !is_gone(ended) {
+            std::thread::yield_now();
+        }
+        let abandoned = Queue { listener: ended, ..Queue::of_this_thread() };
+        *guard::lock(QUEUE.get()) = Some(abandoned);
+        std::thread::scope(|scope| {
+            let listener = scope.spawn(|| listen(|_, _| {}));
+            while guard::lock(QUEUE.get()).as_ref().is_some_and(|queue| queue.listener == ended) {
+                std::thread::yield_now();
+            }
+            assert!(matches!(listen(|_, _| {}), Err(Error::State("another thread listens"))));
+            end(false);
+            listener.join().unwrap().unwrap();
+        });
+    }
+
     /// Forks while another thread holds the lock. The child's status is its signal's if it hangs.
     #[test]
     fn a_child_that_was_forked_while_another_thread_held_the_lock_streams_and_listens() {
+        let _alone = guard::lock(&ONE_AT_A_TIME);
         fork::watch();
         let (held, free) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut queue = guard::lock(QUEUE.get());
-                *queue = Some(Queue { blocks: VecDeque::new(), lost: 0, is_over: false });
+                *queue = Some(Queue::of_this_thread());
                 held.wait();
                 free.wait();
                 *queue = None;

@@ -27,7 +27,7 @@ record! {
         pub too_short: u64 = 0,
         /// Records of other threads than the main one, left out by `main_thread_only`.
         pub other_threads: u64 = 0,
-        /// Complete events whose begin was given after their end: swapped.
+        /// Complete events whose begin was given after their end (swapped), or with a time of 0 (replaced by the other time).
         pub reversed: u64 = 0; omit(is_zero),
         /// Complete events that do not nest in their thread's sections, written as asynchronous ones.
         pub not_nested: u64 = 0; omit(is_zero),

@@ -1,11 +1,15 @@
-//! Keeps the agent loaded on Android. Called by the app's first call, and before the first hook goes in.
+//! Keeps the agent loaded on Android up to API 22. Called by the app's first call, and before the first hook goes in.
 //!
-//! The proxies, our threads and the destructors of thread states may run after a `dlclose`. Elsewhere the file says that it
-//! must not be unloaded (`-z nodelete`, `build.rs`). Linkers up to API 22 ignore that, with a warning in the app's log.
+//! The proxies, our threads and the destructors of thread states may run after a `dlclose`. The file says that it must not be
+//! unloaded (`-z nodelete`, `build.rs`), which linkers up to API 22 ignore: there, references that are never released outlive
+//! a program that closes its handle more often than it has opened it.
 
 use std::sync::Once;
 
-/// Takes a reference to the library that is never released.
+/// References that are taken. A program that closes its handle more often than this unloads the agent.
+const REFERENCES: u32 = 1000;
+
+/// Takes references to the library that are never released.
 pub(crate) fn stay_loaded() {
     static ONCE: Once = Once::new();
     if !cfg!(target_os = "android") {
@@ -21,8 +25,10 @@ pub(crate) fn stay_loaded() {
         // SAFETY: all zeros is a valid Dl_info, and dladdr has filled it in.
         let name = unsafe { info.assume_init() }.dli_fname;
         if !name.is_null() {
-            // SAFETY: a NUL-terminated name. The library is loaded: no code of it runs.
-            unsafe { libc::dlopen(name, libc::RTLD_NOW) };
+            for _ in 0..REFERENCES {
+                // SAFETY: a NUL-terminated name. The library is loaded: no code of it runs.
+                unsafe { libc::dlopen(name, libc::RTLD_NOW) };
+            }
         }
     });
 }

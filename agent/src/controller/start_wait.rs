@@ -138,7 +138,7 @@ impl StartWait {
         // Redaction takes what stands between apostrophes for SQL.
         let reason = format!(
             "the hooks went in {ms} ms after tracetee_install had returned, which waits at most \
-             {limit_ms} ms for files; records of libraries before are missing"
+             {limit_ms} ms for files; libraries are recorded from then on"
         );
         Some(LateStartReport { ms, reason })
     }

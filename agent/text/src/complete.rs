@@ -139,8 +139,13 @@ fn look<'s>(
                 if let Some(Rich::Complete(event)) = Rich::parse(bytes) =>
             {
                 if let Some(Some(found)) = found.get_mut(thread) {
-                    summary.reversed += u64::from(event.begin_ns > event.end_ns);
-                    let (begin_ns, end_ns) = (event.begin_ns, event.end_ns);
+                    let Complete { begin_ns, end_ns, .. } = event;
+                    let is_set = begin_ns != 0 && end_ns != 0;
+                    summary.reversed += u64::from(!is_set || begin_ns > end_ns);
+                    // A time that was never set would be a section from boot on: the other one counts for both.
+                    let given = |ns: u64, other: u64| if ns == 0 { other } else { ns };
+                    let end_ns = given(end_ns, given(begin_ns, time_ns));
+                    let begin_ns = given(begin_ns, end_ns);
                     // Nothing is recorded before it is over.
                     let (begin_ns, end_ns) =
                         (begin_ns.min(end_ns), begin_ns.max(end_ns).min(time_ns));

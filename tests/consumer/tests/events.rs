@@ -115,6 +115,8 @@ fn complete_events() {
             // It began before the section that is open, and ends in it.
             Event::new("across").category("c").complete(before, tracetee::now_ns());
             Event::new("reversed").complete(tracetee::now_ns(), begin);
+            // A begin that was never set is no section from boot on.
+            Event::new("unset").complete(0, tracetee::now_ns());
             // The end has not come yet.
             Event::new("later").complete(tracetee::now_ns(), u64::MAX);
         }
@@ -139,10 +141,10 @@ fn complete_events() {
     let sections = |letter: &str| seen.iter().filter(|line| line.starts_with(letter)).count();
     assert_eq!(
         (sections("B|"), sections("E"), summary.stray_ends, summary.closed_sections),
-        (7, 7, 0, 0),
+        (8, 8, 0, 0),
         "{text}"
     );
-    assert_eq!((summary.reversed, summary.not_nested), (1, 1));
+    assert_eq!((summary.reversed, summary.not_nested), (2, 1));
     assert!(
         text.lines()
             .map(|line| line.split(": tracing").next().unwrap().rsplit(' ').next().unwrap())

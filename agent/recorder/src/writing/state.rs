@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering}
 pub(super) const CLAIMED: u32 = u32::MAX;
 
 /// True if the kernel has no thread with that id in this process.
-pub(super) fn is_gone(tid: i32) -> bool {
+pub fn is_gone(tid: i32) -> bool {
     if tid <= 0 {
         return false;
     }

@@ -6,34 +6,40 @@ import java.io.IOException
 import java.io.RandomAccessFile
 
 /**
- * Notes in [file] that this [version] of the app is about to ask for stacks, and that it has come back. ART aborts an app whose
- * thread does not stop in time; the next process of that version then finds the note, and does not ask any more. Only the
- * sampler's thread uses it. The kernel keeps the writes of a process that aborts, so nothing is synced.
+ * Notes in [file] that this [version] of the app waits for a stack that does not come. ART aborts an app whose thread does not
+ * stop within seconds; the next process of that version then finds the note, and does not ask any more. A process that is killed for
+ * another reason, such as an ANR, leaves no note, since its calls come back in time. The kernel keeps the writes of a process that
+ * aborts, so nothing is synced.
  */
 internal class StackAttempts(private val file: File, private val version: String) {
     private var open: RandomAccessFile? = null
     private var refused = false
 
-    /** Notes the attempt. Returns false if none may be made: an earlier one of this version did not come back, or no file can be written. */
-    fun begin(): Boolean {
-        if (refused) return false
-        try {
-            val file = open ?: first().also { open = it }
-            write(file, TRYING)
-            return !refused
-        } catch (_: IOException) {
-            refused = true
-            return false
-        }
+    /** Returns false if no stack may be asked for: an earlier call of this version did not come back, or no file can be written. */
+    @Synchronized
+    fun mayCall(): Boolean {
+        if (open == null && !refused) refused = !orRefuse { open = first() }
+        return !refused
     }
 
-    /** Notes that the attempt has come back. */
-    fun end() {
-        try {
-            open?.let { write(it, BACK) }
-        } catch (_: IOException) {
-            refused = true
-        }
+    /** Notes that a call does not come back. */
+    @Synchronized
+    fun noteStuck() = note(STUCK)
+
+    /** Notes that it has come back. */
+    @Synchronized
+    fun noteBack() = note(BACK)
+
+    private fun note(state: Char) {
+        val file = open ?: return
+        if (!orRefuse { write(file, state) }) refused = true
+    }
+
+    private inline fun orRefuse(work: () -> Unit): Boolean = try {
+        work()
+        true
+    } catch (_: IOException) {
+        false
     }
 
     private fun first(): RandomAccessFile {
@@ -41,8 +47,9 @@ internal class StackAttempts(private val file: File, private val version: String
         val opened = RandomAccessFile(file, "rw")
         val bytes = ByteArray(opened.length().coerceAtMost(MAX_BYTES).toInt())
         opened.readFully(bytes)
-        refused = String(bytes) == "$TRYING $version"
-        if (refused) throw IOException("an earlier attempt did not come back")
+        if (String(bytes) == "$STUCK $version") throw IOException("an earlier call did not come back")
+        // So that a note can be written when it must be.
+        write(opened, BACK)
         return opened
     }
 
@@ -54,7 +61,7 @@ internal class StackAttempts(private val file: File, private val version: String
     }
 
     private companion object {
-        const val TRYING = 'T'
+        const val STUCK = 'T'
         const val BACK = 'B'
         const val MAX_BYTES = 1000L
     }

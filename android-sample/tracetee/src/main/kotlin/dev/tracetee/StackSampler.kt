@@ -20,8 +20,8 @@ import java.util.concurrent.locks.LockSupport
  *
  * **Safety.** `Thread.getStackTrace` stops the main thread, and ART aborts an app whose thread does not stop for seconds. So the
  * kernel is asked first: nothing is asked for while the thread is in `D` or is ready to run and gets no processor; nor
- * in the background. A call of more than 50 ms is the process's last one, and a version of the app that died in a call makes no more
- * ([StackAttempts]). The configuration's `stacks` turns it on, for a share of the devices.
+ * in the background. After a call of more than 50 ms none is made for a hundred times as long, and a version of the app that died in
+ * a call that did not come back makes no more ([StackAttempts], [watch]). The configuration's `stacks` turns it on, for a share of the devices.
  */
 internal class StackSampler(
     private val app: App,
@@ -46,8 +46,11 @@ internal class StackSampler(
 
         /** True if the user sees the app. */
         fun isInFront(): Boolean
-        fun beginAttempt(): Boolean
-        fun endAttempt()
+
+        /** See [StackAttempts.mayCall], [StackAttempts.noteStuck] and [StackAttempts.noteBack]. */
+        fun mayCall(): Boolean
+        fun noteStuck()
+        fun noteBack()
         fun sleep(ns: Long)
     }
 
@@ -76,6 +79,13 @@ internal class StackSampler(
     private var knownCpuNs = -1L
     private var quiet = 0
     private var left = 0
+
+    /** When the call under way began; 0 between calls. */
+    @Volatile
+    private var callNs = 0L
+
+    /** No stack is asked for before. */
+    private var pauseNs = 0L
 
     /** Why no stack is asked for any more. */
     @Volatile
@@ -133,54 +143,66 @@ internal class StackSampler(
         return true
     }
 
+    /** Notes a call that does not come back: ART aborts an app whose thread does not stop for ten seconds. Called once a second, on the agent's thread. */
+    fun watch() {
+        val began = callNs
+        if (began == 0L || app.nowNs() - began < STUCK_NS) return
+        app.noteStuck()
+        if (callNs != began) app.noteBack()
+    }
+
     /** Samples until the main thread answers. */
     private fun late(afterNs: Long) {
-        if (left <= 0 || !app.isInFront()) return
+        if (left <= 0 || app.nowNs() < pauseNs || !app.isInFront()) return
+        if (!app.mayCall()) return end("this version of the app did not come back from an earlier sample")
         var seenNs = app.nowNs()
         writer.beginRow()
         var sinceNs = freeNs
         var said: String? = null
         // The thread has run if its processor time has grown since the question.
         var cpuNs = askedCpuNs
-        var attempt = false
-        try {
-            while (answeredNs == 0L && left > 0 && ended == null && app.settings() != 0) {
-                val begin = app.nowNs()
-                if (begin - seenNs >= SEEN_NS) {
-                    if (!app.isInFront()) return
-                    seenNs = begin
-                }
-                state.readState()
-                state.readTime()
-                val why = refusal(state.state, state.cpuNs > cpuNs)
-                cpuNs = state.cpuNs
-                if (why != null) {
-                    if (why != said) writer.note(why)
-                    said = why
-                    sinceNs = begin
-                    app.sleep(PERIOD_NS)
-                    continue
-                }
-                if (!attempt && !app.beginAttempt()) return end("this version of the app did not come back from an earlier sample")
-                attempt = true
-                val isFrame = sample(sinceNs)
-                sinceNs = begin
-                val isOpenNs = begin - freeNs
-                val next = if (isFrame || isOpenNs >= DISPATCH_NS) PERIOD_NS else DISPATCH_NS - isOpenNs
-                waitForAnswer(begin + next.coerceAtLeast(PERIOD_NS))
+        while (answeredNs == 0L && left > 0 && app.settings() != 0) {
+            val begin = app.nowNs()
+            if (begin < pauseNs) return
+            if (begin - seenNs >= SEEN_NS) {
+                if (!app.isInFront()) return
+                seenNs = begin
             }
-        } finally {
-            if (attempt) app.endAttempt()
+            state.readState()
+            state.readTime()
+            val why = refusal(state.state, state.cpuNs > cpuNs)
+            cpuNs = state.cpuNs
+            if (why != null) {
+                if (why != said) writer.note(why)
+                said = why
+                sinceNs = begin
+                app.sleep(PERIOD_NS)
+                continue
+            }
+            val isFrame = sample(sinceNs)
+            sinceNs = begin
+            val isOpenNs = begin - freeNs
+            val next = if (isFrame || isOpenNs >= DISPATCH_NS) PERIOD_NS else DISPATCH_NS - isOpenNs
+            waitForAnswer(begin + next.coerceAtLeast(PERIOD_NS))
         }
     }
 
     /** Takes one sample. Returns true if the main thread makes a frame. */
     private fun sample(sinceNs: Long): Boolean {
         val begin = app.nowNs()
-        val frames = main.stackTrace
+        callNs = begin
+        val frames = try {
+            main.stackTrace
+        } finally {
+            callNs = 0
+        }
         val end = app.nowNs()
         val tookNs = end - begin
-        if (tookNs > maxCallNs) end("a call took ${tookNs / MS} ms")
+        if (tookNs >= STUCK_NS) app.noteBack()
+        if (tookNs > maxCallNs) {
+            pauseNs = end + PAUSE_TIMES * tookNs
+            writer.note("a call took ${tookNs / MS} ms: none for ${PAUSE_TIMES * tookNs / MS} ms")
+        }
         // The stack may be of another message, whose begin is unknown.
         if (answeredNs != 0L || frames.isEmpty()) return false
         left--
@@ -218,6 +240,12 @@ internal class StackSampler(
         private const val DISPATCH_NS = 200 * MS
         private const val MAX_CALL_NS = 50 * MS
 
+        /** Long calls take at most one hundredth of the time. */
+        private const val PAUSE_TIMES = 100
+
+        /** A call that is under way for so long may end the process. */
+        internal const val STUCK_NS = 500 * MS
+
         /** The system is asked so often whether the user sees an app whose main thread stays late. */
         private const val SEEN_NS = 500 * MS
 
@@ -232,6 +260,7 @@ internal class StackSampler(
         /** Starts the thread if a recording wants samples, and none runs. Called once a second, on the agent's thread. */
         @Synchronized
         fun startIfWanted(context: Context): Unit = platform(Unit) {
+            last?.watch()
             if (Native.stacks() == 0 || running?.isAlive == true || last?.ended != null) return
             val app = theApp ?: AndroidApp(context, attempts(context)).also { theApp = it }
             // The first thread of the process has its id.
@@ -277,7 +306,8 @@ internal class AndroidApp(private val context: Context, private val attempts: St
         info.importance <= ActivityManager.RunningAppProcessInfo.IMPORTANCE_FOREGROUND
     }
 
-    override fun beginAttempt(): Boolean = attempts.begin()
-    override fun endAttempt(): Unit = attempts.end()
+    override fun mayCall(): Boolean = attempts.mayCall()
+    override fun noteStuck(): Unit = attempts.noteStuck()
+    override fun noteBack(): Unit = attempts.noteBack()
     override fun sleep(ns: Long): Unit = LockSupport.parkNanos(this, ns)
 }

@@ -46,26 +46,29 @@ class StackSafetyTest {
     private class Busy(private val attempts: StackAttempts? = null, private val turns: Int = 60) : StackSampler.App {
         var isSeen = true
         var seenFor = Int.MAX_VALUE
+        @Volatile
         private var now = 1_000_000_000L
         private var left = turns
-        var attempt = 0
 
         override fun settings() = if (left-- > 0) (33 shl 16) or 1000 else 0
         override fun nowNs() = System.nanoTime() - base + now
         override fun ask(answer: Runnable) = true
         override fun hasMore() = false
         override fun isInFront() = isSeen && seenFor-- > 0
-        override fun beginAttempt(): Boolean {
-            attempt++
-            return attempts?.begin() ?: true
+        override fun mayCall() = attempts?.mayCall() ?: true
+
+        override fun noteStuck() {
+            attempts?.noteStuck()
         }
 
-        override fun endAttempt() {
-            attempts?.end()
+        override fun noteBack() {
+            attempts?.noteBack()
         }
 
         /** Time passes by itself, so that the test need not wait. */
-        override fun sleep(ns: Long) {
+        override fun sleep(ns: Long) = pass(ns)
+
+        fun pass(ns: Long) {
             now += ns
         }
 
@@ -125,12 +128,14 @@ class StackSafetyTest {
         assertTrue("${watched.asked}", watched.asked.get() in 10..20)
     }
 
+    /** Time passes in steps of 20 ms: a second call would come at once without the pause, and comes some 6 s later with it. */
     @Test
-    fun oneLongCallIsTheLast() {
+    fun afterALongCallNoneIsMadeForAHundredTimesAsLong() {
         val watched = Watched().apply { callMs = 60 }
-        val sampler = run(watched, Busy())
+        assertNull(run(watched, Busy(turns = 100)).ended)
         assertEquals(1, watched.asked.get())
-        assertTrue(sampler.ended, sampler.ended!!.startsWith("a call took "))
+        assertNull(run(watched, Busy(turns = 2_000)).ended)
+        assertTrue("${watched.asked}", watched.asked.get() in 3..10)
     }
 
     @Test
@@ -143,8 +148,11 @@ class StackSafetyTest {
             assertTrue(watched.asked.get() > 0)
             assertEquals("B 7", file.readText())
         }
-        // The process dies in a call: it never notes the end.
-        assertTrue(StackAttempts(file, "7").begin())
+        // A process that is killed between its calls, or in one that has not lasted long, leaves no note.
+        assertTrue(StackAttempts(file, "7").mayCall())
+        assertTrue(StackAttempts(file, "7").mayCall())
+        // The process dies in a call that does not come back.
+        StackAttempts(file, "7").apply { mayCall() }.noteStuck()
         assertEquals("T 7", file.readText())
         repeat(2) {
             val watched = Watched()
@@ -155,22 +163,77 @@ class StackSafetyTest {
         assertNull(run(other, Busy(StackAttempts(file, "8"))).ended)
         assertTrue(other.asked.get() > 0)
         // No file, no attempt.
-        assertFalse(StackAttempts(File("/proc/nowhere/x"), "7").begin())
+        assertFalse(StackAttempts(File("/proc/nowhere/x"), "7").mayCall())
     }
 
     @Test
-    fun theNoteIsOnDiskBeforeTheFirstCall() {
+    fun aCallThatDoesNotComeBackIsNotedWhileItLastsAndNotAnyMoreWhenItHasComeBack() {
         val file = File.createTempFile("stacks", "")
+        val comesBack = CountDownLatch(1)
+        val calls = CountDownLatch(1)
         val watched = object : Thread() {
-            var seen: String? = null
             override fun getStackTrace(): Array<StackTraceElement> {
-                seen = seen ?: file.readText()
+                calls.countDown()
+                comesBack.await()
                 return emptyArray()
             }
         }
-        val sampler = StackSampler(Busy(StackAttempts(file, "7")), watched, Watched(), 1)
-        Thread(sampler).apply { start(); join() }
-        assertEquals("T 7", watched.seen)
+        val app = Busy(StackAttempts(file, "7"))
+        val sampler = StackSampler(app, watched, Watched(), 1)
+        val thread = Thread(sampler).apply { start() }
+        calls.await()
+        sampler.watch()
+        assertEquals("B 7", file.readText())
+        app.pass(StackSampler.STUCK_NS)
+        sampler.watch()
+        assertEquals("T 7", file.readText())
+        assertFalse(StackAttempts(file, "7").mayCall())
+        comesBack.countDown()
+        thread.join()
+        assertEquals("B 7", file.readText())
+        sampler.watch()
+        assertEquals("B 7", file.readText())
+    }
+
+    /** Processes are killed while they ask for stacks of a late thread, at any time. The next one of the version asks again. */
+    @Test
+    fun aProcessThatIsKilledWhileItsThreadIsLateDoesNotKeepTheNextOneFromAsking() {
+        val file = File(File.createTempFile("stacks", "").apply { delete() }, "app/stacks")
+        val java = File(System.getProperty("java.home"), "bin/java").path
+        val command = listOf(java, "-cp", System.getProperty("java.class.path"), Victim::class.java.name, file.path)
+        val random = java.util.Random(7)
+        var refused = 0
+        repeat(KILLS) {
+            val victim = ProcessBuilder(command).redirectErrorStream(true).start()
+            assertEquals("asks", victim.inputStream.bufferedReader().readLine())
+            Thread.sleep(random.nextInt(50).toLong())
+            victim.destroyForcibly().waitFor()
+            if (!StackAttempts(file, "7").mayCall()) refused++
+        }
+        assertEquals("of $KILLS", 0, refused)
+    }
+
+    /** A process whose main thread is late for good, and is asked for its stack. */
+    internal object Victim {
+        @JvmStatic
+        fun main(arguments: Array<String>) {
+            val attempts = StackAttempts(File(arguments.single()), "7")
+            val late = Thread.currentThread()
+            val app = Busy(attempts, Int.MAX_VALUE)
+            val first = AtomicBoolean(true)
+            val watched = object : Thread() {
+                override fun getStackTrace(): Array<StackTraceElement> {
+                    if (first.getAndSet(false)) println("asks")
+                    return late.stackTrace
+                }
+            }
+            val sampler = StackSampler(app, watched, Watched(), 1)
+            Thread(sampler).start()
+            Thread { while (true) sampler.watch() }.start()
+            while (true) workOfLate()
+        }
+
+        private fun workOfLate() = Thread.onSpinWait()
     }
 
     /** The parent of a vfork waits in `D`, as a read of FUSE that is not answered: a real one, which the kernel describes. */
@@ -245,6 +308,9 @@ class StackSafetyTest {
     private fun workOfCrowd() = Thread.sleep(20)
 
     private companion object {
+        /** More by hand: the environment variable `TRACETEE_STACK_KILLS` (100 take a minute). */
+        val KILLS: Int = System.getenv("TRACETEE_STACK_KILLS")?.toInt() ?: 10
+
         /** More by hand: the environment variable `TRACETEE_STACK_THREADS` (100,000 take minutes). */
         val THREADS: Int = System.getenv("TRACETEE_STACK_THREADS")?.toInt() ?: 1_000
 

@@ -279,10 +279,10 @@ class StackSamplerTest {
         val android = AndroidApp(RuntimeEnvironment.getApplication(), StackAttempts(File(home, "stacks"), "1"))
         // As ART does on the thread that asks.
         val app = object : StackSampler.App by android {
-            override fun beginAttempt(): Boolean {
+            override fun mayCall(): Boolean {
                 Native.beginSection("SuspendThreadByPeer suspended main")
                 Native.endSection()
-                return android.beginAttempt()
+                return android.mayCall()
             }
         }
         // This machine may be busy: a JVM stops a thread that gets no processor, too, and takes its time for it.
