@@ -43,8 +43,8 @@ pub fn stop() -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::State`] when there was no capture, [`Error::Io`] when the file cannot be written.
-pub fn dump(path: &Path) -> Result<Summary, Error> {
-    capture::dump(path)
+pub fn dump(path: impl AsRef<Path>) -> Result<Summary, Error> {
+    capture::dump(path.as_ref())
 }
 
 /// Installs the agent: from now on the remote configuration opens and closes captures. It begins with

@@ -51,7 +51,7 @@ def packed_paths():
         "collector/packaging/compose/compose.yml", "collector/packaging/action/*",
     ]
     paths = {path: path for pattern in patterns for path in matches(pattern)}
-    return paths | {path: path.replace(QUERIES, "sql", 1) for path in matches(f"{QUERIES}/*")}
+    return paths | {path: path.replace(QUERIES, "sql", 1) for path in matches(f"{QUERIES}/*.*")}
 
 
 def matches(pattern):

@@ -1,8 +1,8 @@
-//! Threads as sequences of calls, for the profile viewers' formats: [`crate::speedscope`], [`crate::firefox`], [`crate::pprof`].
+//! Threads that have slices or samples, and the frames of samples, for [`crate::pprof`] and [`crate::stacks`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use tracetee_trace::{NameId, Sample, StackFrame, Thread, Trace};
+use tracetee_trace::{Sample, StackFrame, Thread, Trace};
 
 /// A thread that has slices or samples of callstacks.
 pub(crate) struct Caller<'a> {
@@ -52,40 +52,6 @@ pub(crate) fn callers(trace: &Trace) -> Vec<Caller<'_>> {
     callers
 }
 
-/// A step of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// A slice begins.
-    Enter(NameId),
-    /// The innermost slice, which has this name, ends.
-    Leave(NameId),
-}
-
-/// Returns the steps of a thread by time; they nest.
-pub(crate) fn steps(thread: &Thread) -> Vec<(u64, Step)> {
-    let mut steps: Vec<(u64, Step)> = Vec::with_capacity(2 * thread.slices.len());
-    let mut open: Vec<u32> = Vec::new();
-    let mut push = |at_ns: u64, step| {
-        let last_ns = steps.last().map_or(0, |&(last_ns, _)| last_ns);
-        steps.push((at_ns.max(last_ns), step));
-    };
-    for (place, slice) in (0_u32..).zip(&thread.slices) {
-        while let Some(done) = open.pop_if(|last| *last != slice.parent) {
-            if let Some(done) = thread.slices.get(done as usize) {
-                push(done.end_ns, Step::Leave(done.name));
-            }
-        }
-        open.push(place);
-        push(slice.start_ns, Step::Enter(slice.name));
-    }
-    while let Some(done) = open.pop() {
-        if let Some(done) = thread.slices.get(done as usize) {
-            push(done.end_ns, Step::Leave(done.name));
-        }
-    }
-    steps
-}
-
 /// Limit of a sample's frames; outer ones are left out.
 const MAX_FRAMES: usize = 1000;
 
@@ -101,10 +67,4 @@ fn frame_name(trace: &Trace, frame: StackFrame) -> Cow<'_, str> {
         "" => format!("{}+{:#x}", trace.names.text(frame.mapping), frame.rel_pc).into(),
         function => function.into(),
     }
-}
-
-/// Returns the first time of the trace, from which the formats count.
-pub(crate) fn first_ns(trace: &Trace) -> u64 {
-    let of_samples = trace.samples.iter().map(|sample| sample.at_ns).min();
-    [trace.span_ns.map(|(first, _)| first), of_samples].into_iter().flatten().min().unwrap_or(0)
 }

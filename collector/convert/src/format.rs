@@ -3,7 +3,7 @@
 
 use crate::details::Fractions;
 use crate::lossiness::{Content, Dropped};
-use crate::{firefox, json, method_trace, page, perfetto, pprof, speedscope, stacks, text};
+use crate::{json, method_trace, page, perfetto, pprof, stacks, text};
 use std::io::{self, Write};
 use strum::VariantArray;
 use tracetee_trace::{EventText, Kind, Trace};
@@ -123,7 +123,7 @@ formats! {
         lacks: |content| matches!(content, EarlierNames | Header),
         writer: |trace, mut out, dropped| perfetto::write(trace, &mut out, dropped),
     }
-    /// Chrome's JSON, for speedscope too.
+    /// Chrome's JSON, for speedscope and the Firefox Profiler too.
     Chrome {
         name: "chrome",
         endings: [".json"],
@@ -159,23 +159,7 @@ formats! {
         lacks: all_but_wall_time,
         writer: |trace, mut out, dropped| method_trace::write(trace, false, &mut out, dropped),
     }
-    /// speedscope's format, for speedscope.app.
-    Speedscope {
-        name: "speedscope",
-        endings: [".speedscope.json", ".speedscope"],
-        reader: None,
-        lacks: all_but_stacks,
-        writer: |trace, mut out, _| speedscope::write(trace, &mut out),
-    }
-    /// The Firefox Profiler's format, for profiler.firefox.com.
-    Firefox {
-        name: "firefox",
-        endings: [".firefox.json"],
-        reader: None,
-        lacks: all_but_stacks,
-        writer: |trace, mut out, _| firefox::write(trace, &mut out),
-    }
-    /// pprof's protobuf, for `go tool pprof` and others.
+    /// pprof's protobuf, for `go tool pprof` and speedscope.
     Pprof {
         name: "pprof",
         endings: [".pprof", ".pb"],

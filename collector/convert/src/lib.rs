@@ -9,7 +9,6 @@
 mod arrows;
 mod calls;
 mod details;
-mod firefox;
 mod format;
 mod json;
 mod kernel_text;
@@ -20,7 +19,6 @@ mod page;
 mod perfetto;
 pub mod pprof;
 pub mod profile;
-mod speedscope;
 mod stacks;
 mod text;
 mod text_passthrough;

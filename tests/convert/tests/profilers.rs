@@ -1,4 +1,5 @@
-//! Profile viewers on what we write for them: speedscope's importer (also of pprof), the Firefox Profiler's own code.
+//! Profile viewers on the files that they open: speedscope's importer (pprof), the Firefox Profiler's own code (Chrome's JSON,
+//! folded stacks), Google's pprof.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use tracetee_convert::{Format, write};
 use tracetee_tests::tools::{chromium, rendered};
 use tracetee_tests_convert::{Message, firefox_profiler, speedscope, trace as packets};
@@ -46,14 +48,13 @@ fn file(trace: &Trace, format: Format, path: &Path) {
 }
 
 #[test]
-fn speedscope_opens_its_own_format_and_pprof() {
+fn speedscope_opens_pprof() {
     let (Some(speedscope), Some(chromium)) = (speedscope(), chromium()) else { return };
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("profile.js");
     for (trace, format, name, shown) in [
-        (calls(), Format::Speedscope, "x.speedscope.json", "main (7) of process 7"),
-        (sampled(), Format::Speedscope, "x.speedscope.json", "samples of "),
         (calls(), Format::Pprof, "x.pb", "x.pb"),
+        (sampled(), Format::Pprof, "samples.pb", "samples.pb"),
     ] {
         let path = directory.path().join(name);
         file(&trace, format, &path);
@@ -146,21 +147,22 @@ fn googles_pprof_shows_the_time_of_each_callstack_that_folded_stacks_have() {
 /// The Firefox Profiler's command line, with a profile that its daemon has loaded.
 struct Profiler<'a> {
     script: &'a Path,
-    sessions: &'a Path,
+    sessions: TempDir,
     daemon: Child,
 }
 
 impl<'a> Profiler<'a> {
     /// Starts the daemon, and waits until it has loaded the profile: a client that asks earlier may delete the session.
-    fn load(script: &'a Path, sessions: &'a Path, profile: &Path) -> Self {
-        let mut daemon = Self::command(script, sessions)
+    fn load(script: &'a Path, profile: &Path) -> Self {
+        let sessions = tempfile::tempdir().unwrap();
+        let mut daemon = Self::command(script, sessions.path())
             .arg("--daemon")
             .arg(profile)
             .args(["--session", "test"])
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let log = sessions.join("test.log");
+        let log = sessions.path().join("test.log");
         let until = Instant::now() + Duration::from_secs(120);
         loop {
             let said = std::fs::read_to_string(&log).unwrap_or_default();
@@ -181,7 +183,7 @@ impl<'a> Profiler<'a> {
     }
 
     fn ask(&self, arguments: &[&str]) -> Value {
-        let output = Self::command(self.script, self.sessions)
+        let output = Self::command(self.script, self.sessions.path())
             .args(arguments)
             .args(["--json", "--session", "test"])
             .output()
@@ -190,22 +192,26 @@ impl<'a> Profiler<'a> {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Functions of each thread, with their own and their whole weight.
-    fn functions(&self) -> BTreeMap<String, BTreeMap<String, (i64, i64)>> {
-        let threads = self.ask(&["thread", "list"]);
-        let threads = threads["threads"].as_array().unwrap().clone();
-        let mut all = BTreeMap::new();
-        for thread in threads {
-            let handle = thread["threadHandle"].as_str().unwrap();
-            let found = self.ask(&["thread", "functions", "--limit", "0", "--thread", handle]);
-            let functions = found["functions"].as_array().unwrap().iter().map(|one| {
-                let weight = |key: &str| one[key].as_i64().unwrap();
-                let name = one["name"].as_str().unwrap().to_owned();
-                (name, (weight("selfSamples"), weight("totalSamples")))
-            });
-            all.insert(thread["name"].as_str().unwrap().to_owned(), functions.collect());
-        }
-        all
+    /// The thread's functions, with their own and their whole weight.
+    fn functions(&self, thread: &str) -> BTreeMap<String, (i64, i64)> {
+        let found = self.ask(&["thread", "functions", "--limit", "0", "--thread", thread]);
+        let functions = found["functions"].as_array().unwrap().iter().map(|one| {
+            let weight = |key: &str| one[key].as_i64().unwrap();
+            let name = one["name"].as_str().unwrap().to_owned();
+            (name, (weight("selfSamples"), weight("totalSamples")))
+        });
+        functions.collect()
+    }
+
+    /// The thread's name, and its markers: how many have a name, and their mean duration in ms.
+    fn markers(&self, thread: &str) -> (String, BTreeMap<String, (i64, f64)>) {
+        let found = self.ask(&["thread", "markers", "--thread", thread]);
+        let markers = found["byType"].as_array().unwrap().iter().map(|one| {
+            let ms = one["durationStats"]["avg"].as_f64().unwrap();
+            let name = one["markerName"].as_str().unwrap().to_owned();
+            (name, (one["count"].as_i64().unwrap(), (ms * 1000.0).round() / 1000.0))
+        });
+        (found["friendlyThreadName"].as_str().unwrap().to_owned(), markers.collect())
     }
 }
 
@@ -217,21 +223,29 @@ impl Drop for Profiler<'_> {
 }
 
 #[test]
-fn the_firefox_profiler_adds_up_the_time_of_each_function() {
+fn the_firefox_profiler_opens_chromes_json_and_folded_stacks() {
     let Some(script) = firefox_profiler() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("x.firefox.json");
-    let functions = |trace: &Trace| {
-        file(trace, Format::Firefox, &path);
-        let sessions = tempfile::tempdir().unwrap();
-        Profiler::load(&script, sessions.path(), &path).functions()
+    let load = |format: Format, name: &str| {
+        let path = directory.path().join(name);
+        file(&calls(), format, &path);
+        Profiler::load(&script, &path)
     };
+    let profiler = load(Format::Chrome, "x.json");
+    let marker = |name: &str, count: i64, ms: f64| (name.to_owned(), (count, ms));
+    let main = [marker("inner", 2, 0.15), marker("outer", 1, 1.0)];
+    assert_eq!(profiler.markers("t-0"), ("main".to_owned(), main.into()));
+    let worker = [marker("load", 1, 0.05)];
+    assert_eq!(profiler.markers("t-1"), ("worker".to_owned(), worker.into()));
+
+    let profiler = load(Format::Folded, "x.folded");
     let function = |name: &str, own, whole| (name.to_owned(), (own, whole));
-    // It shows a main thread by its process, which has no name here.
-    let main = [function("inner", 300, 300), function("outer", 700, 1000)];
-    let worker = [function("load", 50, 50)];
-    assert_eq!(
-        functions(&calls()),
-        [("process".to_owned(), main.into()), ("worker".to_owned(), worker.into())].into()
-    );
+    let expected = [
+        function("inner", 300, 300),
+        function("load", 50, 50),
+        function("main", 0, 1000),
+        function("outer", 700, 1000),
+        function("worker", 0, 50),
+    ];
+    assert_eq!(profiler.functions("t-0"), expected.into());
 }

@@ -83,14 +83,14 @@ def main():
     engine, sql_dir, tables, *jars = sys.argv[1:]
     make = {"duckdb": duckdb_engine, "spark": spark_engine}[engine]
     sql_dir = pathlib.Path(sql_dir).resolve()
+    sys.path.insert(0, str(sql_dir))
+    import queries
+
     run, end = make(tables, jars[0] if jars else None, sql_dir)
     answers, seconds, processor_seconds = {}, {}, {}
-    for path in sorted(sql_dir.glob("*.sql")):
-        name = path.stem
-        if name in ("duckdb", "views"):
-            continue
+    for name, text in queries.queries().items():
         began, processor_began = time.monotonic(), time.process_time()
-        columns, rows = run(path.read_text())
+        columns, rows = run(text)
         seconds[name] = time.monotonic() - began
         processor_seconds[name] = time.process_time() - processor_began
         answers[name] = {"columns": columns, "rows": [[plain(value) for value in row] for row in rows]}

@@ -1,9 +1,10 @@
--- Causes of jank by app, ranked by devices times overrun (the share of the time past the deadlines).
+-- Causes of jank by app{ and by dimension}, ranked by devices times overrun (the share of the time past the deadlines).
 -- saved: late frames that would be in time without the cause; late: all those that rates count.
 -- p50, p90 and p99: the cause's time in a frame, carried or not, nearest rank.
 WITH of_frames AS (
   SELECT
-    s.app AS app,
+    s.app AS app,{
+    s.dimension AS dimension,}
     s.cause AS cause,
     s.cause_key AS cause_key,
     s.device AS device,
@@ -21,19 +22,20 @@ WITH of_frames AS (
   CROSS JOIN chosen
   WHERE (chosen.app = '' OR s.app = chosen.app)
     AND (chosen.screen = '' OR s.screen = chosen.screen)
-  GROUP BY s.app, s.cause, s.cause_key, s.device, s.capture_id, s.frame
+  GROUP BY s.app{, s.dimension}, s.cause, s.cause_key, s.device, s.capture_id, s.frame
 ),
 placed AS (
   SELECT
-    app,
+    app,{
+    dimension,}
     cause,
     cause_key,
     self_ns,
     carried_ns,
     in_frame_ns,
     overrun_ns,
-    ROW_NUMBER() OVER (PARTITION BY app, cause, cause_key ORDER BY in_frame_ns, capture_id, frame) AS place,
-    COUNT(*) OVER (PARTITION BY app, cause, cause_key) AS total
+    ROW_NUMBER() OVER (PARTITION BY app{, dimension}, cause, cause_key ORDER BY in_frame_ns, capture_id, frame) AS place,
+    COUNT(*) OVER (PARTITION BY app{, dimension}, cause, cause_key) AS total
   FROM of_frames
   WHERE in_frame_ns > 0
 ),
@@ -45,7 +47,8 @@ with_states AS (
 ),
 late_of AS (
   SELECT
-    f.app AS app,
+    f.app AS app,{
+    f.dimension AS dimension,}
     f.device AS device,
     SUM(f.slow) AS late,
     SUM(CASE WHEN f.slow = 1 AND w.is_known IS NULL THEN 1 ELSE 0 END) AS late_stateless
@@ -56,21 +59,23 @@ late_of AS (
     AND f.pipeline <> 'vsync_callback'
     AND (chosen.app = '' OR f.app = chosen.app)
     AND (chosen.screen = '' OR f.screen = chosen.screen)
-  GROUP BY f.app, f.device
+  GROUP BY f.app{, f.dimension}, f.device
 ),
 all_late AS (
   SELECT
-    app,
+    app,{
+    dimension,}
     COUNT(*) AS all_devices,
     SUM(late) AS late,
     SUM(late * late) AS late_squares,
     SUM(late_stateless) AS late_stateless
   FROM late_of
-  GROUP BY app
+  GROUP BY app{, dimension}
 ),
 saved_of AS (
   SELECT
-    app,
+    app,{
+    dimension,}
     cause,
     cause_key,
     device,
@@ -80,11 +85,12 @@ saved_of AS (
     SUM(saved_moved) AS saved_moved,
     SUM(saved_most) AS saved_most
   FROM of_frames
-  GROUP BY app, cause, cause_key, device
+  GROUP BY app{, dimension}, cause, cause_key, device
 ),
 all_saved AS (
   SELECT
-    s.app AS app,
+    s.app AS app,{
+    s.dimension AS dimension,}
     s.cause AS cause,
     s.cause_key AS cause_key,
     COUNT(*) AS devices,
@@ -97,12 +103,13 @@ all_saved AS (
     SUM(s.saved * s.saved) AS saved_squares,
     SUM(CASE WHEN l.late IS NULL THEN 0 ELSE s.saved * l.late END) AS saved_products
   FROM saved_of AS s
-  LEFT JOIN late_of AS l ON l.app = s.app AND l.device = s.device
-  GROUP BY s.app, s.cause, s.cause_key
+  LEFT JOIN late_of AS l ON l.app = s.app{ AND l.dimension = s.dimension} AND l.device = s.device
+  GROUP BY s.app{, s.dimension}, s.cause, s.cause_key
 ),
 sums AS (
   SELECT
-    app,
+    app,{
+    dimension,}
     cause,
     cause_key,
     COUNT(*) AS frames,
@@ -113,10 +120,11 @@ sums AS (
     MIN(CASE WHEN place * 100 >= total * 90 THEN in_frame_ns END) AS p90_ns,
     MIN(CASE WHEN place * 100 >= total * 99 THEN in_frame_ns END) AS p99_ns
   FROM placed
-  GROUP BY app, cause, cause_key
+  GROUP BY app{, dimension}, cause, cause_key
 )
 SELECT
-  p.app AS app,
+  p.app AS app,{
+  p.dimension AS dimension,}
   p.cause AS cause,
   p.cause_key AS cause_key,
   s.devices AS devices,
@@ -141,6 +149,6 @@ SELECT
   l.late_squares AS late_squares,
   l.late_stateless AS late_stateless
 FROM sums AS p
-JOIN all_saved AS s ON s.app = p.app AND s.cause = p.cause AND s.cause_key = p.cause_key
-LEFT JOIN all_late AS l ON l.app = p.app
-ORDER BY score DESC, self_ns DESC, app, cause, cause_key
+JOIN all_saved AS s ON s.app = p.app{ AND s.dimension = p.dimension} AND s.cause = p.cause AND s.cause_key = p.cause_key
+LEFT JOIN all_late AS l ON l.app = p.app{ AND l.dimension = p.dimension}
+ORDER BY score DESC, self_ns DESC, app{, dimension}, cause, cause_key

@@ -1,7 +1,7 @@
--- Smoothness by app and version. Only captures that count for rates (`counted`).
+-- Smoothness by app and by each dimension. Only captures that count for rates (`counted`).
 SELECT
-  f.app AS app,
-  f.ver AS ver,
+  f.app AS app,{
+  f.dimension AS dimension,}
   COUNT(DISTINCT f.device) AS devices,
   COUNT(*) AS frames,
   SUM(f.slow) AS slow,
@@ -26,5 +26,5 @@ WHERE f.counted = 1
   AND f.pipeline <> 'vsync_callback'
   AND (chosen.app = '' OR f.app = chosen.app)
   AND (chosen.screen = '' OR f.screen = chosen.screen)
-GROUP BY f.app, f.ver
-ORDER BY app, ver
+GROUP BY f.app{, f.dimension}
+ORDER BY app{, dimension}
