@@ -5,13 +5,12 @@
 //! opaque value of what it has added to the sums ([`crate::sums::Sums::pack`]), which is read to subtract it.
 
 use crate::error::Error;
+use crate::object_keys::RawKey;
 use crate::rows::Value;
-use crate::schema::{ANALYSIS, CAPTURES, Table, Text};
+use crate::schema::{ANALYSIS, Table, Text};
 use crate::sums::schema::FILE_VERSION;
 use rusqlite::types::ValueRef;
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
-};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -190,18 +189,25 @@ impl Database {
         Ok(self.connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
     }
 
-    /// True if the rows of the capture, or the loss report, are in the tables, and the present analysis made them.
+    /// True if the rows of the capture are in the tables, and the present analysis made them.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn is_current(&self, table: &Table, id: &str) -> Result<bool, Error> {
-        let sql = if table.name == CAPTURES.name {
-            format!("SELECT 1 FROM captures WHERE capture_id = ? AND {ANALYZED_BY} >= {ANALYSIS}")
-        } else {
-            "SELECT 1 FROM losses WHERE report_id = ? LIMIT 1".to_owned()
-        };
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        Ok(statement.query_row([id], |_| Ok(())).optional()?.is_some())
+    pub fn has_current(&self, key: &RawKey) -> Result<bool, Error> {
+        let sql = format!(
+            "SELECT 1 FROM captures WHERE capture_id = ? AND substr(raw_key, 1, instr(raw_key, '/dt=')) = ? \
+             AND {ANALYZED_BY} >= {ANALYSIS}"
+        );
+        Ok(self.connection.prepare_cached(&sql)?.exists([&key.id, &key.below_app()])?)
+    }
+
+    /// True if the rows of a loss report are in the tables.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn has_losses(&self, report_id: &str) -> Result<bool, Error> {
+        let sql = "SELECT 1 FROM losses WHERE report_id = ? LIMIT 1";
+        Ok(self.connection.prepare_cached(sql)?.exists([report_id])?)
     }
 
     /// Returns raw key, day and size in bytes of all captures, the oldest first.
@@ -270,14 +276,26 @@ impl Database {
         Ok(self.connection.prepare_cached(&sql)?.exists([value])?)
     }
 
-    /// Returns the raw key of a capture.
+    /// Returns the key of the capture with this id whose app `may_read` admits.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn raw_key(&self, capture_id: &str) -> Result<Option<String>, Error> {
-        let sql = "SELECT raw_key FROM captures WHERE capture_id = ?";
+    pub fn raw_key(
+        &self,
+        capture_id: &str,
+        may_read: impl Fn(&str) -> bool,
+    ) -> Result<Option<RawKey>, Error> {
+        let sql = "SELECT raw_key FROM captures WHERE capture_id = ? ORDER BY raw_key";
         let mut statement = self.connection.prepare_cached(sql)?;
-        Ok(statement.query_row([capture_id], |row| row.get(0)).optional()?)
+        let mut keys = statement.query([capture_id])?;
+        while let Some(row) = keys.next()? {
+            if let Some(key) = RawKey::parse(&row.get::<_, String>(0)?)
+                && may_read(&key.app)
+            {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns a number for each app, which changes when rows of the app change.

@@ -33,6 +33,25 @@ impl RawKey {
         format!("raw/v1/app={}/dt={day}/ver={}/{id}{CAPTURE}", encode(app), encode(ver))
     }
 
+    /// Returns the begin of the paths of all captures of the app.
+    #[must_use]
+    pub fn below_app(&self) -> String {
+        format!("raw/v1/app={}/", encode(&self.app))
+    }
+
+    /// Returns the name of what belongs to this capture: the id alone may be that of another app's capture, too.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.id, encode(&self.app))
+    }
+
+    /// Returns the ids of the capture and of its profile, one of which this is, as keys. The version and the day are this one's.
+    #[must_use]
+    pub fn pair(&self) -> Option<[Self; 2]> {
+        let (capture, profile) = pair(&self.id)?;
+        Some([capture, profile].map(|id| Self { id, ..self.clone() }))
+    }
+
     /// Parses a path, and ignores what precedes `raw/v1/`. Returns `None` if it is not a capture's.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {

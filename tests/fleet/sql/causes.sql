@@ -40,9 +40,9 @@ placed AS (
   WHERE in_frame_ns > 0
 ),
 with_states AS (
-  SELECT capture_id, frame, 1 AS is_known
+  SELECT app, capture_id, frame, 1 AS is_known
   FROM frame_slices
-  GROUP BY capture_id, frame
+  GROUP BY app, capture_id, frame
   HAVING SUM(running_ns + runnable_ns + asleep_ns + blocked_ns) * 10 >= SUM(self_ns) * 9
 ),
 late_of AS (
@@ -54,7 +54,7 @@ late_of AS (
     SUM(CASE WHEN f.slow = 1 AND w.is_known IS NULL THEN 1 ELSE 0 END) AS late_stateless
   FROM frames AS f
   CROSS JOIN chosen
-  LEFT JOIN with_states AS w ON w.capture_id = f.capture_id AND w.frame = f.frame
+  LEFT JOIN with_states AS w ON w.app = f.app AND w.capture_id = f.capture_id AND w.frame = f.frame
   WHERE f.counted = 1
     AND f.pipeline <> 'vsync_callback'
     AND (chosen.app = '' OR f.app = chosen.app)

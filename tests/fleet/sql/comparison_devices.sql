@@ -3,10 +3,11 @@
 -- all screens, whichever is chosen.
 WITH ranked AS (
   SELECT
+    f.app AS app,
     f.capture_id AS capture_id,
     f.dur_ns AS dur_ns,
-    ROW_NUMBER() OVER (PARTITION BY f.capture_id ORDER BY f.dur_ns) AS place,
-    COUNT(*) OVER (PARTITION BY f.capture_id) AS frames
+    ROW_NUMBER() OVER (PARTITION BY f.app, f.capture_id ORDER BY f.dur_ns) AS place,
+    COUNT(*) OVER (PARTITION BY f.app, f.capture_id) AS frames
   FROM frames AS f
   CROSS JOIN chosen
   WHERE f.counted = 1
@@ -15,11 +16,12 @@ WITH ranked AS (
 ),
 of_captures AS (
   SELECT
+    app,
     capture_id,
     MAX(frames) AS frames,
     MIN(CASE WHEN place * 10 >= frames THEN dur_ns END) AS quick_ns
   FROM ranked
-  GROUP BY capture_id
+  GROUP BY app, capture_id
 )
 SELECT
   c.app AS app,
@@ -34,7 +36,7 @@ SELECT
   SUM(o.frames) AS frames,
   SUM(o.quick_ns * o.frames) AS quick_ns
 FROM of_captures AS o
-JOIN captures AS c ON c.capture_id = o.capture_id
+JOIN captures AS c ON c.app = o.app AND c.capture_id = o.capture_id
 GROUP BY
   c.app,
   c.ver,

@@ -32,6 +32,6 @@ SELECT
   captures.ver AS ver,
   placed.self_ns AS self_ns
 FROM placed
-JOIN captures ON captures.capture_id = placed.capture_id
+JOIN captures ON captures.app = placed.app AND captures.capture_id = placed.capture_id
 WHERE placed.place <= 3
 ORDER BY app, cause, cause_key, place

@@ -1,15 +1,19 @@
 -- Views over Parquet files. The engine's own views `stored_captures`, `stored_frames` … must exist. If several
--- converters made rows of the same capture, the part that is first by name counts, in all tables.
+-- converters made rows of the same capture of an app, the part that is first by name counts, in all tables.
 CREATE TEMPORARY VIEW kept AS
-  SELECT capture_id, MIN(part) AS part FROM stored_captures GROUP BY capture_id;
+  SELECT app, capture_id, MIN(part) AS part FROM stored_captures GROUP BY app, capture_id;
 CREATE TEMPORARY VIEW captures AS
-  SELECT s.* FROM stored_captures AS s JOIN kept ON kept.capture_id = s.capture_id AND kept.part = s.part;
+  SELECT s.* FROM stored_captures AS s
+  JOIN kept ON kept.app = s.app AND kept.capture_id = s.capture_id AND kept.part = s.part;
 CREATE TEMPORARY VIEW frames AS
-  SELECT s.* FROM stored_frames AS s JOIN kept ON kept.capture_id = s.capture_id AND kept.part = s.part;
+  SELECT s.* FROM stored_frames AS s
+  JOIN kept ON kept.app = s.app AND kept.capture_id = s.capture_id AND kept.part = s.part;
 CREATE TEMPORARY VIEW frame_slices AS
-  SELECT s.* FROM stored_frame_slices AS s JOIN kept ON kept.capture_id = s.capture_id AND kept.part = s.part;
+  SELECT s.* FROM stored_frame_slices AS s
+  JOIN kept ON kept.app = s.app AND kept.capture_id = s.capture_id AND kept.part = s.part;
 CREATE TEMPORARY VIEW stacks AS
-  SELECT s.* FROM stored_stacks AS s JOIN kept ON kept.capture_id = s.capture_id AND kept.part = s.part;
+  SELECT s.* FROM stored_stacks AS s
+  JOIN kept ON kept.app = s.app AND kept.capture_id = s.capture_id AND kept.part = s.part;
 CREATE TEMPORARY VIEW kept_reports AS
   SELECT report_id, MIN(part) AS part FROM stored_losses GROUP BY report_id;
 CREATE TEMPORARY VIEW losses AS

@@ -435,7 +435,7 @@ fn poison_is_analysed_as_quickly_as_its_size_and_what_cannot_be_is_set_aside() {
     collector.tracetee(&["store", "rebuild", "--store", "store"]);
     collector.tracetee(&["store", "rebuild", "--store", "store"]);
     assert!(!place.unwrap().exists());
-    let about = collector.store().join(format!("quarantine/{}.json", id(9)));
+    let about = collector.store().join(format!("quarantine/{}.com.example.json", id(9)));
     assert!(std::fs::read_to_string(about).unwrap().contains("\"reason\""));
 }
 
@@ -492,7 +492,7 @@ fn a_store_that_is_gone_keeps_nothing_and_says_so() {
     let meta = serde_json::Map::new();
     assert_eq!(put_capture(&collector.url, ID, &meta, &body()), Some(201));
     collector.settle();
-    for directory in ["raw", "by-id", "losses", "quarantine", "incoming", "."] {
+    for directory in ["raw", "ids", "losses", "quarantine", "incoming", "."] {
         for path in collector.files(directory) {
             let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
             let mode = metadata.permissions().mode() & 0o077;

@@ -55,7 +55,7 @@ fn bombs_and_random_bodies_go_to_quarantine_with_a_reason() {
         let id = ID.replace("d5", &format!("b{number}"));
         let status = collector.put(&format!("/v1/captures/{id}"), &[], bomb);
         assert_eq!(status, 422, "{number}");
-        let about = collector.store().join(format!("quarantine/{id}.json"));
+        let about = collector.store().join(format!("quarantine/{id}.com.example.json"));
         let about = std::fs::read_to_string(about).unwrap();
         assert!(about.contains("not a capture: "), "{about}");
     }

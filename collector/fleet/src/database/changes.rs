@@ -195,11 +195,13 @@ fn insert_capture(
     let Some(capture) = &of.capture else { return Ok(false) };
     if !insert(transaction, capture)? {
         let sql = format!(
-            "SELECT {NUMBER} FROM captures WHERE capture_id = ? AND {ANALYZED_BY} < {ANALYSIS}"
+            "SELECT {NUMBER} FROM captures WHERE capture_id = ?1 AND {ANALYZED_BY} < {ANALYSIS} \
+             AND substr(raw_key, 1, instr(raw_key, '/dt=')) = substr(?2, 1, instr(?2, '/dt='))"
         );
         let mut statement = transaction.prepare_cached(&sql)?;
-        let outdated: Option<i64> =
-            statement.query_row([capture.capture_id.as_str()], |row| row.get(0)).optional()?;
+        let outdated: Option<i64> = statement
+            .query_row([&*capture.capture_id, &*capture.raw_key], |row| row.get(0))
+            .optional()?;
         let Some(number) = outdated else { return Ok(false) };
         delete_capture(transaction, number, changes)?;
         insert(transaction, capture)?;

@@ -139,7 +139,7 @@ pub(super) fn definitions() -> String {
          app TEXT PRIMARY KEY, number INTEGER NOT NULL\n) WITHOUT ROWID;\n\
          CREATE TABLE other_devices ( -- Install ids of senders that are not the device of the capture's text.\n  \
          {NUMBER} INTEGER PRIMARY KEY, other TEXT NOT NULL\n);\n{}{}\
-         CREATE UNIQUE INDEX capture_by_id ON captures (capture_id);\
+         CREATE UNIQUE INDEX capture_by_id ON captures (capture_id, substr(raw_key, 1, instr(raw_key, '/dt=')));\
          CREATE INDEX capture_by_key ON captures (raw_key);\
          CREATE INDEX capture_by_device ON captures (device);\
          CREATE INDEX capture_by_other_device ON other_devices (other);\

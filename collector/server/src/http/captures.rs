@@ -103,7 +103,7 @@ async fn take_capture(
         drop(check);
         let text = checked.inspect_err(|refused| {
             add(&shared.counts.quarantined, 1);
-            shared.storage.quarantine(id, &incoming, &refused.to_string(), &about);
+            shared.storage.quarantine(&key, &incoming, &refused.to_string(), &about);
         })?;
         shared.storage.keep(key, &incoming, &about, text).map_err(Refused::Disk)
     });

@@ -29,7 +29,6 @@ use tempfile::TempDir;
 use tracetee_fleet::Error;
 use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_with_profile};
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::object_keys::pair;
 use tracetee_fleet::report::fleet::FleetReport;
 use tracetee_fleet::report::html::{self, Beside, Timeline};
 use tracetee_fleet::report::single::SingleReport;
@@ -219,15 +218,15 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
     let maker = Arc::clone(&page.maker);
     let made = maker.make(move |maker, is_unwanted| {
         let id = Uuid::try_parse(&id).map_err(|_| no_capture())?;
-        let key_of = |id: &str| {
-            let key = maker.database()?.raw_key(id)?.and_then(|key| RawKey::parse(&key));
-            Ok::<_, Error>(key.filter(|key| viewer.sees(&key.app)))
+        let database = maker.database()?;
+        let key =
+            database.raw_key(&id.to_string(), |app| viewer.sees(app))?.ok_or_else(no_capture)?;
+        let other = key.pair().into_iter().flatten().find(|other| other.id != key.id);
+        let other = match other {
+            Some(other) => database.raw_key(&other.id, |app| app == key.app)?,
+            None => None,
         };
-        let key = key_of(&id.to_string())?.ok_or_else(no_capture)?;
-        let copy = {
-            let (capture, profile) = pair(&key.id).unwrap_or_default();
-            page.copy(&key, key_of(if capture == key.id { &profile } else { &capture })?)?
-        };
+        let copy = page.copy(&key, other)?;
         let root = copy.as_ref().map_or(&*page.root, TempDir::path);
         let place = root.join(key.path());
         let io = |error| Error::Io(place.clone(), error);
@@ -244,8 +243,8 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         if view == View::Itself {
             return Ok(Answer::File(file, stored()?));
         }
-        let profile = StoredProfile::find(root, &id.to_string());
-        let is_heap = |profile: &StoredProfile| profile.id == id.to_string() && !profile.is_trace();
+        let profile = StoredProfile::find(root, &key);
+        let is_heap = |profile: &StoredProfile| profile.key.id == key.id && !profile.is_trace();
         if profile.as_ref().is_some_and(is_heap) {
             let above = if view == View::Timeline { "../" } else { "" };
             let text = format!("{HEAP}<p><a href=\"{above}{file}\">{file}</a>\n");
@@ -255,7 +254,7 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         let options = Options { watch: watch.clone(), mapping, ..Options::default() };
         // The capture and its profile are one trace, whichever is asked for.
         let parts = profile.as_ref().filter(|profile| profile.is_trace());
-        let parts = parts.and_then(|profile| Some((profile.capture(root)?.0, &profile.path)));
+        let parts = parts.and_then(|profile| Some((profile.capture(root)?, &profile.path)));
         // A profile that cannot be read takes nothing from the capture.
         let joined = parts
             .and_then(|(capture, profile)| read_with_profile(&capture, profile, &options).ok());
@@ -278,7 +277,7 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         let bytes = stored()?;
         let timeline = format!("{id}/timeline");
         let report = SingleReport::from_capture(&capture);
-        let address = profile.as_ref().map(|profile| format!("{}.ftrace.zst", profile.id));
+        let address = profile.as_ref().map(|profile| format!("{}.ftrace.zst", profile.key.id));
         let beside = profile.as_ref().zip(address.as_deref());
         let beside = beside.map(|(profile, at)| Beside { kind: &profile.kind, at, is_joined });
         let text = html::single(&report, Some((&file, &bytes)), Timeline::At(&timeline), beside);

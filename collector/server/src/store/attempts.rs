@@ -90,12 +90,12 @@ impl Drop for Attempts {
     }
 }
 
-fn mark_of(root: &Path, id: &str) -> PathBuf {
-    root.join("analysing").join(id)
+fn mark_of(root: &Path, key: &RawKey) -> PathBuf {
+    root.join("analysing").join(key.name())
 }
 
 fn mark(root: &Path, key: &RawKey) -> io::Result<()> {
-    let mut file = File::options().append(true).create(true).open(mark_of(root, &key.id))?;
+    let mut file = File::options().append(true).create(true).open(mark_of(root, key))?;
     file.write_all(format!("{}\n", key.path()).as_bytes())
 }
 
@@ -127,7 +127,7 @@ impl Attempt {
     /// It has come to its end. Returns whether the capture is to be set aside.
     pub(super) fn end(&self, how: End) -> bool {
         let Some(run) = self.set(None) else { return false };
-        let at = mark_of(&self.root, &run.key.id);
+        let at = mark_of(&self.root, &run.key);
         match how {
             // Of an earlier time, mostly there is none.
             End::Done => drop(fs::remove_file(at)),
@@ -177,9 +177,10 @@ mod tests {
         }
         drop(Attempts::start(root, 1).unwrap());
         assert!(!place.exists());
-        let about = fs::read_to_string(root.join(format!("quarantine/{}.json", key.id))).unwrap();
+        let about = fs::read_to_string(quarantined::note(&root, &key)).unwrap();
         assert!(about.contains("interrupted twice") && about.contains("\"install_id\":\"d\""));
-        let body = fs::read_to_string(root.join(format!("quarantine/{}.body", key.id))).unwrap();
+        let body =
+            fs::read_to_string(quarantined::note(&root, &key).with_extension("body")).unwrap();
         assert_eq!(body, "body");
         assert_eq!(fs::read_dir(root.join("analysing")).unwrap().count(), 0);
     }
@@ -193,7 +194,7 @@ mod tests {
         let ends = |how| {
             attempt.begin(&key);
             let is_set_aside = attempt.end(how);
-            (is_set_aside, mark_of(directory.path(), &key.id).exists())
+            (is_set_aside, mark_of(directory.path(), &key).exists())
         };
         assert_eq!(ends(End::Failed), (false, true));
         assert_eq!(ends(End::Interrupted), (false, true));

@@ -4,6 +4,7 @@
 
 use super::id_index;
 use super::local_store::{remove, walk};
+use super::quarantined;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use tracetee_fleet::database::Database;
@@ -75,7 +76,7 @@ pub(super) fn delete(
         }
         for key in keys {
             // The collector may just have set it aside.
-            remove(&root.join("quarantine").join(format!("{}.json", key.id)))?;
+            remove(&quarantined::note(root, key))?;
             id_index::leave(root, key);
         }
         database.delete(&raw_keys)?;

@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(put(&store, id, &of("2"), TEXT), None);
         drop(store);
         // A store of an earlier version has no links yet.
-        fs::remove_dir_all(root.join("by-id")).unwrap();
+        fs::remove_dir_all(root.join("ids")).unwrap();
         let store = LocalStore::open(root).unwrap();
         assert_eq!(put(&store, id, &of("2"), TEXT), None);
         // A deleted capture may be sent again.
@@ -225,7 +225,7 @@ mod tests {
         // Twice is enough.
         Indexer::start(root, &tables_of(root)).unwrap().finish();
         Indexer::start(root, &tables_of(root)).unwrap().finish();
-        assert!(root.join(format!("quarantine/{}.body", id(3, 9))).exists());
+        assert!(root.join(format!("quarantine/{}.a.body", id(3, 9))).exists());
         forget(root, DEVICE).unwrap();
         for path in [&first, &twice, &named, &broken] {
             assert!(!path.exists() && !sidecar_of(path).exists(), "{}", path.display());

@@ -1,5 +1,5 @@
-//! The index of ids: `by-id/XX/ID`, with two digits of the id, is a link to the capture of that id, whatever its app,
-//! version and day. A link that leads nowhere counts as none.
+//! The index of ids: `ids/XX/ID.APP`, with two digits of the id, is a link to the app's capture of that id, whatever its version and
+//! day. A link that leads nowhere counts as none.
 
 use super::local_store::{make_parent, walk};
 use anyhow::{Context, Result};
@@ -9,22 +9,17 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use tracetee_fleet::object_keys::RawKey;
 
-const DIRECTORY: &str = "by-id";
+const DIRECTORY: &str = "ids";
 
-/// Returns the link of an id.
+/// Returns the link of an app's id, which has a capture or not.
 pub(super) fn path(root: &Path, key: &RawKey) -> PathBuf {
-    link(root, &key.id)
+    below(&root.join(DIRECTORY), key)
 }
 
-/// Returns the link of an id, which has a capture or not.
-pub(super) fn link(root: &Path, id: &str) -> PathBuf {
-    below(&root.join(DIRECTORY), id)
-}
-
-fn below(directory: &Path, id: &str) -> PathBuf {
+fn below(directory: &Path, key: &RawKey) -> PathBuf {
     // The last digits are random, the first ones a time.
-    let digits = id.get(id.len().saturating_sub(2)..).unwrap_or("00");
-    directory.join(digits).join(id)
+    let digits = key.id.get(key.id.len().saturating_sub(2)..).unwrap_or("00");
+    directory.join(digits).join(key.name())
 }
 
 /// Makes the link of an id lead to its capture.
@@ -68,7 +63,7 @@ pub(super) fn build(root: &Path) -> Result<()> {
     fs::create_dir_all(&making)?;
     walk(&root.join("raw"), &mut |path| {
         let Some(key) = path.to_str().and_then(RawKey::parse) else { return };
-        let link = below(&making, &key.id);
+        let link = below(&making, &key);
         let _ = make_parent(&link);
         // Of several of one id the first one counts.
         let _ = symlink(Path::new("../..").join(key.path()), link);

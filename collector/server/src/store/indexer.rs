@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::schema::{CAPTURES, LOSSES, Text};
+use tracetee_fleet::schema::Text;
 use tracetee_fleet::sums::Contribution;
 
 /// Captures that may wait to be analysed: a name each.
@@ -336,7 +336,7 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
     let mut wrong = None;
     walk(&root.join("raw"), &mut |path| {
         let Some(key) = path.to_str().and_then(RawKey::parse) else { return };
-        match database.is_current(&CAPTURES, &key.id) {
+        match database.has_current(&key) {
             Ok(false) => each(Work::Capture(key, None)),
             Ok(true) => {}
             Err(error) => wrong = Some(error),
@@ -344,7 +344,7 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
     })?;
     walk(&root.join("losses"), &mut |path| {
         let Some(id) = path.file_stem().and_then(|stem| stem.to_str()) else { return };
-        match database.is_current(&LOSSES, id) {
+        match database.has_losses(id) {
             Ok(false) => each(Work::Losses(path.to_owned())),
             Ok(true) => {}
             Err(error) => wrong = Some(error),

@@ -2,13 +2,13 @@
 //!
 //! A capture lies where [`RawKey`] says, with `ID.json`, its metadata, beside it; loss reports in
 //! `losses/v1/dt=DAY/ID.json`; `quarantine/` holds what was no capture, or could not be analysed, each with
-//! its reason; `incoming/` what is on its way. `by-id/XX/ID` leads to the capture of an id, so that an id is
-//! one capture whatever app and version it comes with again; a link that leads nowhere is none. A file gets
+//! its reason; `incoming/` what is on its way. `ids/XX/ID.APP` leads to the app's capture of an id, so that an id is
+//! one capture of an app whatever version it comes with again; a link that leads nowhere is none. A file gets
 //! its place by a link that fails where there is one, so that two that come at once are one. The time of its
 //! content is that of its arrival, by which retention goes. One collector has the directory at a time (`lock`).
 
 use super::forget::header_has;
-use super::quarantined::Quarantined;
+use super::quarantined::{self, Quarantined};
 use super::{id_index, intents};
 use anyhow::{Context, Result, bail};
 use std::ffi::CString;
@@ -124,7 +124,7 @@ impl LocalStore {
         Incoming { path: self.root.join("incoming").join(name) }
     }
 
-    /// True if a capture with this id is stored, under any app and version, or is in quarantine.
+    /// True if the app has a capture with this id, of any version, in the store or in quarantine.
     pub(crate) fn has(&self, key: &RawKey) -> bool {
         self.root.join(key.path()).exists()
             || id_index::path(&self.root, key).exists()
@@ -151,7 +151,7 @@ impl LocalStore {
 
     fn was_set_aside(&self, key: &RawKey) -> bool {
         // Mostly there is no such file. One without a key was never kept, and may come again.
-        let about = fs::read(self.root.join("quarantine").join(format!("{}.json", key.id)));
+        let about = fs::read(quarantined::note(&self.root, key));
         let about = about.ok().and_then(|json| Quarantined::from_json(&json));
         about.is_some_and(|about| about.raw_key.is_some())
     }
@@ -216,20 +216,19 @@ impl LocalStore {
     /// wrong, and a thousand ids are.
     pub(crate) fn quarantine(
         &self,
-        id: Uuid,
+        key: &RawKey,
         incoming: &Incoming,
         reason: &str,
         meta: &CaptureMeta,
     ) {
         // ORDERING: Relaxed; a count.
         let count = self.quarantined.fetch_add(1, Ordering::Relaxed);
-        let directory = self.root.join("quarantine");
+        let note = quarantined::note(&self.root, key);
         if count >= MAX_QUARANTINED as u64 {
             return;
         }
-        let _ = fs::rename(&incoming.path, directory.join(format!("{id}.body")));
+        let _ = fs::rename(&incoming.path, note.with_extension("body"));
         let about = Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None };
-        let note = directory.join(format!("{id}.json"));
         let _ = fs::write(&note, about.to_json());
         if self.forgets_capture(meta, &note.with_extension("body")) {
             let _ = remove(&note);
@@ -242,11 +241,10 @@ pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<(
     let place = root.join(key.path());
     let meta = about(root, key)?.meta;
     let about = Quarantined { reason: reason.to_owned(), meta, raw_key: Some(key.path()) };
-    let quarantine = root.join("quarantine");
     // The reason first: a body without one would be nobody's.
-    let note = quarantine.join(format!("{}.json", key.id));
+    let note = quarantined::note(root, key);
     fs::write(&note, about.to_json())?;
-    if let Err(error) = fs::rename(&place, quarantine.join(format!("{}.body", key.id))) {
+    if let Err(error) = fs::rename(&place, note.with_extension("body")) {
         // It was deleted meanwhile.
         fs::remove_file(&note)?;
         return Err(error);

@@ -17,6 +17,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
+use tracetee_fleet::object_keys::RawKey;
 use tracetee_protocol::CaptureMeta;
 
 /// Bytes of one object that is read into memory: what a collector takes.
@@ -68,9 +69,9 @@ impl Objects {
     }
 
     /// Sets aside what was no capture, with the reason.
-    pub(crate) fn quarantine(&self, id: &str, reason: &str, meta: &CaptureMeta) -> Result<()> {
+    pub(crate) fn quarantine(&self, key: &RawKey, reason: &str, meta: &CaptureMeta) -> Result<()> {
         let about = Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None };
-        self.put_new(&format!("quarantine/{id}.json"), about.to_json().into_bytes())?;
+        self.put_new(&format!("quarantine/{}.json", key.name()), about.to_json().into_bytes())?;
         Ok(())
     }
 

@@ -170,7 +170,7 @@ fn rows_of(from: &From<'_>, path: &str) -> Result<Rows> {
             Ok(capture::rows(content, &about, mapping.as_deref(), &limits)?)
         });
     if let Err(error) = &checked {
-        store.quarantine(&key.id, &format!("{error:#}"), &about.meta)?;
+        store.quarantine(&key, &format!("{error:#}"), &about.meta)?;
     }
     checked
 }

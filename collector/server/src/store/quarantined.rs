@@ -1,7 +1,14 @@
 //! The note beside what was set aside: why, with its metadata, and where it was stored.
 
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use tracetee_fleet::object_keys::RawKey;
 use tracetee_protocol::CaptureMeta;
+
+/// Returns the place of the note of a capture. The body has the same name with the extension `body`.
+pub(super) fn note(root: &Path, key: &RawKey) -> PathBuf {
+    root.join("quarantine").join(format!("{}.json", key.name()))
+}
 
 /// A body that was no capture, or a capture that could not be analysed.
 #[derive(Debug, Clone, PartialEq)]

@@ -106,7 +106,7 @@ impl Reader {
 
     /// Deletes the captures that were analyzed here.
     fn clean(&self) -> Result<()> {
-        for directory in ["raw/v1", "losses/v1", "by-id"] {
+        for directory in ["raw/v1", "losses/v1", "ids"] {
             fs::remove_dir_all(self.replica.root.join(directory))
                 .with_context(|| format!("cannot clean {}", self.replica.root.display()))?;
         }

@@ -17,7 +17,7 @@ use super::mappings::Mappings;
 use super::objects::{Listed, each};
 use super::outbox::Outbox;
 use super::parts::BATCH;
-use super::{id_index, intents, replica_forget, tables_of};
+use super::{id_index, intents, quarantined, replica_forget, tables_of};
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -78,7 +78,7 @@ impl Listing {
         let losses = self
             .losses
             .iter()
-            .filter_map(|listed| Some((Kind::Losses(report_id(&listed.path)?.to_owned()), listed)));
+            .filter_map(|listed| Some((Kind::Losses(note_name(&listed.path)?.to_owned()), listed)));
         captures
             .chain(losses)
             .chain(self.quarantine.iter().map(|listed| (Kind::Quarantined, listed)))
@@ -106,7 +106,7 @@ impl Known {
         let reports: HashSet<&str> = self.reports.iter().map(|(_, id)| &**id).collect();
         let raw = listing.raw.iter().filter(|listed| !current.contains(&*listed.path));
         let is_unknown =
-            |listed: &&Listed| report_id(&listed.path).is_none_or(|id| !reports.contains(id));
+            |listed: &&Listed| note_name(&listed.path).is_none_or(|id| !reports.contains(id));
         let losses = listing.losses.iter().filter(is_unknown);
         Listing {
             raw: raw.cloned().collect(),
@@ -116,8 +116,8 @@ impl Known {
     }
 }
 
-/// The id in the path of a loss report, or of a note in quarantine.
-fn report_id(path: &str) -> Option<&str> {
+/// Returns the id in the path of a loss report, or the name of the capture in that of a note in quarantine.
+fn note_name(path: &str) -> Option<&str> {
     path.rsplit('/').next()?.strip_suffix(".json")
 }
 
@@ -303,21 +303,20 @@ impl Replica {
     ) -> Result<Vec<(Kind, String)>> {
         let database = Database::open(&tables_of(&self.root))?;
         let set_aside: BTreeSet<&str> =
-            listing.quarantine.iter().filter_map(|listed| report_id(&listed.path)).collect();
+            listing.quarantine.iter().filter_map(|listed| note_name(&listed.path)).collect();
         let mut missing = Vec::new();
         let unknown = known.unknown_of(listing);
         for (kind, listed) in unknown.entries() {
-            let (table, id) = match &kind {
-                Kind::Capture(key) => (&tracetee_fleet::schema::CAPTURES, &key.id),
-                Kind::Losses(id) => (&tracetee_fleet::schema::LOSSES, id),
+            let is_known = match &kind {
+                Kind::Capture(key) => {
+                    set_aside.contains(&*key.name())
+                        || quarantined::note(&self.root, key).exists()
+                        || database.has_current(key)?
+                }
+                Kind::Losses(id) => database.has_losses(id)?,
                 Kind::Quarantined => continue,
             };
-            if listed.modified < until
-                && !set_aside.contains(id.as_str())
-                && !database.is_current(table, id)?
-                && !self.root.join(&listed.path).exists()
-                && !self.root.join("quarantine").join(format!("{id}.json")).exists()
-            {
+            if listed.modified < until && !is_known && !self.root.join(&listed.path).exists() {
                 missing.push((kind, listed.path.clone()));
             }
         }

@@ -191,7 +191,7 @@ impl Storage {
     /// Sets aside what was no capture, with the reason. Blocks.
     pub(crate) fn quarantine(
         &self,
-        id: Uuid,
+        key: &RawKey,
         incoming: &Incoming,
         reason: &str,
         meta: &CaptureMeta,
@@ -199,10 +199,10 @@ impl Storage {
         if let Some(replica) = &self.replica {
             // The body is of no use, and may be a bomb.
             let objects = Objects::Cloud(replica.cloud.clone());
-            let _ = objects.quarantine(&id.to_string(), reason, meta);
+            let _ = objects.quarantine(key, reason, meta);
             return;
         }
-        self.local.quarantine(id, incoming, reason, meta);
+        self.local.quarantine(key, incoming, reason, meta);
     }
 
     /// Validates and stores a mapping; its captures are then analysed again. Blocks.

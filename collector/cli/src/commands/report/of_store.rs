@@ -6,7 +6,7 @@ use crate::commands::store::{Copies, location, tables_in, with_copies};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use tracetee_fleet::database::Database;
-use tracetee_fleet::object_keys::{RawKey, pair};
+use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::report::fleet::FleetReport;
 use tracetee_fleet::report::html::Captures;
 
@@ -52,12 +52,12 @@ pub(super) fn copied(args: &ReportArgs, capture: &Path) -> Result<Option<(Copies
     let copies = Copies::open(address.to_owned(), args.cache.as_deref())?;
     let file = copies.file(&format!("raw/v1/{key}"))?;
     let database = Database::read(&copies.reader.tables())?;
-    let id = RawKey::parse(&text).map(|key| key.id).unwrap_or_default();
-    for other in pair(&id).into_iter().flat_map(|(capture, profile)| [capture, profile]) {
-        if other != id
-            && let Some(raw_key) = database.raw_key(&other)?
+    let key = RawKey::parse(&text);
+    for other in key.iter().filter_map(RawKey::pair).flatten() {
+        if Some(&other) != key.as_ref()
+            && let Some(stored) = database.raw_key(&other.id, |app| app == other.app)?
         {
-            copies.file(&raw_key)?;
+            copies.file(&stored.path())?;
         }
     }
     Ok(Some((copies, file)))

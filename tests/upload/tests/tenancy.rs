@@ -1,0 +1,275 @@
+//! Two apps of one collector: no byte of one in any answer to the other, whatever is asked and sent.
+//!
+//! Each app's captures have a mark of their own in every name. Requests are generated: each route, method, right, relation of ids.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::json;
+use std::time::Duration;
+use tempfile::TempDir;
+use tracetee_tests_upload::collector::{Collector, file};
+use tracetee_tests_upload::s3::Bucket;
+use tracetee_uploader::Response;
+
+/// The routes of the collector; `ID` and `APP` are replaced. The test counts those of the source, so that a new one needs a row.
+const ROUTES: [&str; 15] = [
+    "/",
+    "/report.json",
+    "/report.md",
+    "/captures/ID",
+    "/captures/ID/timeline",
+    "/v1/captures/ID",
+    "/v1/losses/ID",
+    "/v1/mappings/APP/1",
+    "/v1/tickets",
+    "/v1/config",
+    "/v1/openapi.json",
+    "/v1/report.schema.json",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+];
+const QUERIES: [&str; 6] =
+    ["", "?app=APP", "?app=APP&version=VER", "?screen=SCREEN", "?ver=VER&app=", "?app=*"];
+const REQUESTS: usize = 5_000;
+
+/// An app: its name, the mark that all its names have, and the id of its capture.
+struct App {
+    name: &'static str,
+    mark: &'static str,
+    id: &'static str,
+}
+
+const APPS: [App; 2] = [
+    App {
+        name: "com.example.victim",
+        mark: "SecretOfA",
+        id: "019a1fd7-2955-7cfa-a44a-a7427d9591d5",
+    },
+    App {
+        name: "com.example.other",
+        mark: "SecretOfB",
+        id: "019a1fd7-2955-7cfb-a44a-b7427d9591d5",
+    },
+];
+
+impl App {
+    fn token(&self, right: &str) -> String {
+        format!("{}-{right}-0123456789abcdef", self.name)
+    }
+
+    /// A capture of the app, with the mark in the names of sections, threads, screens.
+    fn capture(&self) -> Vec<u8> {
+        let mark = self.mark;
+        let text = format!(
+            "# tracer: nop\n\
+             {mark}-5 (5) [000] ...1 1.000000: tracing_mark_write: S|5|tracetee.screen:{mark}Screen|1\n\
+             {mark}-5 (5) [000] ...1 1.000100: tracing_mark_write: B|5|Choreographer#doFrame 1\n\
+             {mark}-5 (5) [000] ...1 1.002000: tracing_mark_write: B|5|{mark}.section\n\
+             {mark}-5 (5) [000] ...1 1.062000: tracing_mark_write: E|5\n\
+             {mark}-5 (5) [000] ...1 1.075000: tracing_mark_write: E|5\n"
+        );
+        zstd::bulk::compress(text.as_bytes(), 1).unwrap()
+    }
+
+    fn meta(&self, app: &str, window: &str) -> String {
+        let mark = self.mark;
+        let meta = json!({
+            "app": app, "version_name": format!("{mark}Version"), "install_id": format!("{mark}Device"),
+            "window": window, "model": format!("{mark}Model"), "label": format!("{mark}Label"),
+        });
+        URL_SAFE_NO_PAD.encode(meta.to_string())
+    }
+
+    /// Sends a body as a capture with this id, which claims to be of `claimed`.
+    fn put(
+        &self,
+        collector: &Collector,
+        path: &str,
+        claimed: &str,
+        window: &str,
+        body: &[u8],
+    ) -> Response {
+        let digest = format!("sha-256=:{}:", STANDARD.encode(hmac_sha256::Hash::hash(body)));
+        let headers = [
+            ("Authorization", &*format!("Bearer {}", self.token("upload"))),
+            ("Content-Encoding", "zstd"),
+            ("Content-Digest", &digest),
+            ("X-Tracetee-Meta", &self.meta(claimed, window)),
+            ("If-None-Match", "*"),
+        ];
+        collector.send("PUT", path, &headers, body)
+    }
+
+    fn get(&self, collector: &Collector, path: &str) -> Response {
+        let bearer = format!("Bearer {}", self.token("read"));
+        collector.send("GET", path, &[("Authorization", &bearer)], b"")
+    }
+
+    /// What the app's reader sees of its capture.
+    fn seen(&self, collector: &Collector) -> Vec<Vec<u8>> {
+        let paths = [format!("/captures/{}", self.id), format!("/captures/{}/timeline", self.id)];
+        paths.map(|path| self.get(collector, &path).body).into()
+    }
+}
+
+/// The id of the profile that belongs to a capture.
+fn profile_of(id: &str) -> String {
+    format!("{}8{}", &id[..14], &id[15..])
+}
+
+/// True if an answer has a text, also where its body is compressed.
+fn says(answer: &Response, text: &str) -> bool {
+    let has = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    let unpacked = zstd::stream::decode_all(&*answer.body).unwrap_or_default();
+    has(&answer.body) || has(&unpacked) || has(format!("{:?}", answer.headers).as_bytes())
+}
+
+/// Numbers without a pattern, the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % most
+    }
+
+    fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
+        of[self.below(of.len())]
+    }
+}
+
+/// An id in one of the relations to another.
+fn related(numbers: &mut Numbers, id: &str) -> String {
+    match numbers.below(14) {
+        0..4 => id.to_owned(),
+        4..7 => profile_of(id),
+        7 => id.to_uppercase(),
+        8 => id.replace('-', ""),
+        9 => id[..numbers.below(id.len())].to_owned(),
+        10 => format!("{id}.ftrace.zst"),
+        11 => format!("{}.ftrace.zst", profile_of(id)),
+        12 => format!("..%2f{id}"),
+        _ => format!("%7B{id}%7D"),
+    }
+}
+
+fn tokens() -> (TempDir, String) {
+    let directory = TempDir::new().unwrap();
+    let lines = APPS.iter().flat_map(|app| {
+        let rights = ["", "read", "mappings"];
+        rights.map(|right| {
+            let token = app.token(if right.is_empty() { "upload" } else { right });
+            format!("{} {token} {right}\n", app.name)
+        })
+    });
+    let path = file(directory.path(), "tokens", &lines.collect::<String>()).display().to_string();
+    (directory, path)
+}
+
+fn wait_for(collector: &Collector, app: &App, id: &str) {
+    for _ in 0..2000 {
+        if app.get(collector, &format!("/captures/{id}")).status == 200 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{id} does not come");
+}
+
+fn nothing_of_one_in_answers_to_the_other(collector: &Collector) {
+    let [victim, other] = &APPS;
+    for app in &APPS {
+        assert_eq!(
+            app.put(
+                collector,
+                &format!("/v1/captures/{}", app.id),
+                app.name,
+                "jank",
+                &app.capture()
+            )
+            .status,
+            201
+        );
+        wait_for(collector, app, app.id);
+        assert!(
+            app.seen(collector).iter().all(|body| String::from_utf8_lossy(body).contains(app.mark))
+        );
+    }
+    let before = victim.seen(collector);
+    // The other app takes the id of the victim's profile, and that of its capture.
+    let profile = profile_of(victim.id);
+    for (id, window) in [(&*profile, "system_trace.jank"), (victim.id, "jank")] {
+        let answer = other.put(
+            collector,
+            &format!("/v1/captures/{id}"),
+            victim.name,
+            window,
+            &other.capture(),
+        );
+        assert_eq!(answer.status, 201, "an id of another app is a free one");
+        wait_for(collector, other, id);
+    }
+    let mut numbers = Numbers(7);
+    for number in 0..REQUESTS {
+        let (asks, about) = (&APPS[numbers.below(2)], &APPS[numbers.below(2)]);
+        let id = related(&mut numbers, about.id);
+        let path = numbers.one(&ROUTES).replace("ID", &id).replace("APP", about.name);
+        let screen = format!("{}Screen", about.mark);
+        let query = numbers.one(&QUERIES).replace("APP", about.name).replace("SCREEN", &screen);
+        let query = query.replace("VER", &format!("{}Version", about.mark));
+        let method = numbers.one(&["GET", "GET", "GET", "HEAD", "POST", "DELETE", "PUT"]);
+        let answer = if method == "PUT" && path.starts_with("/v1/captures/") {
+            let window = numbers.one(&["jank", "system_trace.jank", "java_heap_dump.oom"]);
+            // Half of the bodies are no captures.
+            let body = if numbers.below(2) == 0 { asks.capture() } else { b"no capture".to_vec() };
+            asks.put(collector, &path, about.name, window, &body)
+        } else {
+            let right = numbers.one(&["read", "read", "upload", "mappings"]);
+            let bearer = format!("Bearer {}", asks.token(right));
+            let mut headers = vec![("Authorization", &*bearer), ("X-Tracetee-App", about.name)];
+            if numbers.below(4) == 0 {
+                headers.push(("Range", "bytes=0-10"));
+            }
+            collector.send(method, &format!("{path}{query}"), &headers, b"{}")
+        };
+        let foreign = APPS.iter().find(|app| app.name != asks.name).unwrap();
+        // Names that a request says itself may be in its answer.
+        let is_said = path.contains(foreign.mark) || query.contains(foreign.mark);
+        let words = [foreign.mark, foreign.name];
+        for word in words {
+            let is_free = is_said || path.contains(word) || query.contains(word);
+            assert!(
+                is_free || !says(&answer, word),
+                "{number}: {} reads {word}: {method} {path}{query}: {}",
+                asks.name,
+                String::from_utf8_lossy(&answer.body)
+            );
+        }
+    }
+    assert_eq!(victim.seen(collector), before, "the victim's pages have changed");
+}
+
+#[test]
+fn the_table_has_each_route_of_the_collector() {
+    let sources = [
+        include_str!("../../../collector/server/src/http/mod.rs"),
+        include_str!("../../../collector/server/src/http/page.rs"),
+    ];
+    let count: usize = sources.iter().map(|source| source.matches(".route(").count()).sum();
+    assert_eq!(count, ROUTES.len(), "a route has no row in ROUTES");
+}
+
+#[test]
+fn no_answer_to_an_app_has_a_byte_of_another_one_s_directory() {
+    let (_directory, path) = tokens();
+    nothing_of_one_in_answers_to_the_other(&Collector::start(&["--token-file", &path]));
+}
+
+#[test]
+fn no_answer_to_an_app_has_a_byte_of_another_one_s_bucket() {
+    let (_directory, path) = tokens();
+    let bucket = Bucket::default();
+    nothing_of_one_in_answers_to_the_other(&bucket.collector(&["--token-file", &path]));
+}
