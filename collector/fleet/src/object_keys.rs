@@ -115,6 +115,12 @@ pub fn encode(name: &str) -> String {
     if text.is_empty() { crate::rows::UNKNOWN.to_owned() } else { text }
 }
 
+/// Returns the app in the name of a loss report, `ID.APP`.
+#[must_use]
+pub fn app_of_report(name: &str) -> Option<String> {
+    Some(decode(name.split_once('.')?.1))
+}
+
 fn decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

@@ -1,6 +1,7 @@
 //! Two apps of one collector: no byte of one in any answer to the other, whatever is asked and sent.
 //!
-//! Each app's captures have a mark of their own in every name. Requests are generated: each route, method, right, relation of ids.
+//! Each app's captures have a mark in the names that requests say, too (app, version, screen), and a secret in all others. Requests are
+//! generated: each route, method, right, relation of ids.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -33,22 +34,25 @@ const QUERIES: [&str; 6] =
     ["", "?app=APP", "?app=APP&version=VER", "?screen=SCREEN", "?ver=VER&app=", "?app=*"];
 const REQUESTS: usize = 5_000;
 
-/// An app: its name, the mark that all its names have, and the id of its capture.
+/// An app: its name, the mark in names that requests say, the secret in all others, and the id of its capture.
 struct App {
     name: &'static str,
     mark: &'static str,
+    secret: &'static str,
     id: &'static str,
 }
 
 const APPS: [App; 2] = [
     App {
         name: "com.example.victim",
-        mark: "SecretOfA",
+        mark: "MarkOfA",
+        secret: "SecretOfA",
         id: "019a1fd7-2955-7cfa-a44a-a7427d9591d5",
     },
     App {
         name: "com.example.other",
-        mark: "SecretOfB",
+        mark: "MarkOfB",
+        secret: "SecretOfB",
         id: "019a1fd7-2955-7cfb-a44a-b7427d9591d5",
     },
 ];
@@ -58,27 +62,39 @@ impl App {
         format!("{}-{right}-0123456789abcdef", self.name)
     }
 
-    /// A capture of the app, with the mark in the names of sections, threads, screens.
+    /// A capture of the app.
     fn capture(&self) -> Vec<u8> {
-        let mark = self.mark;
-        let text = format!(
-            "# tracer: nop\n\
-             {mark}-5 (5) [000] ...1 1.000000: tracing_mark_write: S|5|tracetee.screen:{mark}Screen|1\n\
-             {mark}-5 (5) [000] ...1 1.000100: tracing_mark_write: B|5|Choreographer#doFrame 1\n\
-             {mark}-5 (5) [000] ...1 1.002000: tracing_mark_write: B|5|{mark}.section\n\
-             {mark}-5 (5) [000] ...1 1.062000: tracing_mark_write: E|5\n\
-             {mark}-5 (5) [000] ...1 1.075000: tracing_mark_write: E|5\n"
-        );
+        let Self { mark, secret, .. } = self;
+        let line = |us: u32, payload: &str| {
+            format!("{secret}-5 (5) [000] ...1 1.{us:06}: tracing_mark_write: {payload}\n")
+        };
+        let lines = [
+            line(0, &format!("S|5|tracetee.screen:{mark}Screen|1")),
+            line(100, "B|5|Choreographer#doFrame 1"),
+            line(2_000, &format!("B|5|{secret}.section")),
+            line(62_000, "E|5"),
+            line(75_000, "E|5"),
+        ];
+        let text = format!("# tracer: nop\n{}", lines.concat());
         zstd::bulk::compress(text.as_bytes(), 1).unwrap()
     }
 
     fn meta(&self, app: &str, window: &str) -> String {
-        let mark = self.mark;
+        let Self { mark, secret, .. } = self;
         let meta = json!({
-            "app": app, "version_name": format!("{mark}Version"), "install_id": format!("{mark}Device"),
-            "window": window, "model": format!("{mark}Model"), "label": format!("{mark}Label"),
+            "app": app, "version_name": format!("{mark}Version"), "install_id": format!("{secret}Device"),
+            "window": window, "model": format!("{secret}Model"), "label": format!("{secret}Label"),
         });
         URL_SAFE_NO_PAD.encode(meta.to_string())
+    }
+
+    /// A loss report that claims to be of an app.
+    fn losses(&self, app: &str) -> Vec<u8> {
+        let secret = self.secret;
+        let lost = json!([{"id": self.id, "label": format!("{secret}Window"), "reason": format!("{secret}Reason")}]);
+        json!({"app": app, "install_id": format!("{secret}Device"), "lost": lost})
+            .to_string()
+            .into_bytes()
     }
 
     /// Sends a body as a capture with this id, which claims to be of `claimed`.
@@ -106,7 +122,7 @@ impl App {
         collector.send("GET", path, &[("Authorization", &bearer)], b"")
     }
 
-    /// What the app's reader sees of its capture.
+    /// Returns the pages of the app's capture and its profile, as its reader sees them.
     fn seen(&self, collector: &Collector) -> Vec<Vec<u8>> {
         let paths = [format!("/captures/{}", self.id), format!("/captures/{}/timeline", self.id)];
         paths.map(|path| self.get(collector, &path).body).into()
@@ -181,39 +197,33 @@ fn wait_for(collector: &Collector, app: &App, id: &str) {
 fn nothing_of_one_in_answers_to_the_other(collector: &Collector) {
     let [victim, other] = &APPS;
     for app in &APPS {
-        assert_eq!(
-            app.put(
-                collector,
-                &format!("/v1/captures/{}", app.id),
-                app.name,
-                "jank",
-                &app.capture()
-            )
-            .status,
-            201
-        );
+        let path = format!("/v1/captures/{}", app.id);
+        assert_eq!(app.put(collector, &path, app.name, "jank", &app.capture()).status, 201);
         wait_for(collector, app, app.id);
-        assert!(
-            app.seen(collector).iter().all(|body| String::from_utf8_lossy(body).contains(app.mark))
-        );
+        let pages = app.seen(collector);
+        assert!(pages.iter().all(|page| String::from_utf8_lossy(page).contains(app.secret)));
     }
     let before = victim.seen(collector);
-    // The other app takes the id of the victim's profile, and that of its capture.
+    // The other app takes the id of the victim's profile, of its capture, and of its loss report.
     let profile = profile_of(victim.id);
     for (id, window) in [(&*profile, "system_trace.jank"), (victim.id, "jank")] {
-        let answer = other.put(
-            collector,
-            &format!("/v1/captures/{id}"),
-            victim.name,
-            window,
-            &other.capture(),
-        );
-        assert_eq!(answer.status, 201, "an id of another app is a free one");
+        let path = format!("/v1/captures/{id}");
+        let answer = other.put(collector, &path, victim.name, window, &other.capture());
+        assert_eq!(answer.status, 201, "another app's id is a free one");
         wait_for(collector, other, id);
+        assert_eq!(victim.seen(collector), before, "after {id}");
+    }
+    for app in [other, victim] {
+        let bearer = format!("Bearer {}", app.token("upload"));
+        let path = format!("/v1/losses/{}", victim.id);
+        let headers = [("Authorization", &*bearer)];
+        let answer = collector.send("PUT", &path, &headers, &app.losses(victim.name));
+        assert_eq!(answer.status, 201, "{}: another app's id is a free one", app.name);
     }
     let mut numbers = Numbers(7);
     for number in 0..REQUESTS {
         let (asks, about) = (&APPS[numbers.below(2)], &APPS[numbers.below(2)]);
+        let foreign = APPS.iter().find(|app| app.name != asks.name).unwrap();
         let id = related(&mut numbers, about.id);
         let path = numbers.one(&ROUTES).replace("ID", &id).replace("APP", about.name);
         let screen = format!("{}Screen", about.mark);
@@ -223,32 +233,36 @@ fn nothing_of_one_in_answers_to_the_other(collector: &Collector) {
         let answer = if method == "PUT" && path.starts_with("/v1/captures/") {
             let window = numbers.one(&["jank", "system_trace.jank", "java_heap_dump.oom"]);
             // Half of the bodies are no captures.
-            let body = if numbers.below(2) == 0 { asks.capture() } else { b"no capture".to_vec() };
-            asks.put(collector, &path, about.name, window, &body)
+            let body = if numbers.below(2) == 0 { other.capture() } else { b"no capture".to_vec() };
+            other.put(collector, &path, about.name, window, &body)
         } else {
             let right = numbers.one(&["read", "read", "upload", "mappings"]);
-            let bearer = format!("Bearer {}", asks.token(right));
-            let mut headers = vec![("Authorization", &*bearer), ("X-Tracetee-App", about.name)];
+            let token = asks.token(right);
+            let basic = format!("Basic {}", STANDARD.encode(format!("anybody:{token}")));
+            let given = if numbers.below(4) == 0 { basic } else { format!("Bearer {token}") };
+            let mut headers = vec![("Authorization", &*given), ("X-Tracetee-App", about.name)];
             if numbers.below(4) == 0 {
                 headers.push(("Range", "bytes=0-10"));
             }
-            collector.send(method, &format!("{path}{query}"), &headers, b"{}")
+            collector.send(method, &format!("{path}{query}"), &headers, &asks.losses(about.name))
         };
-        let foreign = APPS.iter().find(|app| app.name != asks.name).unwrap();
-        // Names that a request says itself may be in its answer.
-        let is_said = path.contains(foreign.mark) || query.contains(foreign.mark);
-        let words = [foreign.mark, foreign.name];
-        for word in words {
-            let is_free = is_said || path.contains(word) || query.contains(word);
+        let is_other_s = method == "PUT" && path.starts_with("/v1/captures/");
+        let foreign = if is_other_s { victim } else { foreign };
+        // An answer may repeat what its request has said. No request says a secret.
+        let asked = format!("{path}{query}");
+        for word in [foreign.secret, foreign.mark, foreign.name] {
             assert!(
-                is_free || !says(&answer, word),
-                "{number}: {} reads {word}: {method} {path}{query}: {}",
+                asked.contains(word) || !says(&answer, word),
+                "{number}: {} reads {word}: {method} {asked}: {}",
                 asks.name,
                 String::from_utf8_lossy(&answer.body)
             );
         }
+        if is_other_s && answer.status == 201 {
+            assert_eq!(victim.seen(collector), before, "{number}: after {method} {asked}");
+        }
     }
-    assert_eq!(victim.seen(collector), before, "the victim's pages have changed");
+    assert_eq!(victim.seen(collector), before);
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Tickets {
         }
         let path = match asked.kind {
             ObjectKind::Capture => key_of(id, &meta, today()).path(),
-            ObjectKind::LossReport => losses_path(id, today()),
+            ObjectKind::LossReport => losses_path(id, meta.app.as_deref(), today()),
         };
         let meta = URL_SAFE_NO_PAD.encode(meta.to_json());
         if meta.len() > MAX_META_BYTES {

@@ -156,6 +156,7 @@ impl Attempt {
 mod tests {
     use super::*;
     use crate::store::local_store::LocalStore;
+    use crate::store::quarantined;
     use crate::store::test_store;
     use serde_json::json;
     use tracetee_protocol::CaptureMeta;

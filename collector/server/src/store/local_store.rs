@@ -1,7 +1,7 @@
 //! The directory that captures are kept in: each once, whatever comes when.
 //!
 //! A capture lies where [`RawKey`] says, with `ID.json`, its metadata, beside it; loss reports in
-//! `losses/v1/dt=DAY/ID.json`; `quarantine/` holds what was no capture, or could not be analysed, each with
+//! `losses/v1/dt=DAY/ID.APP.json`; `quarantine/` holds what was no capture, or could not be analysed, each with
 //! its reason; `incoming/` what is on its way. `ids/XX/ID.APP` leads to the app's capture of an id, so that an id is
 //! one capture of an app whatever version it comes with again; a link that leads nowhere is none. A file gets
 //! its place by a link that fails where there is one, so that two that come at once are one. The time of its
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
-use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::object_keys::{RawKey, encode};
 use tracetee_fleet::rows::{About, UNKNOWN, version_of};
 use tracetee_protocol::CaptureMeta;
 use uuid::Uuid;
@@ -186,11 +186,10 @@ impl LocalStore {
     /// Gives a loss report its place. `None`: it is there.
     pub(crate) fn keep_losses(
         &self,
-        id: Uuid,
-        day: i64,
+        path: &str,
         incoming: &Incoming,
     ) -> io::Result<Option<PathBuf>> {
-        let place = self.root.join(losses_path(id, day));
+        let place = self.root.join(path);
         let directory = make_parent(&place)?;
         let kept = self.link(&incoming.path, &place)?;
         self.sync(directory)?;
@@ -324,9 +323,10 @@ pub(crate) fn sidecar_of(place: &Path) -> PathBuf {
     place.with_extension("").with_extension("json")
 }
 
-/// Returns the path of a loss report, below the store's root.
-pub(crate) fn losses_path(id: Uuid, today: i64) -> String {
-    format!("losses/v1/dt={}/{id}.json", day_of(id, today))
+/// Returns the path of an app's loss report, below the store's root.
+pub(crate) fn losses_path(id: Uuid, app: Option<&str>, today: i64) -> String {
+    let app = encode(app.unwrap_or_default());
+    format!("losses/v1/dt={}/{id}.{app}.json", day_of(id, today))
 }
 
 /// Returns the key of a capture that arrives today by its id and metadata.

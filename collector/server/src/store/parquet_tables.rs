@@ -16,7 +16,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::object_keys::{RawKey, app_of_report};
 use tracetee_fleet::rows::{Rows, from_loss_report};
 use tracetee_fleet::{capture, parquet};
 use tracetee_protocol::LossReport;
@@ -155,7 +155,7 @@ fn rows_of(from: &From<'_>, path: &str) -> Result<Rows> {
     if let Some((day, id)) = report_of(path) {
         let (bytes, _) = store.get(path)?;
         let report = LossReport::from_json(&bytes).context("not a loss report")?;
-        return Ok(from_loss_report(id, day, None, &report));
+        return Ok(from_loss_report(id, day, app_of_report(id).as_deref(), &report));
     }
     let key = RawKey::parse(path).context("not the key of a capture or a loss report")?;
     let (bytes, meta) = store.get(path)?;

@@ -160,22 +160,21 @@ impl Storage {
 
     /// Gives a loss report its place. `false`: it is there. Blocks.
     pub(crate) fn keep_losses(&self, id: Uuid, report: &LossReport) -> io::Result<bool> {
-        let (json, day) = (report.to_json(), today());
-        let device = report.device.install_id.as_deref();
+        let path = losses_path(id, report.device.app.as_deref(), today());
+        let (json, device) = (report.to_json(), report.device.install_id.as_deref());
         if self.local.forgets(device) {
             return Err(put_off());
         }
         if let Some(replica) = &self.replica {
-            let (path, json) = (losses_path(id, day), json.clone().into_bytes());
+            let json = json.clone().into_bytes();
             if !replica.cloud.put_new(&path, json, None).map_err(described)? {
                 return Ok(false);
             }
         }
         let incoming = self.local.incoming();
         std::fs::write(&incoming.path, json)?;
-        let kept = self.local.keep_losses(id, day, &incoming)?;
+        let kept = self.local.keep_losses(&path, &incoming)?;
         if self.local.forgets(device) {
-            let path = losses_path(id, day);
             super::local_store::remove(&self.root.join(&path))?;
             if let Some(replica) = &self.replica {
                 replica.cloud.delete(&[path]).map_err(described)?;
