@@ -9,10 +9,12 @@
 //!
 //! This crate knows nothing of the command line: it logs through `tracing`, and the program decides where to.
 
+mod budget;
 mod http;
 mod line_a_minute;
 mod server;
 mod store;
+mod turns;
 
 pub use http::StoredCapture;
 pub use http::connections::Limits;

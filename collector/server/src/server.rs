@@ -38,8 +38,6 @@ const LAST_WORK: Duration = Duration::from_secs(5);
 /// Interval at which the server searches for captures that are not indexed.
 const MAINTENANCE_EVERY: Duration = Duration::from_secs(10);
 const RETENTION_EVERY: Duration = Duration::from_secs(3600);
-/// Part of the store's limit after which retention is applied earlier: the store exceeds its limit by no more than that.
-const SHARE_OF_RUNS: u64 = 20;
 
 /// Options of a server.
 pub struct Options<'a> {
@@ -268,7 +266,7 @@ fn maintain(
             return;
         }
         let (root, indexer) = (storage.root(), storage.indexer());
-        let (mut retained, mut at_last): (Option<Instant>, u64) = (None, 0);
+        let mut retained: Option<Instant> = None;
         let mut was_interrupted = false;
         loop {
             match intents::go_on(root) {
@@ -283,18 +281,20 @@ fn maintain(
                     was_interrupted = true;
                 }
             }
-            let stored = collector.stored_bytes();
             // A store that fills up quickly does not wait for the hour.
-            let is_much =
-                retention.bytes.is_some_and(|most| stored - at_last > most / SHARE_OF_RUNS);
-            if is_much || retained.is_none_or(|at| at.elapsed() >= RETENTION_EVERY) {
-                (retained, at_last) = (Some(Instant::now()), stored);
+            if collector.store_size.is_much(&retention)
+                || retained.is_none_or(|at| at.elapsed() >= RETENTION_EVERY)
+            {
+                retained = Some(Instant::now());
                 let applied = retention::apply(root, retention, SystemTime::now());
                 collector.store_size.note_retained();
                 match applied {
                     Ok(deleted) if deleted == Deleted::default() => {}
                     Ok(deleted) => collector.note_deleted(&deleted),
                     Err(error) => tracing::error!("retention failed: {error:#}"),
+                }
+                if let Err(error) = storage.limit_quarantine(retention) {
+                    tracing::error!("cannot look through the quarantine: {error}");
                 }
                 match retention::size(root) {
                     Ok(bytes) => collector.store_size.note_measured(bytes),

@@ -40,6 +40,11 @@ pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Ans
         let is_stranger = matches!(answer.0, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         ingest::drain(body, is_stranger).await;
     }
+    with_retry(answer)
+}
+
+/// Adds the time after which a client that was put off may come again.
+pub(super) fn with_retry(answer: Answer) -> Response {
     match answer {
         busy @ (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, _) => {
             ([(header::RETRY_AFTER, RETRY_AFTER_S)], busy).into_response()

@@ -12,7 +12,6 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tokio::sync::AcquireError;
 use tokio::time::timeout;
 use tracetee_protocol::http;
 
@@ -80,7 +79,8 @@ async fn take_capture(
     }
     let incoming = collector.storage.incoming();
     let most = ingest::MAX_BODY_BYTES;
-    let streamed = ingest::stream(body, &incoming, most, Some(digest), &collector.incomings);
+    let claim = collector.incomings.claim(&key.app);
+    let streamed = ingest::stream(body, &incoming, most, Some(digest), claim);
     let bytes = match streamed.await {
         Ok(bytes) => bytes,
         Err(Refused::Disk(error)) => return Err(disk(&error)),
@@ -89,20 +89,21 @@ async fn take_capture(
     };
     // All of it is here: whoever sends slowly has kept nobody waiting.
     let places = async {
-        let keep = Arc::clone(&collector.keeps).acquire_owned().await?;
-        Ok::<_, AcquireError>((keep, Arc::clone(&collector.checks).acquire_owned().await?))
+        let keep = collector.keeps.take(&key.app).await?;
+        Some((keep, collector.checks.take(&key.app).await?))
     };
-    let Ok(Ok((_keep, check))) = timeout(IN_FLIGHT_WAIT, places).await else {
+    let Ok(Some((_keep, check))) = timeout(IN_FLIGHT_WAIT, places).await else {
         return Err(busy("too many uploads at once; try again later"));
     };
     // Reading all of it and the disk take their time: not on the threads that serve.
-    let (shared, about) = (Arc::clone(collector), meta.clone());
+    let (shared, about, app) = (Arc::clone(collector), meta.clone(), key.app.clone());
     let kept = tokio::task::spawn_blocking(move || {
         let checked = ingest::check(&incoming.path, bytes);
         // Those that wait for the disk together cost it one commit.
         drop(check);
         let text = checked.inspect_err(|refused| {
             add(&shared.counts.quarantined, 1);
+            shared.store_size.note_stored(key.app.clone(), bytes);
             shared.storage.quarantine(&key, &incoming, &refused.to_string(), &about);
         })?;
         shared.storage.keep(key, &incoming, &about, text).map_err(Refused::Disk)
@@ -111,7 +112,7 @@ async fn take_capture(
         Ok(Some(path)) => {
             add(&collector.counts.captures, 1);
             add(&collector.counts.capture_bytes, bytes);
-            add(&collector.store_size.bytes, bytes);
+            collector.store_size.note_stored(app, bytes);
             let mut taken = collector.taken.lock().unwrap_or_else(PoisonError::into_inner);
             if taken.len() < MAX_TAKEN {
                 taken.push(StoredCapture { path, meta });

@@ -1,6 +1,6 @@
 //! `GET /v1/config`: serves the remote configuration, with its signature and an entity tag.
 
-use super::answer::answer;
+use super::answer::{answer, with_retry};
 use super::headers::text;
 use super::{Shared, add, etag};
 use axum::extract::State;
@@ -11,7 +11,7 @@ use tracetee_protocol::http;
 
 pub(super) async fn config(State(collector): Shared, request: Parts) -> Response {
     if let Err(answer) = collector.app(&request) {
-        return answer.into_response();
+        return with_retry(answer);
     }
     let Some(config) = &collector.config else {
         let none = answer(StatusCode::NOT_FOUND, "this collector serves no configuration");

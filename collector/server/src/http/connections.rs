@@ -2,10 +2,11 @@
 //! another one needs its place.
 //!
 //! `serve` asks for each connection. The first to lose its place is a connection without a request, or one whose request
-//! was refused because it has no token. If there is none, an app that has more than half of all places loses that of its
-//! oldest request. Other requests keep their place.
+//! was refused because it has no token. If there is none, the app or person with most places loses that of its oldest request,
+//! if it has more than its share: an equal one of all who have some, and one more. Other requests keep their place.
 
 use axum::http::HeaderMap;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -138,7 +139,7 @@ impl Connections {
             || (!is_too_many
                 && is_full
                 && !open.hang_up_idle(None)
-                && !open.hang_up_largest_app(self.limits.all / 2))
+                && !open.hang_up_largest_app(self.limits.all))
         {
             // ORDERING: Relaxed, here and below; counts.
             self.turned_away.fetch_add(1, Ordering::Relaxed);
@@ -196,18 +197,19 @@ impl Open {
         idle.map(|(_, number)| self.hang_up(number)).is_some()
     }
 
-    /// Hangs up on the oldest request of the app that has more places than `fair`. Returns false if there is none. Anybody
+    /// Hangs up on the oldest request of the app that has most of `all` places. Returns false if none has more than its share. Anybody
     /// who takes an app apart has its token: with it, nobody can keep other apps out.
-    fn hang_up_largest_app(&mut self, fair: usize) -> bool {
-        let mut by_app: HashMap<&str, (usize, u64)> = HashMap::new();
+    fn hang_up_largest_app(&mut self, all: usize) -> bool {
+        let mut by_app: HashMap<&str, (usize, Reverse<u64>)> = HashMap::new();
         for (&number, one) in &self.by_number {
             let Some(app) = &one.app else { continue };
-            let (count, oldest) = by_app.entry(app).or_insert((0, number));
+            let (count, oldest) = by_app.entry(app).or_insert((0, Reverse(number)));
             *count += 1;
-            *oldest = number.min(*oldest);
+            *oldest = Reverse(number).max(*oldest);
         }
+        let fair = all / (by_app.len() + 1);
         let largest = by_app.into_values().max().filter(|&(count, _)| count > fair);
-        largest.map(|(_, oldest)| self.hang_up(oldest)).is_some()
+        largest.map(|(_, Reverse(oldest))| self.hang_up(oldest)).is_some()
     }
 }
 
@@ -260,6 +262,12 @@ impl Connection {
     /// True if nobody between the peer and this machine can read what it sends, or the peer is a proxy, which answers for that.
     pub(crate) fn is_private(&self) -> bool {
         self.peer.to_canonical().is_loopback() || self.is_through_proxy()
+    }
+
+    /// Returns the network that the request comes from.
+    pub(crate) fn client(&self) -> IpAddr {
+        let open = self.connections.open();
+        open.by_number.get(&self.number).map_or_else(|| network_of(self.peer), |one| one.client)
     }
 
     /// Returns the app of the request's token, and the client's address, for a log line.
@@ -364,9 +372,9 @@ mod tests {
     }
 
     #[test]
-    fn an_app_with_more_than_half_of_the_places_loses_its_oldest_request() {
-        let connections = limited(4, 4, &[]);
-        let requests: Vec<_> = ["a", "b", "a", "a"]
+    fn an_app_with_more_than_its_share_of_the_places_loses_its_oldest_request() {
+        let connections = limited(6, 6, &[]);
+        let requests: Vec<_> = ["a", "b", "a", "b", "a", "c"]
             .iter()
             .map(|app| {
                 let connection = connections.admit(peer(1)).unwrap();
@@ -375,10 +383,18 @@ mod tests {
                 connection
             })
             .collect();
-        let next = connections.admit(peer(2)).unwrap();
-        assert!(next.begin(&HeaderMap::new()));
-        assert!(is_hung_up(&requests[0]) && requests[1..].iter().all(|each| !is_hung_up(each)));
-        assert!(connections.admit(peer(3)).is_none(), "no app has more than half");
+        let next: Vec<_> = (0..3)
+            .map_while(|_| {
+                let next = connections.admit(peer(2))?;
+                assert!(next.begin(&HeaderMap::new()));
+                next.set_app("d");
+                Some(next)
+            })
+            .collect();
+        assert_eq!(next.len(), 3);
+        let is_hung_up: Vec<bool> = requests.iter().chain(&next).map(is_hung_up).collect();
+        // The two oldest ones of "a" and the oldest of "b": each has more than a fifth then.
+        assert_eq!(is_hung_up, [true, true, true, false, false, false, false, false, false]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! client that is still sending would not see the answer.
 
 use super::rate::Pace;
+use crate::budget::Claim;
 use crate::store::arrived;
 use crate::store::local_store::Incoming;
 use crate::store::validate::check_capture;
@@ -11,7 +12,6 @@ use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Context;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -21,8 +21,8 @@ pub(super) const MAX_BODY_BYTES: u64 = 256 << 20;
 /// Time limit of a pause within a body, and of a small body as a whole.
 const SILENCE: Duration = Duration::from_secs(20);
 const SMALL_BODY_TIME: Duration = Duration::from_secs(60);
-/// Bytes of all bodies that are on their way: of disk, which nobody may fill with what is never whole.
-const MAX_INCOMING_BYTES: u64 = 16 << 30;
+/// Bytes of all bodies that are on their way: of disk, of which one app takes half at most.
+pub(super) const MAX_INCOMING_BYTES: u64 = 16 << 30;
 /// Limits on reading the body of a request that is refused for its token. A client that sends all of it before it reads the
 /// answer (as HttpURLConnection does) gets the answer if that is done in time.
 const STRANGERS_BYTES: u64 = 64 << 20;
@@ -40,7 +40,7 @@ pub(crate) enum Refused {
     Digest,
     /// No capture, with the reason.
     NoCapture(String),
-    /// Too much is on its way from everybody.
+    /// Too much is on its way from this app, or from everybody.
     Busy,
     /// Ours: the disk.
     Disk(std::io::Error),
@@ -60,46 +60,22 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Bytes of bodies that are on their way.
-#[derive(Debug, Default)]
-pub(super) struct Incomings(AtomicU64);
-
-/// A body's share of them, given back when it is dropped.
-struct Share<'a> {
-    of: &'a AtomicU64,
-    bytes: u64,
-}
-
-impl Share<'_> {
-    fn grow(&mut self, bytes: u64) -> Result<(), Refused> {
-        // ORDERING: Relaxed, here and below; a count.
-        let all = self.of.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.bytes += bytes;
-        if all > MAX_INCOMING_BYTES { Err(Refused::Busy) } else { Ok(()) }
-    }
-}
-
-impl Drop for Share<'_> {
-    fn drop(&mut self) {
-        self.of.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-/// Streams a body of `most` bytes into a file. `digest`: that of what it must be.
+/// Streams a body of `most` bytes into a file. `digest`: that of what it must be. `claim`: the app's bytes on their way.
 pub(super) async fn stream(
     body: &mut Body,
     to: &Incoming,
     most: u64,
     digest: Option<[u8; 32]>,
-    incomings: &Incomings,
+    mut claim: Claim,
 ) -> Result<u64, Refused> {
     let mut file = File::create(&to.path).map_err(Refused::Disk)?;
     let (mut hash, mut bytes) = (Sha256::new(), 0);
-    let mut share = Share { of: &incomings.0, bytes: 0 };
     let mut pace = Pace::new(Instant::now());
     while let Some(chunk) = paced(body, &mut pace).await? {
         bytes += chunk.len() as u64;
-        share.grow(chunk.len() as u64)?;
+        if !claim.grow(chunk.len() as u64) {
+            return Err(Refused::Busy);
+        }
         if bytes > most {
             return Err(Refused::TooLarge(most));
         }

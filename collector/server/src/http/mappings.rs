@@ -43,7 +43,7 @@ async fn take(
     body: &mut Body,
 ) -> Result<Answer, Answer> {
     let headers = &request.headers;
-    let of_token = collector.authorised(request, Right::Mappings)?;
+    let of_token = collector.authorised(request, Right::Mappings, Some(app))?;
     if of_token.is_some_and(|of_token| of_token != app) {
         add(&collector.counts.unauthorised, 1);
         return Err(answer(StatusCode::FORBIDDEN, "this token is for another app"));
@@ -63,15 +63,15 @@ async fn take(
     };
     let digest = digest(headers).map_err(|why| refuse(StatusCode::BAD_REQUEST, why))?;
     let incoming = collector.storage.incoming();
-    let streamed =
-        ingest::stream(body, &incoming, MAX_BODY_BYTES, digest, &collector.incomings).await;
+    let claim = collector.incomings.claim(app);
+    let streamed = ingest::stream(body, &incoming, MAX_BODY_BYTES, digest, claim).await;
     match streamed {
         Ok(_) => {}
         Err(Refused::Disk(error)) => return Err(disk(&error)),
         Err(refused @ Refused::Busy) => return Err(busy(&refused.to_string())),
         Err(refused) => return Err(refuse(status_of(&refused), &refused.to_string())),
     }
-    let Ok(Ok(_alone)) = timeout(WAIT, collector.mapping_checks.acquire()).await else {
+    let Ok(Some(_alone)) = timeout(WAIT, collector.mapping_checks.take(app)).await else {
         return Err(busy("another mapping is being validated; try again later"));
     };
     let (shared, version) = (Arc::clone(collector), Version::new(app, version));
@@ -101,7 +101,7 @@ async fn take(
         )),
         Err(mappings::Refused::Full) => Err(refuse(
             StatusCode::INSUFFICIENT_STORAGE,
-            "the store has too many mappings; delete old ones from its directory \"mappings\"",
+            "the store has too many mappings of this app; delete old ones from its directory \"mappings\"",
         )),
         Err(mappings::Refused::Disk(error)) => Err(disk(&error)),
     }

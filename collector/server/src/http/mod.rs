@@ -9,6 +9,7 @@ mod config;
 pub(crate) mod connections;
 mod documents;
 mod etag;
+mod guesses;
 mod headers;
 mod health;
 pub(crate) mod host;
@@ -29,10 +30,12 @@ pub(crate) mod tickets;
 pub(crate) mod tls;
 pub(crate) mod tokens;
 
+use crate::budget::{Budget, Bytes};
 use crate::line_a_minute::LineAMinute;
 use crate::store::retention;
 use crate::store::storage::Storage;
 use crate::store::tend::Observer;
+use crate::turns::Turns;
 use answer::{Answer, answer};
 use axum::Router;
 use axum::extract::State;
@@ -41,9 +44,10 @@ use axum::http::request::Parts;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post, put};
 use connections::{Connection, Connections};
+use guesses::Guesses;
 use headers::text;
 use health::LastCheck;
-use ingest::Incomings;
+use ingest::MAX_INCOMING_BYTES;
 use metrics::{Counts, add};
 use rate::Credits;
 use readers::Readers;
@@ -55,7 +59,6 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 use tickets::Tickets;
 use tokens::{Right, Tokens};
-use tokio::sync::Semaphore;
 use tracetee_protocol::{CaptureMeta, http};
 use uuid::Uuid;
 
@@ -63,6 +66,11 @@ use uuid::Uuid;
 const CHECKS_PER_PROCESSOR: usize = 2;
 /// Captures that are checked, or wait for the disk, at once: each has a thread, and a content of up to 4 MB.
 const KEEPS: usize = 64;
+
+/// Part of retention's limits after which it is applied before its time: the store exceeds a limit by no more than that.
+const SHARE_OF_RUNS: u64 = 20;
+/// Apps whose bytes are counted apart until then.
+const MOST_APPS: u64 = 10_000;
 
 /// A capture that this server has stored.
 #[derive(Debug, Clone)]
@@ -76,6 +84,8 @@ pub struct StoredCapture {
 /// Size of a local store and times of its maintenance, for `/metrics`. Times are Unix time in seconds, 0 before the first.
 #[derive(Debug)]
 pub(crate) struct StoreSize {
+    /// Bytes of each app that came since retention was applied.
+    since: Mutex<Budget<String, (), u64>>,
     pub(crate) bytes: AtomicU64,
     pub(crate) measured_at_s: AtomicU64,
     pub(crate) retained_at_s: AtomicU64,
@@ -85,7 +95,33 @@ pub(crate) struct StoreSize {
 impl StoreSize {
     fn new() -> Self {
         let [bytes, measured_at_s, retained_at_s] = [const { AtomicU64::new(0) }; 3];
-        Self { bytes, measured_at_s, retained_at_s, started_at_s: now_s() }
+        let since = Mutex::new(Budget::new(MOST_APPS, MOST_APPS));
+        Self { since, bytes, measured_at_s, retained_at_s, started_at_s: now_s() }
+    }
+
+    /// Counts a capture of an app, or a body that is set aside.
+    fn note_stored(&self, app: String, bytes: u64) {
+        add(&self.bytes, bytes);
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = since.get(&app, &()).copied().unwrap_or(0);
+        since.put(app, (), 1, before + bytes);
+    }
+
+    /// True if so much has come since retention was applied that it is due, of all apps or of one. Then counts anew.
+    pub(crate) fn is_much(&self, retention: &retention::Retention) -> bool {
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut all, mut of_app) = (0, 0);
+        for (.., &bytes) in since.entries() {
+            all += bytes;
+            of_app = bytes.max(of_app);
+        }
+        let is_over =
+            |bytes, most: Option<u64>| most.is_some_and(|most| bytes > most / SHARE_OF_RUNS);
+        let is_much = is_over(all, retention.bytes) || is_over(of_app, retention.app_bytes);
+        if is_much {
+            since.clear();
+        }
+        is_much
     }
 
     /// Notes that retention was applied.
@@ -113,11 +149,12 @@ pub(crate) struct Collector {
     tokens: Option<RwLock<Arc<Tokens>>>,
     config: Option<RemoteConfig>,
     tickets: Option<Tickets>,
-    checks: Arc<Semaphore>,
-    keeps: Arc<Semaphore>,
+    checks: Arc<Turns>,
+    keeps: Arc<Turns>,
     /// One mapping is validated at a time: a large one takes some hundred megabytes.
-    mapping_checks: Semaphore,
-    incomings: Incomings,
+    mapping_checks: Arc<Turns>,
+    incomings: Arc<Bytes>,
+    wrong_tokens: Mutex<Guesses>,
     reports: Mutex<Credits>,
     /// `None`: no limit.
     uploads: Option<Mutex<Credits>>,
@@ -137,15 +174,17 @@ impl Collector {
         tickets: Option<Tickets>,
     ) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let checks = processors * CHECKS_PER_PROCESSOR;
         Self {
             storage,
             tokens: tokens.map(|tokens| RwLock::new(Arc::new(tokens))),
             config,
             tickets,
-            checks: Arc::new(Semaphore::new(processors * CHECKS_PER_PROCESSOR)),
-            keeps: Arc::new(Semaphore::new(KEEPS)),
-            mapping_checks: Semaphore::new(1),
-            incomings: Incomings::default(),
+            checks: Turns::new(checks, checks),
+            keeps: Turns::new(KEEPS, KEEPS),
+            mapping_checks: Turns::new(1, 1),
+            incomings: Bytes::new(MAX_INCOMING_BYTES),
+            wrong_tokens: Mutex::default(),
             reports: Mutex::new(Credits::of_reports()),
             uploads: captures_per_s.map(|per_s| Mutex::new(Credits::of_captures(per_s))),
             last_check: LastCheck::default(),
@@ -158,11 +197,6 @@ impl Collector {
 
     pub(crate) fn taken(&self) -> Vec<StoredCapture> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Returns the bytes of captures that were stored since the start.
-    pub(crate) fn stored_bytes(&self) -> u64 {
-        self.counts.capture_bytes.load(Ordering::Relaxed)
     }
 
     pub(crate) const fn storage(&self) -> &Storage {
@@ -218,16 +252,27 @@ impl Collector {
 
     /// The app that asks, where apps are told apart.
     fn app(&self, request: &Parts) -> Result<Option<String>, Answer> {
-        self.authorised(request, Right::Send)
+        self.authorised(request, Right::Send, None)
     }
 
     /// The app of a request's token, which must have this right; `None` where apps are not told apart.
     ///
-    /// A request that is refused gives its connection's place away.
-    fn authorised(&self, request: &Parts, right: Right) -> Result<Option<String>, Answer> {
+    /// A request that is refused gives its connection's place away. `named`: the app that the request names.
+    fn authorised(
+        &self,
+        request: &Parts,
+        right: Right,
+        named: Option<&str>,
+    ) -> Result<Option<String>, Answer> {
         let Some(tokens) = self.tokens() else { return Ok(None) };
         let connection = request.extensions.get::<Arc<Connection>>();
-        let (status, why) = match tokens.find(text(&request.headers, http::AUTHORIZATION)) {
+        let token = text(&request.headers, http::AUTHORIZATION).and_then(tokens::digest_of);
+        let found =
+            token.map(|token| self.look_up(connection, named, &token, || tokens.find(&token)));
+        let found = found.transpose().inspect_err(|_| {
+            connection.into_iter().for_each(|connection| connection.give_way());
+        })?;
+        let (status, why) = match found.flatten() {
             Some(("*", given)) if given.has(right) => return Ok(None),
             Some((app, given)) if given.has(right) => {
                 connection.into_iter().for_each(|connection| connection.set_app(app));
@@ -243,6 +288,30 @@ impl Collector {
         add(&self.counts.unauthorised, 1);
         connection.into_iter().for_each(|connection| connection.give_way());
         Err(answer(status, why))
+    }
+}
+
+impl Collector {
+    /// Looks a token up, unless its client has sent too many wrong ones. `named`: the app that the request names.
+    pub(super) fn look_up<T>(
+        &self,
+        connection: Option<&Arc<Connection>>,
+        named: Option<&str>,
+        token: &[u8; 32],
+        find: impl FnOnce() -> Option<T>,
+    ) -> Result<Option<T>, Answer> {
+        let Some(client) = connection.map(|connection| connection.client()) else {
+            return Ok(find());
+        };
+        let mut guesses = self.wrong_tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if !guesses.admits(client, named, token, Instant::now()) {
+            add(&self.counts.unauthorised, 1);
+            let why = "too many unknown tokens from this address; try again later";
+            return Err(answer(StatusCode::TOO_MANY_REQUESTS, why));
+        }
+        let found = find();
+        guesses.note(client, named, token, found.is_some());
+        Ok(found)
     }
 }
 

@@ -110,7 +110,7 @@ fn refused(error: &Error) -> Response {
             (
                 StatusCode::SERVICE_UNAVAILABLE,
                 later,
-                "too many reports are waiting; try again in 5 s\n",
+                "too many of your reports are waiting; try again in 5 s\n",
             )
                 .into_response()
         }
@@ -131,9 +131,9 @@ async fn report(
         Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
     };
     let asked = Instant::now();
-    let made = page
-        .maker
-        .make(move |maker, is_unwanted| Ok(answer(&maker.report(ask, asked, is_unwanted)?)));
+    let made = page.maker.make(&viewer.person, move |maker, is_unwanted| {
+        Ok(answer(&maker.report(ask, asked, is_unwanted)?))
+    });
     made.await.unwrap_or_else(|error| refused(&error))
 }
 
@@ -216,7 +216,8 @@ fn no_capture() -> Error {
 async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Response {
     let (page, mappings) = (Arc::clone(page), Arc::clone(&page.mappings));
     let maker = Arc::clone(&page.maker);
-    let made = maker.make(move |maker, is_unwanted| {
+    let person = viewer.person.clone();
+    let made = maker.make(&person, move |maker, is_unwanted| {
         let id = Uuid::try_parse(&id).map_err(|_| no_capture())?;
         let database = maker.database()?;
         let key =

@@ -5,6 +5,7 @@
 //! machine, or from a proxy of `--trusted-proxy`. The name of a proxy's header is believed only where `--page-user-header` says so, and
 //! only from such a proxy; without that a header is a claim of whoever sends it. Runs on the runtime's threads, and touches no file.
 
+use super::answer::with_retry;
 use super::connections::Connection;
 use super::headers::once;
 use super::tokens::{Viewer, password};
@@ -84,7 +85,11 @@ impl Readers {
         find: impl FnOnce(&[u8; 32]) -> Option<T>,
     ) -> Result<T, Box<Response>> {
         let given = once(request.headers(), &header::AUTHORIZATION).unwrap_or_default();
-        let found = given.and_then(password).and_then(|token| find(&Hash::hash(token.as_bytes())));
+        let token = given.and_then(password).map(|token| Hash::hash(token.as_bytes()));
+        let connection = request.extensions().get();
+        let look_up = |token| self.collector.look_up(connection, None, &token, || find(&token));
+        let found = token.map(look_up).transpose();
+        let found = found.map_err(|refused| Box::new(with_retry(refused)))?.flatten();
         found.ok_or_else(|| {
             if given.is_some() {
                 self.note_guess(request);
@@ -132,6 +137,9 @@ impl Readers {
 pub(super) async fn admit(State(readers): Shared, mut request: Request, next: Next) -> Response {
     match readers.viewer(&request) {
         Ok(viewer) => {
+            if let Some(connection) = request.extensions().get::<Arc<Connection>>() {
+                connection.set_app(&viewer.person);
+            }
             request.extensions_mut().insert(viewer);
             next.run(request).await
         }

@@ -1,31 +1,35 @@
 //! Makes what the page shows, on threads of low priority: a few requests at a time, so that whoever asks for much takes neither
-//! threads nor processor time that devices need. When too many wait, [`Error::Busy`] is the answer.
+//! threads nor processor time that devices need. People take turns, and none has all of them. When too many wait, who has most of
+//! them gets [`Error::Busy`].
 //!
-//! The report of an app is remembered until rows of the app change, and answers all requests that waited when it was begun. Work
-//! that nobody waits for any longer is given up.
+//! The report of an app is remembered until rows of the app change, and answers all requests that waited when it was begun. A look
+//! at many apps makes a limited number of reports anew, the oldest first. Work that nobody waits for any longer is given up.
 
 use super::tokens::Viewer;
+use crate::budget::Budget;
 use crate::store::tables_of;
+use crate::turns::Turns;
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tracetee_fleet::Error;
 use tracetee_fleet::compare::classes;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{AppReport, Ask, FleetReport};
 use tracetee_fleet::selection::Since;
 
-/// Requests that are worked on at once, and that may wait.
+/// Requests that are worked on at once, of different people: at least so many, and one for each processor.
 const AT_ONCE: usize = 2;
-const MAX_WAITING: usize = 64;
 /// Niceness of the threads: nice(1)'s default.
 const NICENESS: libc::c_int = 10;
-/// Reports of apps that are remembered.
-const MAX_REMEMBERED: usize = 200;
+/// Bytes of the reports that are remembered, as JSON.
+const MAX_REMEMBERED_BYTES: u64 = 128 << 20;
+/// Reports that a look at all apps makes anew though older ones are remembered.
+const ANEW: usize = 50;
 /// Time of each app's report: hundred times that of a large app's. Others wait for it.
 const TIME_LIMIT: Duration = Duration::from_secs(3);
 
@@ -91,13 +95,11 @@ impl Query {
 #[derive(Debug)]
 pub(super) struct Maker {
     tables: PathBuf,
-    /// Requests in progress or waiting, and those in progress.
-    places: Semaphore,
-    turns: Arc<Semaphore>,
+    turns: Arc<Turns>,
     /// Flags that stop the work in progress.
     running: Mutex<Vec<Weak<AtomicBool>>>,
     /// Reports by app and filters.
-    remembered: Mutex<HashMap<AppAndFilters, Remembered>>,
+    remembered: Mutex<Budget<String, Filters, Remembered>>,
 }
 
 /// The report of an app.
@@ -109,9 +111,8 @@ struct Remembered {
     report: AppReport,
 }
 
-/// App, screen, time, version, API level and class of device.
-type AppAndFilters =
-    (String, Option<String>, Option<Since>, Option<String>, Option<u64>, Option<i32>);
+/// Screen, time, version, API level and class of device.
+type Filters = (Option<String>, Option<Since>, Option<String>, Option<u64>, Option<i32>);
 
 /// The wait for an answer: sets the flag when it is dropped, as the server does when the client is gone.
 struct Wait(Arc<AtomicBool>);
@@ -129,25 +130,26 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Maker {
     pub(super) fn new(root: &Path) -> Self {
+        let at_once =
+            std::thread::available_parallelism().map_or(AT_ONCE, |of| of.get().max(AT_ONCE));
         Self {
             tables: tables_of(root),
-            places: Semaphore::new(MAX_WAITING),
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            turns: Turns::new(at_once, at_once / 2),
             running: Mutex::default(),
-            remembered: Mutex::default(),
+            remembered: Mutex::new(Budget::new(MAX_REMEMBERED_BYTES, u64::MAX)),
         }
     }
 
-    /// Does work on a thread of its own, in its turn. `work` gets a flag that is set when nobody waits any longer.
+    /// Does work on a thread of its own, in the turn of a person. `work` gets a flag that is set when nobody waits any longer.
     ///
     /// # Errors
     /// [`Error::Busy`] when too many wait, or when the server ends; and those of `work`.
     pub(super) async fn make<T: Send + 'static>(
         self: &Arc<Self>,
+        person: &str,
         work: impl FnOnce(&Self, &Arc<AtomicBool>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let _place = self.places.try_acquire().map_err(|_| Error::Busy)?;
-        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Error::Busy)?;
+        let turn = self.turns.take(person).await.ok_or(Error::Busy)?;
         let wait = Wait(Arc::default());
         let (maker, is_unwanted) = (Arc::clone(self), Arc::clone(&wait.0));
         {
@@ -169,7 +171,6 @@ impl Maker {
 
     /// Makes no more, and gives up the work in progress.
     pub(super) fn stop(&self) {
-        self.places.close();
         self.turns.close();
         for flag in locked(&self.running).iter().filter_map(Weak::upgrade) {
             flag.store(true, Ordering::Relaxed);
@@ -181,7 +182,8 @@ impl Maker {
         Database::read(&self.tables)
     }
 
-    /// Makes a report of the tables as they are now, or have been since it was `asked` for.
+    /// Makes a report of the tables as they are now, or have been since it was `asked` for. One of more than [`ANEW`] apps that have
+    /// changed has the others as they were at an earlier look.
     pub(super) fn report(
         &self,
         ask: Ask,
@@ -199,40 +201,39 @@ impl Maker {
             None => changes.keys().cloned().collect(),
         };
         let apps: Vec<String> = apps.into_iter().filter(|app| ask.sees(app)).collect();
+        let filters =
+            (ask.screen.clone(), ask.since.clone(), ask.version.clone(), ask.api, ask.class);
+        let mut old: Vec<(Instant, String)> = {
+            let remembered = locked(&self.remembered);
+            let known = |app: &String| Some((remembered.get(app, &filters)?, app.clone()));
+            let is_old = |(known, app): &(&Remembered, String)| {
+                Some(known.changes) != changes.get(app).copied() && known.begun < asked
+            };
+            let old = apps.iter().filter_map(known).filter(is_old);
+            old.map(|(known, app)| (known.begun, app)).collect()
+        };
+        old.sort_unstable();
+        let anew: HashSet<String> = old.into_iter().take(ANEW).map(|(_, app)| app).collect();
         let mut report = FleetReport::new(&ask);
         for app in apps {
             let number = changes.get(&app).copied();
-            let key = (
-                app.clone(),
-                ask.screen.clone(),
-                ask.since.clone(),
-                ask.version.clone(),
-                ask.api,
-                ask.class,
-            );
-            let known = locked(&self.remembered).get(&key).cloned();
-            if let Some(known) =
-                known.filter(|known| Some(known.changes) == number || known.begun >= asked)
-            {
+            let known = locked(&self.remembered).get(&app, &filters).cloned();
+            if let Some(known) = known.filter(|_| number.is_some() && !anew.contains(&app)) {
                 report.apps.push(known.report);
                 continue;
             }
-            let made =
-                FleetReport::from_database(&database, &Ask { app: Some(app), ..ask.clone() });
+            let of_app = Ask { app: Some(app.clone()), ..ask.clone() };
+            let made = FleetReport::from_database(&database, &of_app);
             let made = match made {
                 // All captures of an app were deleted, or none has the version.
                 Err(Error::Missing(_)) if ask.app.is_none() => continue,
                 made => made?.apps,
             };
-            let mut remembered = locked(&self.remembered);
-            if remembered.len() >= MAX_REMEMBERED {
-                remembered.clear();
+            if let Some((changes, report)) = number.zip(made.first().cloned()) {
+                let bytes = serde_json::to_vec(&report).map_or(0, |json| json.len() as u64);
+                let made = Remembered { changes, begun, report };
+                drop(locked(&self.remembered).put(app, filters.clone(), bytes, made));
             }
-            remembered.extend(
-                number
-                    .zip(made.first().cloned())
-                    .map(|(changes, report)| (key, Remembered { changes, begun, report })),
-            );
             report.apps.extend(made);
         }
         report.check_found(&ask)?;
@@ -243,6 +244,7 @@ impl Maker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turns::MOST_WAITING;
     use std::io::Cursor;
     use tracetee_fleet::capture::{self, Limits};
     use tracetee_fleet::rows::{About, Rows};
@@ -302,6 +304,39 @@ mod tests {
     }
 
     #[test]
+    fn a_look_at_many_apps_makes_a_limited_number_of_reports_anew_and_the_next_look_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = Database::open(&tables_of(directory.path())).unwrap();
+        let apps = 120;
+        let insert = |writer: &mut Database, devices: u64| {
+            let of_app = |number: u64| {
+                let mut rows = rows(&number.to_string(), devices + number);
+                rows.swap_remove(0)
+            };
+            writer.insert(&(0..apps).map(of_app).collect::<Vec<_>>()).unwrap();
+        };
+        insert(&mut writer, 0);
+        let maker = Maker::new(directory.path());
+        // Sums that change without a new capture show which app is reported anew.
+        let marked = || {
+            let report = maker.report(Ask::default(), Instant::now(), &Arc::default()).unwrap();
+            assert_eq!(report.apps.len() as u64, apps);
+            let of_app = |of_app: &&AppReport| of_app.versions.iter().any(|of| of.captures >= 1000);
+            report.apps.iter().filter(of_app).count()
+        };
+        assert_eq!(marked(), 0);
+        writer.run("UPDATE capture_rollups SET captures = captures + 1000").unwrap();
+        assert_eq!(marked(), 0, "all are remembered");
+        insert(&mut writer, 1000);
+        assert_eq!([(); 4].map(|()| marked()), [50, 100, 120, 120]);
+        insert(&mut writer, 2000);
+        let ask = Ask { app: Some("0".to_owned()), ..Ask::default() };
+        let one = maker.report(ask, Instant::now(), &Arc::default()).unwrap();
+        let captures: u64 = one.apps[0].versions.iter().map(|of| of.captures).sum();
+        assert!(captures >= 1003, "an app that is asked for is as it is now: {captures}");
+    }
+
+    #[test]
     fn a_report_answers_all_who_waited_when_it_was_begun_and_nobody_who_asks_later() {
         let directory = tempfile::tempdir().unwrap();
         let mut writer = Database::open(&tables_of(directory.path())).unwrap();
@@ -353,7 +388,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let maker = Arc::new(Maker::new(Path::new("nowhere")));
         let before = niceness();
-        let of_page = runtime.block_on(maker.make(move |_, _| Ok(niceness()))).unwrap();
+        let of_page = runtime.block_on(maker.make("", move |_, _| Ok(niceness()))).unwrap();
         assert_eq!((of_page, niceness()), (NICENESS, before));
     }
 
@@ -369,17 +404,18 @@ mod tests {
             }
             Ok(())
         };
-        let ask = || {
+        let ask = |person: usize| {
             let (maker, work) = (Arc::clone(&maker), endless.clone());
-            runtime.spawn(async move { maker.make(work).await })
+            runtime.spawn(async move { maker.make(&person.to_string(), work).await })
         };
-        let running: Vec<_> = (0..AT_ONCE).map(|_| ask()).collect();
-        (0..AT_ONCE).for_each(|_| begins.recv().unwrap());
+        let at_once = maker.turns.at_once();
+        let running: Vec<_> = (0..at_once).map(ask).collect();
+        (0..at_once).for_each(|_| begins.recv().unwrap());
         // The client of the first one goes: the next one has its turn.
-        let waiting = ask();
+        let waiting = ask(0);
         running[0].abort();
         begins.recv().unwrap();
-        let more: Vec<_> = (0..MAX_WAITING).map(|_| ask()).collect();
+        let more: Vec<_> = (0..=MOST_WAITING).map(|_| ask(0)).collect();
         let busy = runtime.block_on(async {
             let mut busy = 0;
             while busy == 0 {

@@ -1,10 +1,11 @@
 //! Observes each request of a device: a log line for its outcome, and its count and time for `/metrics`.
 //!
 //! Captures, loss reports, mappings and tickets have a line each, also if they are refused, with the reason that the client
-//! got. Answers to requests for the configuration have one if they are not `304`. Of refusals, a few a second have a line, and
-//! the next line says how many had none: whoever has no token fills no disk.
+//! got. Answers to requests for the configuration have one if they are not `304`. Of refusals, 60 a minute have a line, of one app or
+//! client half of those that are left, and the next line says how many had none: 30 MB a day at most.
 
 use super::connections::Connection;
+use crate::budget::Budget;
 use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
@@ -18,8 +19,9 @@ use tracetee_protocol::http;
 
 /// Upper bounds of the histogram, ms.
 const BOUNDS_MS: [u64; 9] = [1, 5, 25, 100, 500, 1_000, 5_000, 20_000, 60_000];
-/// Refusals of a second that have a log line.
-const REFUSALS_PER_S: u32 = 20;
+/// Time in which so many refusals have a log line.
+const WINDOW: Duration = Duration::from_secs(60);
+const REFUSALS: u64 = 60;
 /// Bytes of an answer's reason in a log line; longer answers are no reasons.
 const MAX_REASON_BYTES: usize = 1_000;
 
@@ -48,25 +50,33 @@ struct Times {
     sum: Duration,
 }
 
-/// Log lines of refusals in the present second.
-#[derive(Debug, Default)]
+/// Log lines of refusals in the present window, by app, or by client if there is none.
+#[derive(Debug)]
 struct Refusals {
     since: Option<Instant>,
-    lines: u32,
+    lines: Budget<String, u64, ()>,
     without_line: u64,
+}
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self { since: None, lines: Budget::new(REFUSALS, REFUSALS), without_line: 0 }
+    }
 }
 
 impl Refusals {
     /// `None`: this refusal has no line. Otherwise the number of those before it that had none.
-    fn admit(&mut self, now: Instant) -> Option<u64> {
-        if self.since.is_none_or(|since| now.duration_since(since) >= Duration::from_secs(1)) {
-            (self.since, self.lines) = (Some(now), 0);
+    fn admit(&mut self, of: &String, now: Instant) -> Option<u64> {
+        if self.since.is_none_or(|since| now.duration_since(since) >= WINDOW) {
+            self.since = Some(now);
+            self.lines.clear();
         }
-        if self.lines == REFUSALS_PER_S {
+        if !self.lines.admits(of, 1) {
             self.without_line += 1;
             return None;
         }
-        self.lines += 1;
+        let number = self.lines.next();
+        self.lines.put(of.clone(), number, 1, ());
         Some(std::mem::take(&mut self.without_line))
     }
 }
@@ -90,14 +100,14 @@ pub(super) async fn observe(
     let (response, reason) = with_reason(next.run(request).await).await;
     let (status, took) = (response.status(), started.elapsed());
     requests.count(route, status, took);
+    let (app, client) = connection.map(|connection| connection.asks()).unwrap_or_default();
     let left_out = if status.is_client_error() || status.is_server_error() {
         let mut refusals = requests.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        refusals.admit(Instant::now())
+        refusals.admit(app.as_ref().unwrap_or(&client), Instant::now())
     } else {
         (status != StatusCode::NOT_MODIFIED).then_some(0)
     };
     let Some(left_out) = left_out else { return response };
-    let (app, client) = connection.map(|connection| connection.asks()).unwrap_or_default();
     let (status, ms) = (status.as_u16(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
     let line = Line { path: &path, status, app: app.as_deref(), client, bytes, ms, left_out };
     line.log(reason.as_deref().unwrap_or("answered"));
@@ -224,11 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn refusals_have_a_few_lines_a_second_and_the_next_one_counts_the_others() {
+    fn refusals_have_a_few_lines_a_minute_of_each_client_and_the_next_one_counts_the_others() {
         let (mut refusals, start) = (Refusals::default(), Instant::now());
-        let lines = (0..100).filter(|_| refusals.admit(start) == Some(0)).count();
-        assert_eq!(lines, 20);
-        assert_eq!(refusals.admit(start + Duration::from_millis(1100)), Some(80));
-        assert_eq!(refusals.admit(start + Duration::from_millis(1100)), Some(0));
+        let (flood, other) = ("192.0.2.1".to_owned(), "192.0.2.2".to_owned());
+        let lines = (0..6_000).filter(|_| refusals.admit(&flood, start) == Some(0)).count();
+        assert_eq!(lines, 30);
+        assert_eq!(refusals.admit(&other, start), Some(5_970), "another client has its lines");
+        let later = start + WINDOW;
+        assert_eq!([(); 2].map(|()| refusals.admit(&flood, later)), [Some(0); 2]);
     }
 }

@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hex::FromHex;
 use hmac_sha256::Hash;
+use std::collections::HashMap;
 use std::path::Path;
 use tracetee_protocol::http;
 
@@ -59,12 +60,14 @@ impl Right {
 #[derive(Debug, Clone)]
 pub(crate) struct Viewer {
     apps: Vec<String>,
+    /// The user, or the digest of the token; the key of what this person takes.
+    pub(super) person: String,
 }
 
 impl Viewer {
     /// Sees all apps.
     pub(crate) fn of_all() -> Self {
-        Self { apps: vec![ALL.to_owned()] }
+        Self { apps: vec![ALL.to_owned()], person: String::new() }
     }
 
     /// Returns the apps; `None` for all.
@@ -81,8 +84,8 @@ impl Viewer {
 /// The apps that may send, and their tokens.
 #[derive(Debug)]
 pub struct Tokens {
-    /// App, right, and SHA-256 of the token.
-    known: Vec<(String, Right, [u8; 32])>,
+    /// The right that a token gives and its apps, by its SHA-256.
+    known: HashMap<[u8; 32], (Right, Vec<String>)>,
     /// Apps that users may read, whose names a proxy gives.
     users: Vec<(String, String)>,
 }
@@ -135,7 +138,7 @@ impl Tokens {
     }
 
     fn parse(text: &str) -> Result<Self> {
-        let (mut known, mut users) = (Vec::new(), Vec::new());
+        let (mut known, mut users) = (HashMap::<_, (Right, Vec<String>)>::new(), Vec::new());
         for (number, line) in text.lines().enumerate() {
             let number = number + 1;
             let Ok(entry) = entry(line) else {
@@ -167,14 +170,15 @@ impl Tokens {
                     format!("line {number}: not a SHA-256 in 64 hexadecimal digits (printf %s TOKEN | sha256sum)")
                 })?,
             };
-            if known.iter().any(|(_, of, known)| *of != right && *known == digest) {
+            let (of, apps) = known.entry(digest).or_insert((right, Vec::new()));
+            if *of != right {
                 bail!(
                     "line {number}: an earlier line gives this token another right; use two tokens"
                 );
             }
-            known.push((app.to_owned(), right, digest));
+            apps.push(app.to_owned());
         }
-        if !known.iter().any(|(_, right, _)| *right == Right::Send) {
+        if !known.values().any(|(right, _)| *right == Right::Send) {
             bail!("contains no token, so no app could send; add a line APP TOKEN");
         }
         Ok(Self { known, users })
@@ -182,41 +186,32 @@ impl Tokens {
 
     /// True if the token with this digest may read `/metrics`. Where a token that reads reports must not be sent, it may not.
     pub(crate) fn may_scrape(&self, digest: &[u8; 32], is_private: bool) -> bool {
-        let is_fit = |app: &str, right: Right| {
-            right == Right::Metrics || is_private && app == ALL && right.has(Right::Read)
-        };
-        let found = self.known.iter().filter(|(.., known)| is_equal(known, digest));
-        found.filter(|(app, right, _)| is_fit(app, *right)).count() > 0
+        self.known.get(digest).is_some_and(|(right, apps)| {
+            let reads_all = right.has(Right::Read) && apps.iter().any(|app| app == ALL);
+            *right == Right::Metrics || is_private && reads_all
+        })
     }
 
-    /// Returns the apps that the token with this digest may read; `None` if there are none. All digests are compared.
+    /// Returns the apps that the token with this digest may read; `None` if there are none.
     pub(crate) fn viewer_of_token(&self, digest: &[u8; 32]) -> Option<Viewer> {
-        let readers = self.known.iter().filter(|(_, right, _)| right.has(Right::Read));
-        let apps =
-            readers.filter(|(.., known)| is_equal(known, digest)).map(|(app, ..)| app.clone());
-        let apps: Vec<String> = apps.collect();
-        (!apps.is_empty()).then_some(Viewer { apps })
+        let (_, apps) = self.known.get(digest).filter(|(right, _)| right.has(Right::Read))?;
+        let person = hex::encode(digest);
+        Some(Viewer { apps: apps.clone(), person })
     }
 
     /// Returns the apps that a user may read; `None` if there are none. `user:*` is any user.
     pub(crate) fn viewer_of_user(&self, user: &str) -> Option<Viewer> {
         let lines = self.users.iter().filter(|(_, name)| name == user || name == ALL);
         let apps: Vec<String> = lines.map(|(app, _)| app.clone()).collect();
-        (!apps.is_empty()).then_some(Viewer { apps })
+        let person = format!("{USER}{user}");
+        (!apps.is_empty()).then_some(Viewer { apps, person })
     }
 
-    /// The app that an `Authorization` header is of, and its right. Digests are compared, all of them: how long it
-    /// takes says nothing of the tokens.
-    pub(crate) fn find(&self, authorization: Option<&str>) -> Option<(&str, Right)> {
-        let token = authorization?.strip_prefix(http::BEARER)?;
-        let digest = Hash::hash(token.trim().as_bytes());
-        let mut found = None;
-        for (app, right, known) in &self.known {
-            if is_equal(known, &digest) {
-                found = Some((app.as_str(), *right));
-            }
-        }
-        found
+    /// Returns the app of the token with this digest, the last one that the file gives it, and its right. The table is keyed
+    /// by chance, and who guesses chooses no digest: how long it takes says nothing of the tokens.
+    pub(crate) fn find(&self, digest: &[u8; 32]) -> Option<(&str, Right)> {
+        let (right, apps) = self.known.get(digest)?;
+        Some((apps.last()?, *right))
     }
 }
 
@@ -232,9 +227,10 @@ pub(super) fn password(authorization: &str) -> Option<String> {
     Some(String::from_utf8(pair).ok()?.split_once(':')?.1.to_owned())
 }
 
-/// Compares digests in a time that says nothing of them.
-fn is_equal(known: &[u8; 32], digest: &[u8; 32]) -> bool {
-    known.iter().zip(digest).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+/// Returns the digest of the token in an `Authorization` header.
+pub(super) fn digest_of(authorization: &str) -> Option<[u8; 32]> {
+    let token = authorization.strip_prefix(http::BEARER)?;
+    Some(Hash::hash(token.trim().as_bytes()))
 }
 
 #[cfg(test)]
@@ -260,8 +256,12 @@ mod tests {
         assert!(any.viewer_of_user("eve").unwrap().sees("com.b"));
         let digest = hex::encode(Hash::hash(b"token-of-a-device"));
         let hashed = Tokens::parse(&format!("com.a sha256:{digest}\n")).unwrap();
-        assert_eq!(hashed.find(Some("Bearer token-of-a-device")), Some(("com.a", Right::Send)));
-        assert_eq!(hashed.find(Some(&format!("Bearer sha256:{digest}"))), None);
+        let find = |tokens: &Tokens, text: &str| {
+            tokens.find(&digest_of(text)?).map(|(app, right)| (app.to_owned(), right))
+        };
+        let device = find(&hashed, "Bearer token-of-a-device");
+        assert_eq!(device, Some(("com.a".to_owned(), Right::Send)));
+        assert_eq!(find(&hashed, &format!("Bearer sha256:{digest}")), None);
     }
 
     #[test]
@@ -299,12 +299,13 @@ mod tests {
         let text = "# two apps\ncom.a 0123456789abcdef\ncom.b ABCDEFGHIJKLMNOP # new\n\ncom.b second-token-of-b\n\
                     com.a third-token-for-names mappings\n";
         let tokens = Tokens::parse(text).unwrap();
-        let find = |token: &str| tokens.find(Some(&format!("Bearer {token}")));
+        let find = |token: &str| tokens.find(&digest_of(&format!("Bearer {token}"))?);
         assert_eq!(find("0123456789abcdef"), Some(("com.a", Right::Send)));
         assert_eq!(find("second-token-of-b"), Some(("com.b", Right::Send)));
         assert_eq!(find("third-token-for-names"), Some(("com.a", Right::Mappings)));
-        for wrong in [None, Some(""), Some("Bearer "), Some("0123456789abcdef"), Some("Basic x")] {
-            assert_eq!(tokens.find(wrong), None, "{wrong:?}");
+        assert_eq!(find(""), None);
+        for wrong in ["", "0123456789abcdef", "Basic x"] {
+            assert_eq!(digest_of(wrong), None, "{wrong:?}");
         }
         let error = |text: &str| Tokens::parse(text).unwrap_err().to_string();
         let form =

@@ -134,7 +134,7 @@ impl Analyst {
             }
             match next {
                 Next::New => {
-                    let Some(work) = self.shared.queue.pop() else { continue };
+                    let Some(work) = self.shared.pop() else { continue };
                     let waits = Waits(&self.shared);
                     if self.analyse(work, None) {
                         // Until it is written.

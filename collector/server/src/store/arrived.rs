@@ -1,20 +1,26 @@
 //! A capture that has just arrived: its metadata, and the content that its validation has unpacked. The indexer's threads
 //! analyze both without reading the files again.
 //!
-//! All contents that wait share a limit of memory. A capture beyond it is read from its files, as all are after a start.
+//! All contents that wait share a limit of memory, by app. A capture beyond it is read from its files, as all are after a start.
 
+use crate::budget::{Bytes, Claim};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tracetee_protocol::CaptureMeta;
 
 /// Bytes of a content that is kept: some ten times those of usual captures.
 pub(crate) const MAX_TEXT_BYTES: usize = 4 << 20;
 /// Bytes of all contents that wait.
-const MAX_WAITING_BYTES: usize = 64 << 20;
+const MAX_WAITING_BYTES: u64 = 64 << 20;
 
 /// Memory that contents take.
-#[derive(Debug, Default)]
-pub(crate) struct Room(AtomicUsize);
+#[derive(Debug)]
+pub(crate) struct Room(Arc<Bytes>);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Bytes::new(MAX_WAITING_BYTES))
+    }
+}
 
 /// A capture that has just arrived.
 #[derive(Debug)]
@@ -24,15 +30,17 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
-    /// Keeps metadata and content in memory; `None` if there is no room.
-    pub(super) fn new(room: &Arc<Room>, meta: &CaptureMeta, text: Vec<u8>) -> Option<Box<Self>> {
-        // ORDERING: Relaxed, here and below; a count.
-        let before = room.0.fetch_add(text.len(), Ordering::Relaxed);
-        let text = Text { bytes: text, room: Arc::clone(room) };
-        if before + text.bytes.len() > MAX_WAITING_BYTES {
-            return None;
-        }
-        Some(Box::new(Self { meta: meta.clone(), text }))
+    /// Keeps metadata and content in memory; `None` if there is no room for more of this app's.
+    pub(super) fn new(
+        room: &Room,
+        app: &str,
+        meta: &CaptureMeta,
+        text: Vec<u8>,
+    ) -> Option<Box<Self>> {
+        let mut claim = room.0.claim(app);
+        let is_held = claim.grow(text.len() as u64);
+        let text = Text { bytes: text, _claim: claim };
+        is_held.then(|| Box::new(Self { meta: meta.clone(), text }))
     }
 }
 
@@ -40,7 +48,7 @@ impl Arrived {
 #[derive(Debug)]
 pub(super) struct Text {
     bytes: Vec<u8>,
-    room: Arc<Room>,
+    _claim: Claim,
 }
 
 impl AsRef<[u8]> for Text {
@@ -49,26 +57,19 @@ impl AsRef<[u8]> for Text {
     }
 }
 
-impl Drop for Text {
-    fn drop(&mut self) {
-        self.room.0.fetch_sub(self.bytes.len(), Ordering::Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn contents_that_wait_take_a_limited_memory() {
-        let (room, meta) = (Arc::new(Room::default()), CaptureMeta::default());
-        let arrive = || Arrived::new(&room, &meta, vec![0; MAX_TEXT_BYTES]);
-        let mut waiting: Vec<_> = std::iter::from_fn(arrive).take(1000).collect();
-        assert_eq!(waiting.len(), MAX_WAITING_BYTES / MAX_TEXT_BYTES);
-        assert!(arrive().is_none());
+    fn contents_that_wait_take_a_limited_memory_and_one_app_half_of_it() {
+        let (room, meta) = (Room::default(), CaptureMeta::default());
+        let arrive = |app| Arrived::new(&room, app, &meta, vec![0; MAX_TEXT_BYTES]);
+        let mut waiting: Vec<_> = std::iter::from_fn(|| arrive("a")).take(1000).collect();
+        assert_eq!(waiting.len(), 8);
+        assert!(arrive("a").is_none());
+        assert!(arrive("b").is_some(), "another app has room");
         waiting.pop();
-        assert!(arrive().is_some(), "one that was analyzed has given its room back");
-        drop(waiting);
-        assert_eq!(room.0.load(Ordering::Relaxed), 0);
+        assert!(arrive("a").is_some(), "one that was analyzed has given its room back");
     }
 }

@@ -4,7 +4,7 @@
 
 use super::id_index;
 use super::local_store::{remove, walk};
-use super::quarantined;
+use super::quarantined::{self, Quarantined};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use tracetee_fleet::database::Database;
@@ -20,8 +20,8 @@ pub(super) enum Kind {
     Capture(RawKey),
     /// A loss report, with its id.
     Losses(String),
-    /// The note of a body in quarantine.
-    Quarantined,
+    /// The note of a body in quarantine, with its app, where that is known.
+    Quarantined(Option<String>),
 }
 
 /// Each capture, loss report and note in quarantine.
@@ -36,10 +36,11 @@ pub(super) fn each_file(root: &Path, each: &mut dyn FnMut(Kind, &Path)) -> Resul
             let kind = match directory {
                 "raw" => path.to_str().and_then(RawKey::parse).map(Kind::Capture),
                 "losses" => name(path).map(Kind::Losses),
-                _ => path
-                    .extension()
-                    .is_some_and(|extension| extension == "json")
-                    .then_some(Kind::Quarantined),
+                _ => path.extension().is_some_and(|extension| extension == "json").then(|| {
+                    let about = std::fs::read(path).ok();
+                    let about = about.and_then(|json| Quarantined::from_json(&json));
+                    Kind::Quarantined(about.and_then(|about| about.meta.app))
+                }),
             };
             if let Some(kind) = kind {
                 each(kind, path);
@@ -64,7 +65,7 @@ pub(super) fn delete(
             match kind {
                 Kind::Capture(key) => keys.push(key),
                 Kind::Losses(id) => reports.push(id.clone()),
-                Kind::Quarantined => {}
+                Kind::Quarantined(_) => {}
             }
         }
         captures += keys.len() as u64;

@@ -58,7 +58,7 @@ pub(super) fn erase(root: &Path, device: &str) -> Result<Forgotten> {
         let is_indexed = match &kind {
             Kind::Capture(key) => database.has_row(&CAPTURES, "raw_key", &key.path()),
             Kind::Losses(id) => database.has_row(&LOSSES, "report_id", id),
-            Kind::Quarantined => Ok(false),
+            Kind::Quarantined(_) => Ok(false),
         };
         match is_indexed {
             Ok(true) => {}
@@ -86,7 +86,7 @@ pub(super) fn erase(root: &Path, device: &str) -> Result<Forgotten> {
     files.dedup();
     let count = |is_it: fn(&Kind) -> bool| files.iter().filter(|(kind, _)| is_it(kind)).count();
     let loss_reports = count(|kind| matches!(kind, Kind::Losses(_)));
-    let quarantined = count(|kind| *kind == Kind::Quarantined);
+    let quarantined = count(|kind| matches!(kind, Kind::Quarantined(_)));
     let captures = delete(root, &mut database, &files)?;
     database.delete_losses_of(device)?;
     database.forget_deleted().context(

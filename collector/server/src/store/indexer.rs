@@ -10,18 +10,18 @@ use super::analyst::{Again, Analyst, Chunk, Content, Made, Work};
 use super::arrived::Room;
 use super::attempts::Attempts;
 use super::damage::Damage;
-use super::fair_queue::FairQueue;
 use super::intents;
 use super::local_store::{remove, walk};
 use super::mappings::Mappings;
 use super::observed::Observed;
 use super::outbox::Outbox;
 use super::supervised::{self, Panics};
+use crate::budget::Budget;
 use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_fleet::database::Database;
@@ -31,6 +31,8 @@ use tracetee_fleet::sums::Contribution;
 
 /// Captures that may wait to be analysed: a name each.
 const MAX_WAITING: usize = 20_000;
+/// Captures in the queue beyond those, which threads that look through the directory wait to announce.
+const MORE: usize = 64;
 /// Captures of a transaction.
 const BATCH: usize = 200;
 /// Maximum time that a capture waits for others of its batch; and in a rebuild, where nobody reads the tables yet.
@@ -81,14 +83,52 @@ pub(super) struct Shared {
     damage: Damage,
     /// Set to leave waiting captures, and those in progress, for the next start.
     pub(super) ended: Arc<AtomicBool>,
-    pub(super) queue: FairQueue,
+    queue: Queue,
     rows: Mutex<usize>,
     written: Condvar,
-    room: Arc<Room>,
+    room: Room,
     observed: Arc<Observed>,
 }
 
+/// The captures that wait to be analyzed, by app: the apps take turns, so that none waits for all of another's.
+#[derive(Debug)]
+struct Queue(Mutex<Budget<String, u64, Work>>);
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self(Mutex::new(Budget::new((MAX_WAITING + MORE) as u64, u64::MAX)))
+    }
+}
+
+impl Queue {
+    fn locked(&self) -> MutexGuard<'_, Budget<String, u64, Work>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds work of an app. Returns how much gave way.
+    fn push(&self, app: &str, work: Work) -> usize {
+        let mut queue = self.locked();
+        let number = queue.next();
+        queue.put(app.to_owned(), number, 1, work).len()
+    }
+}
+
 impl Shared {
+    /// Takes the oldest work of the app whose turn it is.
+    pub(super) fn pop(&self) -> Option<Work> {
+        self.queue.locked().pop(|_| true).map(|(_, work)| work)
+    }
+
+    /// Work has come. Returns true if it is to be announced; otherwise another one has given way, which was.
+    fn push(&self, app: &str, work: Work) -> bool {
+        // ORDERING: Relaxed, here and below: counts, and a wish.
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let gone = self.queue.push(app, work) as u64;
+        self.waiting.fetch_sub(gone, Ordering::Relaxed);
+        self.missed.fetch_or(gone > 0, Ordering::Relaxed);
+        gone == 0
+    }
+
     /// A capture that waited has been dealt with, or was lost by a panic: then the directory is looked through again.
     pub(super) fn count_done(&self, count: u64) {
         self.missed.fetch_or(std::thread::panicking(), Ordering::Relaxed);
@@ -186,12 +226,9 @@ impl Indexer {
     /// A capture of an app has come. Never waits.
     pub(crate) fn take(&self, app: &str, work: Work) {
         let Some(sender) = &self.work else { return };
-        // ORDERING: Relaxed, here and below: counts, and a wish.
-        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
-        self.shared.queue.push(app, work);
-        if sender.try_send(()).is_err() {
+        if self.shared.push(app, work) && sender.try_send(()).is_err() {
             // One of those that wait, whose message this would have been, is found in the directory later.
-            self.shared.queue.pop();
+            self.shared.pop();
             self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
             self.shared.missed.store(true, Ordering::Relaxed);
         }
@@ -202,11 +239,9 @@ impl Indexer {
         self.shared.waiting.load(Ordering::Relaxed)
     }
 
-    /// True if the indexer has fallen behind with the captures of an app: as many wait as there is room left. So one app
-    /// takes half of the room, a second one half of what that leaves, and there is always some for another.
+    /// True if the indexer has fallen behind with the captures of an app: as many wait as there is room left.
     pub(crate) fn is_behind(&self, app: &str) -> bool {
-        let left = (MAX_WAITING as u64).saturating_sub(self.waiting());
-        self.shared.queue.count(app) as u64 >= left
+        !self.shared.queue.locked().admits(&app.to_owned(), 1)
     }
 
     /// Returns the bytes of the tables, with what is not in their main file yet.
@@ -218,7 +253,7 @@ impl Indexer {
     }
 
     /// Returns the memory of contents that wait.
-    pub(super) fn room(&self) -> &Arc<Room> {
+    pub(super) fn room(&self) -> &Room {
         &self.shared.room
     }
 
@@ -277,13 +312,11 @@ impl Indexer {
                 if shared.ended.load(Ordering::Relaxed) {
                     return;
                 }
-                shared.waiting.fetch_add(1, Ordering::Relaxed);
                 let app = match &missing {
                     Work::Capture(key, _) => key.app.clone(),
                     Work::Losses(_) => String::new(),
                 };
-                shared.queue.push(&app, missing);
-                if work.send(()).is_err() {
+                if shared.push(&app, missing) && work.send(()).is_err() {
                     shared.waiting.fetch_sub(1, Ordering::Relaxed);
                 }
             });

@@ -8,7 +8,8 @@
 //! content is that of its arrival, by which retention goes. One collector has the directory at a time (`lock`).
 
 use super::forget::header_has;
-use super::quarantined::{self, Quarantined};
+use super::quarantined::{self, Bodies, Quarantined};
+use super::retention::Retention;
 use super::{id_index, intents};
 use anyhow::{Context, Result, bail};
 use std::ffi::CString;
@@ -25,15 +26,12 @@ use tracetee_fleet::rows::{About, UNKNOWN, version_of};
 use tracetee_protocol::CaptureMeta;
 use uuid::Uuid;
 
-/// Maximum number of files in quarantine.
-const MAX_QUARANTINED: usize = 1000;
-
 /// The directory.
 #[derive(Debug)]
 pub(crate) struct LocalStore {
     root: PathBuf,
     next: AtomicU64,
-    quarantined: AtomicU64,
+    quarantined: Bodies,
     /// True if an object store has all of it: nothing need survive a loss of power.
     is_copy: bool,
     /// By a digit of the id: held while a capture gets its place.
@@ -68,11 +66,10 @@ impl LocalStore {
             // A directory is a copy for a page.
             let _ = fs::remove_file(entry.path()).or_else(|_| fs::remove_dir_all(entry.path()));
         }
-        let quarantined = fs::read_dir(root.join("quarantine"))?.count() as u64 / 2;
         Ok(Self {
             root: root.to_owned(),
             next: AtomicU64::new(0),
-            quarantined: AtomicU64::new(quarantined),
+            quarantined: Bodies::new(root),
             is_copy: false,
             placing: std::array::from_fn(|_| Mutex::new(())),
             lock,
@@ -211,8 +208,12 @@ impl LocalStore {
         if self.is_copy { Ok(()) } else { File::open(path)?.sync_all() }
     }
 
-    /// Sets aside what was no capture, with the reason. The last one of an id is enough to see what is
-    /// wrong, and a thousand ids are.
+    /// Sets the limits of what is in quarantine.
+    pub(super) fn limit_quarantine(&self, retention: Retention) -> io::Result<()> {
+        self.quarantined.limit(retention)
+    }
+
+    /// Sets aside what was no capture, with the reason. The last one of an id is enough to see what is wrong.
     pub(crate) fn quarantine(
         &self,
         key: &RawKey,
@@ -220,15 +221,16 @@ impl LocalStore {
         reason: &str,
         meta: &CaptureMeta,
     ) {
-        // ORDERING: Relaxed; a count.
-        let count = self.quarantined.fetch_add(1, Ordering::Relaxed);
-        let note = quarantined::note(&self.root, key);
-        if count >= MAX_QUARANTINED as u64 {
+        let about = Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None };
+        let about = about.to_json();
+        let bytes = incoming.path.metadata().map_or(0, |body| body.len()) + about.len() as u64;
+        // Before it has its place: what is there is never more than the limit.
+        if !self.quarantined.count(key, bytes) {
             return;
         }
+        let note = quarantined::note(&self.root, key);
         let _ = fs::rename(&incoming.path, note.with_extension("body"));
-        let about = Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None };
-        let _ = fs::write(&note, about.to_json());
+        let _ = fs::write(&note, about);
         if self.forgets_capture(meta, &note.with_extension("body")) {
             let _ = remove(&note);
         }

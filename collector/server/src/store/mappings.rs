@@ -9,8 +9,8 @@ use super::local_store::{Incoming, make_parent, walk};
 use super::mapping_files::{
     CLASSES, METHODS, discard_packed, open_packed, pack, read, text_of, validate,
 };
+use crate::budget::Budget;
 use anyhow::Result;
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use tracetee_fleet::object_keys::{RawKey, encode};
 use tracetee_trace::Mapping;
 
 /// Mappings of a store, and bytes of all of them, compressed.
-const MAX_MAPPINGS: usize = 10_000;
+const MAX_MAPPINGS: u64 = 10_000;
 const MAX_STORED_BYTES: u64 = 32 << 30;
 /// Versions whose mappings stay open, most of which have none.
-const MAX_CACHED: usize = 1000;
+const MAX_CACHED: u64 = 1000;
 /// The file that says which captures are still to be analysed again.
 const PENDING: &str = "pending";
 
@@ -71,7 +71,7 @@ pub(crate) enum Refused {
     TooLarge,
     /// Refused: no mapping, or beyond a limit, with the reason.
     NoMapping(String),
-    /// The store has too many.
+    /// The store has too many of this app: as many as there is room left.
     Full,
     /// Ours: the disk.
     Disk(io::Error),
@@ -92,19 +92,13 @@ pub(crate) struct Mappings {
     cache: Mutex<Cache>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Cache {
-    known: HashMap<Version, Cached>,
-    clock: u64,
+    /// By app and version; most versions have none.
+    known: Budget<String, String, Option<Arc<Mapping>>>,
     /// Held by each analysis that began since the last mapping came; and those of earlier ones that still run.
     current: Arc<()>,
     earlier: Vec<Weak<()>>,
-}
-
-#[derive(Debug)]
-struct Cached {
-    mapping: Option<Arc<Mapping>>,
-    used: u64,
 }
 
 /// Held by an analysis from before it looks for its mapping until its rows are written.
@@ -112,7 +106,9 @@ pub(crate) type Token = Arc<()>;
 
 impl Mappings {
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned(), placing: Mutex::default(), cache: Mutex::default() }
+        let known = Budget::new(MAX_CACHED, MAX_CACHED);
+        let cache = Mutex::new(Cache { known, current: Arc::default(), earlier: Vec::new() });
+        Self { root: root.to_owned(), placing: Mutex::default(), cache }
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
@@ -124,11 +120,10 @@ impl Mappings {
         let version = Version::of(key);
         let mut cache = self.cache();
         let token = Arc::clone(&cache.current);
-        cache.clock += 1;
-        let used = cache.clock;
-        if let Some(cached) = cache.known.get_mut(&version) {
-            cached.used = used;
-            return (cached.mapping.clone(), token);
+        if let Some(mapping) = cache.known.remove(&version.app, &version.ver) {
+            // As the one that was used last.
+            cache.known.put(version.app, version.ver, 1, mapping.clone());
+            return (mapping, token);
         }
         drop(cache);
         let mapping = self.load(&version).unwrap_or_else(|error| {
@@ -139,7 +134,7 @@ impl Mappings {
         let mut cache = self.cache();
         // Otherwise another one may have come meanwhile.
         if Arc::ptr_eq(&token, &cache.current) {
-            cache.insert(version, Cached { mapping: mapping.clone(), used });
+            cache.known.put(version.app, version.ver, 1, mapping.clone());
         }
         drop(cache);
         (mapping, token)
@@ -194,7 +189,7 @@ impl Mappings {
         {
             return Ok(Put::Unchanged);
         }
-        if before.is_none() && self.is_full()? {
+        if before.is_none() && self.is_full(version)? {
             return Err(Refused::Full);
         }
         make_parent(&place)?;
@@ -213,7 +208,7 @@ impl Mappings {
     /// Analyses that begin from now on read the mapping of a version again.
     fn forget_cached(&self, version: &Version) {
         let mut cache = self.cache();
-        cache.known.remove(version);
+        cache.known.remove(&version.app, &version.ver);
         let before_it = std::mem::take(&mut cache.current);
         cache.earlier.push(Arc::downgrade(&before_it));
     }
@@ -261,15 +256,20 @@ impl Mappings {
         if below.exists() { walk(&below, each) } else { Ok(()) }
     }
 
-    fn is_full(&self) -> io::Result<bool> {
-        let (mut count, mut bytes) = (0, 0);
+    /// True if there is no room for another mapping of an app: neither by number nor by size.
+    fn is_full(&self, of: &Version) -> io::Result<bool> {
+        let mut bytes = Budget::new(MAX_STORED_BYTES, u64::MAX);
+        let mut counts = Budget::new(MAX_MAPPINGS, u64::MAX);
         self.each_file(&mut |path| {
-            if path.file_name().is_some_and(|name| name != PENDING) {
-                count += usize::from(path.extension().is_some_and(|of| of == "zst"));
-                bytes += path.metadata().map_or(0, |metadata| metadata.len());
+            let version = path.parent().and_then(version_of);
+            let Some(version) = version.filter(|_| !path.ends_with(PENDING)) else { return };
+            let size = path.metadata().map_or(0, |metadata| metadata.len());
+            if path.extension().is_some_and(|of| of == "zst") {
+                counts.put(version.app.clone(), path.to_owned(), 1, ());
             }
+            bytes.put(version.app, path.to_owned(), size, ());
         })?;
-        Ok(count >= MAX_MAPPINGS || bytes >= MAX_STORED_BYTES)
+        Ok(!counts.admits(&of.app, 1) || !bytes.admits(&of.app, 1))
     }
 
     /// Returns the versions whose captures are to be analysed again.
@@ -307,17 +307,6 @@ impl Mappings {
             Some(key) => note(&directory, key),
             None => fs::remove_file(directory.join(PENDING)),
         }
-    }
-}
-
-impl Cache {
-    fn insert(&mut self, version: Version, cached: Cached) {
-        if self.known.len() >= MAX_CACHED {
-            let oldest = self.known.iter().min_by_key(|(_, cached)| cached.used);
-            let oldest = oldest.map(|(version, _)| version.clone());
-            oldest.and_then(|oldest| self.known.remove(&oldest));
-        }
-        self.known.insert(version, cached);
     }
 }
 
@@ -368,6 +357,19 @@ mod tests {
     use super::*;
     use crate::store::local_store::LocalStore;
     use crate::store::mapping_files::PACKED;
+
+    #[test]
+    fn an_app_has_half_of_all_mappings_and_another_one_has_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let mappings = Mappings::new(directory.path());
+        let full = Version::new("a", "1").directory(directory.path());
+        fs::create_dir_all(&full).unwrap();
+        for number in 0..MAX_MAPPINGS / 2 {
+            fs::write(full.join(format!("{number}.txt.zst")), "").unwrap();
+        }
+        let is_full = |app| mappings.is_full(&Version::new(app, "2")).unwrap();
+        assert_eq!([is_full("a"), is_full("b")], [true, false]);
+    }
 
     fn key(ver: &str) -> RawKey {
         RawKey::parse(&format!("raw/v1/app=a/dt=2026-11-23/ver={ver}/0.ftrace.zst")).unwrap()

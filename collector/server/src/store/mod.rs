@@ -14,7 +14,6 @@ pub(crate) mod backup;
 #[cfg_attr(not(feature = "cloud"), path = "no_cloud.rs")]
 pub(crate) mod cloud;
 mod damage;
-mod fair_queue;
 mod files;
 pub(crate) mod forget;
 mod id_index;

@@ -81,7 +81,7 @@ impl Listing {
             .filter_map(|listed| Some((Kind::Losses(note_name(&listed.path)?.to_owned()), listed)));
         captures
             .chain(losses)
-            .chain(self.quarantine.iter().map(|listed| (Kind::Quarantined, listed)))
+            .chain(self.quarantine.iter().map(|listed| (Kind::Quarantined(None), listed)))
     }
 }
 
@@ -314,7 +314,7 @@ impl Replica {
                         || database.has_current(key)?
                 }
                 Kind::Losses(id) => database.has_losses(id)?,
-                Kind::Quarantined => continue,
+                Kind::Quarantined(_) => continue,
             };
             if listed.modified < until && !is_known && !self.root.join(&listed.path).exists() {
                 missing.push((kind, listed.path.clone()));
@@ -341,7 +341,7 @@ impl Replica {
                 fs::write(&place, bytes)?;
                 indexer.take("", Work::Losses(place));
             }
-            Kind::Quarantined => {}
+            Kind::Quarantined(_) => {}
         }
         Ok(())
     }

@@ -59,7 +59,7 @@ impl Replica {
 
     fn copy_objects(&self, to: &Path, done: &mut BackedUp) -> Result<()> {
         let listing = self.list()?;
-        let is_stored = |(kind, listed)| (!matches!(kind, Kind::Quarantined)).then_some(listed);
+        let is_stored = |(kind, listed)| (!matches!(kind, Kind::Quarantined(_))).then_some(listed);
         let objects: Vec<&Listed> = listing.entries().filter_map(is_stored).collect();
         let is_new = |listed: &&Listed| !has(&to.join(&listed.path), listed.bytes, listed.modified);
         let new: Vec<&Listed> = objects.iter().copied().filter(is_new).collect();

@@ -58,12 +58,12 @@ impl Deleted {
     }
 }
 
-/// Whose share a file takes: an app's, or that of all loss reports or of the quarantine.
+/// Whose share a file takes: an app's, or that of all loss reports, or of what is in quarantine and has no app.
 fn owner(kind: &Kind) -> &str {
     match kind {
         Kind::Capture(key) => &key.app,
         Kind::Losses(_) => "losses/",
-        Kind::Quarantined => "quarantine/",
+        Kind::Quarantined(app) => app.as_deref().unwrap_or("quarantine/"),
     }
 }
 
@@ -189,7 +189,7 @@ fn bytes_of(kind: &Kind, path: &Path) -> u64 {
     let beside = match kind {
         Kind::Capture(_) => bytes(&sidecar_of(path)),
         Kind::Losses(_) => 0,
-        Kind::Quarantined => bytes(&path.with_extension("body")),
+        Kind::Quarantined(_) => bytes(&path.with_extension("body")),
     };
     bytes(path) + beside
 }

@@ -11,6 +11,7 @@ use super::mappings::{Put, Refused, Version};
 use super::objects::Objects;
 use super::reanalysis::Reanalysis;
 use super::replica::{Checks, Replica};
+use super::retention::Retention;
 use super::tables_of;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -152,7 +153,8 @@ impl Storage {
             return Err(put_off());
         }
         if kept.is_some() {
-            let arrived = text.and_then(|text| Arrived::new(self.indexer.room(), meta, text));
+            let arrived =
+                text.and_then(|text| Arrived::new(self.indexer.room(), &key.app, meta, text));
             self.indexer.take(&key.app, Work::Capture(key.clone(), arrived));
         }
         Ok(kept)
@@ -202,6 +204,11 @@ impl Storage {
             return;
         }
         self.local.quarantine(key, incoming, reason, meta);
+    }
+
+    /// Sets the limits of what [`Self::quarantine`] keeps.
+    pub(crate) fn limit_quarantine(&self, retention: Retention) -> io::Result<()> {
+        self.local.limit_quarantine(retention)
     }
 
     /// Validates and stores a mapping; its captures are then analysed again. Blocks.

@@ -190,7 +190,7 @@ impl Replica {
             match kind {
                 Kind::Capture(_) => captures.push(path(of)),
                 Kind::Losses(id) => reports.push(id.clone()),
-                Kind::Quarantined => {}
+                Kind::Quarantined(_) => {}
             }
         }
         let mut database = Database::open(&super::tables_of(&self.root))?;
