@@ -10,6 +10,8 @@ use tracetee_protocol::http;
 /// Upper limit of the first back-off. A shorter one would only drain the battery: a request that failed a
 /// second ago fails again.
 pub const FIRST_BACKOFF: Duration = Duration::from_secs(30);
+/// Lower limit of any back-off: what a restart of the app does not shorten.
+pub const LEAST_BACKOFF: Duration = Duration::from_secs(1);
 /// Upper limit of any back-off, so that a phone that is on only at night does not miss the night.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 /// Upper limit of `Retry-After`. A server that asks for a year has a bug, which would silence the fleet.
@@ -103,7 +105,7 @@ pub fn backoff(failures: u32, random: u64) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     let most = FIRST_BACKOFF.saturating_mul(1 << doublings).min(MAX_BACKOFF);
     let most_ms = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
-    Duration::from_millis(random % most_ms.max(1) + 1)
+    Duration::from_millis(random % most_ms.max(1) + 1).max(LEAST_BACKOFF)
 }
 
 /// Returns the delay after a failure: the server's, or our own back-off if that is longer.
@@ -282,11 +284,11 @@ mod tests {
     fn waits_are_spread_over_a_limit_that_doubles_from_30_s_to_6_h() {
         for (failures, most_s) in [(1, 30), (2, 60), (3, 120), (9, 7_680), (10, 15_360)] {
             assert_eq!(backoff(failures, most_s * 1000 - 1), Duration::from_secs(most_s));
-            assert_eq!(backoff(failures, most_s * 1000), Duration::from_millis(1), "no more");
+            assert_eq!(backoff(failures, most_s * 1000), LEAST_BACKOFF, "no more");
         }
         for failures in [11, 12, 100, u32::MAX] {
             assert_eq!(backoff(failures, 21_599_999), MAX_BACKOFF);
-            assert_eq!(backoff(failures, 21_600_000), Duration::from_millis(1));
+            assert_eq!(backoff(failures, 21_600_000), LEAST_BACKOFF);
         }
         assert_eq!(backoff(0, 29_999), FIRST_BACKOFF);
     }

@@ -231,8 +231,11 @@ impl Server {
     pub fn stop(self) {
         let Self { runtime, end: ended, mut connections, shown, collector, maintenance, .. } = self;
         let (end, maintenance) = maintenance;
-        // A report that is being made is given up.
+        // A report that is being made is given up, and an object store that does not answer.
         shown.stop();
+        if let Some(replica) = collector.storage().replica() {
+            replica.end_calls();
+        }
         let _ = ended.send(true);
         let _ = runtime.block_on(async { timeout(LAST_REQUESTS, connections.recv()).await });
         drop(end);

@@ -10,6 +10,9 @@ use signal_hook::iterator::Signals;
 use tracetee_server::{
     Limits, Options, Retention, Server, StoreLocation, TlsAcceptor, Tokens, make_private, read_tls,
 };
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Serves until a signal.
 pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
@@ -92,9 +95,13 @@ fn log_to_stderr(format: LogFormat) -> Result<()> {
     // that had something to say.
     let builder =
         tracing_subscriber::fmt().with_writer(|| Log).with_target(false).log_internal_errors(false);
+    // The client of object stores has a line for each of its attempts; that of the call tells enough.
+    let targets = Targets::new()
+        .with_default(tracing::Level::INFO)
+        .with_target("object_store", tracing::Level::WARN);
     let set = match format {
-        LogFormat::Text => builder.with_ansi(false).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Text => builder.with_ansi(false).finish().with(targets).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).finish().with(targets).try_init(),
     };
     set.map_err(|error| anyhow!("cannot set up logging: {error}"))
 }

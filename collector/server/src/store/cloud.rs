@@ -2,19 +2,28 @@
 //!
 //! Callers block: threads of the collector that may, and the converter's. One runtime serves them all.
 
+use super::cloud_client::{Connector, MOST_LISTED};
 use super::objects::{Listed, MAX_OBJECT_BYTES};
 use anyhow::{Context, Result, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::future::{self, Either};
 use futures_util::{StreamExt, stream};
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::memory::InMemory;
 use object_store::path::Path as ObjectPath;
 use object_store::{
-    Attribute, Attributes, GetOptions, ObjectStore, PutMode, PutOptions, UpdateVersion,
+    Attribute, Attributes, GetOptions, ObjectStore, ObjectStoreScheme, PutMode, PutOptions,
+    UpdateVersion,
 };
 use std::io;
+use std::pin::pin;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tracetee_protocol::{CaptureMeta, http};
 
@@ -24,7 +33,11 @@ const SLOWEST_BYTES_PER_S: u64 = 1 << 20;
 /// Time limit of a check.
 const PROBE_TIME: Duration = Duration::from_secs(5);
 /// Time limit of each other answer.
-const ANSWER_TIME: Duration = Duration::from_secs(60);
+pub(super) const ANSWER_TIME: Duration = Duration::from_secs(60);
+/// Time limit of all answers of a list, and of a deletion of many.
+const ALL_TIME: Duration = Duration::from_secs(600);
+/// Time of the calls that are on their way when the collector stops.
+const LAST_CALLS: Duration = Duration::from_secs(5);
 /// Attempts to replace an object that others replace, too.
 const UPDATES: u32 = 5;
 /// Time for which uploads are refused at once after a write has failed.
@@ -33,11 +46,8 @@ const AWAY: Duration = Duration::from_secs(5);
 static RUNTIME: LazyLock<io::Result<Runtime>> =
     LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().enable_all().build());
 
-fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    match &*RUNTIME {
-        Ok(runtime) => runtime.block_on(work),
-        Err(error) => bail!("cannot start threads for the object store: {error}"),
-    }
+fn runtime() -> Result<&'static Runtime> {
+    RUNTIME.as_ref().map_err(|error| anyhow!("cannot start threads for the object store: {error}"))
 }
 
 /// Returns `None` if the object does not exist.
@@ -58,6 +68,8 @@ pub(crate) struct Cloud {
     prefix: ObjectPath,
     /// Time of the last write, if it failed.
     failed: Arc<Mutex<Option<Instant>>>,
+    /// Closed when calls end.
+    ended: Arc<Semaphore>,
 }
 
 impl Cloud {
@@ -71,9 +83,49 @@ impl Cloud {
         let options = std::env::vars()
             .filter(|(name, _)| of_cloud(name))
             .map(|(name, value)| (name.to_ascii_lowercase(), value));
-        let (store, prefix) = object_store::parse_url_opts(&url, options)
-            .with_context(|| format!("cannot open {address}"))?;
-        Ok(Self { store: Arc::from(store), prefix, failed: Arc::default() })
+        // `parse_url_opts` would do, had it a client that follows no redirect.
+        macro_rules! build {
+            ($builder:ty) => {{
+                let builder = <$builder>::new().with_url(address).with_http_connector(Connector);
+                let builder = options.fold(builder, |builder, (name, value)| match name.parse() {
+                    Ok(key) => builder.with_config(key, value),
+                    Err(_) => builder,
+                });
+                builder.build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
+            }};
+        }
+        let in_address = || format!("cannot open {address}");
+        let (scheme, prefix) = ObjectStoreScheme::parse(&url).with_context(in_address)?;
+        let store = match scheme {
+            ObjectStoreScheme::AmazonS3 => build!(AmazonS3Builder),
+            ObjectStoreScheme::GoogleCloudStorage => build!(GoogleCloudStorageBuilder),
+            ObjectStoreScheme::MicrosoftAzure => build!(MicrosoftAzureBuilder),
+            ObjectStoreScheme::Memory => Ok(Arc::new(InMemory::new()) as _),
+            _ => bail!("{address} is no store of S3, GCS or Azure"),
+        };
+        let store = store.with_context(in_address)?;
+        Ok(Self { store, prefix, failed: Arc::default(), ended: Arc::new(Semaphore::new(0)) })
+    }
+
+    /// Breaks off the calls that have not ended in a moment, and all later ones: the collector stops.
+    pub(crate) fn end(&self) {
+        let ended = Arc::clone(&self.ended);
+        if let Ok(runtime) = runtime() {
+            runtime.spawn(async move {
+                tokio::time::sleep(LAST_CALLS).await;
+                ended.close();
+            });
+        }
+    }
+
+    fn block_on<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        runtime()?.block_on(async {
+            // Nobody adds a permit: it ends only when the semaphore is closed.
+            match future::select(pin!(self.ended.acquire()), pin!(work)).await {
+                Either::Left(_) => bail!("the collector stops"),
+                Either::Right((done, _)) => done,
+            }
+        })
     }
 
     fn at(&self, path: &str) -> Result<ObjectPath> {
@@ -117,7 +169,7 @@ impl Cloud {
         }
         let limit = WRITE_TIME + Duration::from_secs(bytes.len() as u64 / SLOWEST_BYTES_PER_S);
         let at = self.at(path)?;
-        let written = block_on(async {
+        let written = self.block_on(async {
             match timeout(limit, self.store.put_opts(&at, bytes.into(), options)).await {
                 Ok(Ok(_)) => Ok(true),
                 Ok(Err(
@@ -143,7 +195,7 @@ impl Cloud {
     /// Checks that the store answers: by a list of what is never there, which costs little. Rights to list are not needed.
     pub(super) fn probe(&self) -> Result<()> {
         let below = self.at("probe")?;
-        block_on(async {
+        self.block_on(async {
             let mut listed = self.store.list(Some(&below));
             match timeout(PROBE_TIME, listed.next()).await {
                 Ok(None | Some(Ok(_))) => Ok(()),
@@ -180,7 +232,7 @@ impl Cloud {
             let meta = json.and_then(|json| CaptureMeta::from_json(&json)).unwrap_or_default();
             Ok((bytes.to_vec(), meta, version))
         };
-        block_on(async {
+        self.block_on(async {
             let late =
                 || anyhow!("cannot read {path}: no answer within {} s", ANSWER_TIME.as_secs());
             timeout(ANSWER_TIME, read).await.map_err(|_| late())?
@@ -214,17 +266,20 @@ impl Cloud {
     /// Deletes objects; one that is not there is none.
     pub(super) fn delete(&self, paths: &[String]) -> Result<()> {
         let paths = paths.iter().map(|path| self.at(path)).collect::<Result<Vec<_>>>()?;
-        block_on(async {
+        self.block_on(async {
             let all = stream::iter(paths.into_iter().map(Ok)).boxed();
             let mut deleted = self.store.delete_stream(all);
-            loop {
-                match timeout(ANSWER_TIME, deleted.next()).await {
-                    Ok(Some(Ok(_) | Err(object_store::Error::NotFound { .. }))) => {}
-                    Ok(Some(Err(error))) => return Err(error).context("cannot delete objects"),
-                    Ok(None) => return Ok(()),
-                    Err(_) => bail!("the object store does not answer a deletion"),
+            let delete = async {
+                loop {
+                    match timeout(ANSWER_TIME, deleted.next()).await {
+                        Ok(Some(Ok(_) | Err(object_store::Error::NotFound { .. }))) => {}
+                        Ok(Some(Err(error))) => return Err(error).context("cannot delete objects"),
+                        Ok(None) => return Ok(()),
+                        Err(_) => bail!("the object store does not answer a deletion"),
+                    }
                 }
-            }
+            };
+            timeout(ALL_TIME, delete).await.context("cannot delete objects: it takes too long")?
         })
     }
 
@@ -237,17 +292,24 @@ impl Cloud {
     pub(super) fn list_all(&self, below: &str) -> Result<Vec<Listed>> {
         let below = self.at(below)?;
         let skip = if self.prefix.as_ref().is_empty() { 0 } else { self.prefix.as_ref().len() + 1 };
-        let mut all = block_on(async {
+        let mut all = self.block_on(async {
             let mut listed = self.store.list(Some(&below));
-            let mut all = Vec::new();
-            loop {
-                let next = timeout(ANSWER_TIME, listed.next()).await;
-                let Some(next) = next.context("cannot list the store: no answer")? else { break };
-                let next = next.context("cannot list the store")?;
-                let path = next.location.as_ref().get(skip..).unwrap_or_default().to_owned();
-                all.push(Listed { path, bytes: next.size, modified: next.last_modified.into() });
-            }
-            Ok(all)
+            let list = async {
+                let mut all = Vec::new();
+                loop {
+                    let next = timeout(ANSWER_TIME, listed.next()).await;
+                    let next = next.context("cannot list the store: no answer")?;
+                    let Some(next) = next else { return Ok(all) };
+                    let next = next.context("cannot list the store")?;
+                    if all.len() == MOST_LISTED {
+                        bail!("cannot list the store: more than {MOST_LISTED} objects");
+                    }
+                    let path = next.location.as_ref().get(skip..).unwrap_or_default().to_owned();
+                    let modified = next.last_modified.into();
+                    all.push(Listed { path, bytes: next.size, modified });
+                }
+            };
+            timeout(ALL_TIME, list).await.context("cannot list the store: it takes too long")?
         })?;
         all.sort_unstable();
         Ok(all)

@@ -13,6 +13,8 @@ mod attempts;
 pub(crate) mod backup;
 #[cfg_attr(not(feature = "cloud"), path = "no_cloud.rs")]
 pub(crate) mod cloud;
+#[cfg(feature = "cloud")]
+mod cloud_client;
 mod damage;
 mod files;
 pub(crate) mod forget;

@@ -127,6 +127,11 @@ impl Replica {
         Self::of(Cloud::open(address)?, address, directory, publishes)
     }
 
+    /// Breaks off the calls of the object store that have not ended in a moment: the collector stops.
+    pub(crate) fn end_calls(&self) {
+        self.cloud.end();
+    }
+
     fn of(cloud: Cloud, address: &str, directory: Option<&Path>, publishes: bool) -> Result<Self> {
         let own = match directory {
             None => Some(tempfile::tempdir().context("cannot create a temporary directory")?),

@@ -67,7 +67,7 @@ impl Replica {
             }
             let is_ending = || ended.try_recv() == Err(TryRecvError::Disconnected);
             match self.turn(&mut turns, storage, retention, observer, &is_ending) {
-                Ok(()) if is_failing => {
+                Ok(()) if is_failing && !is_over => {
                     is_failing = false;
                     tracing::info!("the sums are read and published again");
                 }
