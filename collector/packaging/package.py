@@ -47,7 +47,7 @@ def packed_paths():
         "README.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "collector/*.md", "collector/convert/timeline.png",
         "agent/include/tracetee.h", "agent/schema/remote-config.schema.json", "collector/server/api/openapi.json",
         "collector/server/api/report.schema.json", "collector/fleet/schema/report.schema.json",
-        "collector/packaging/grafana/tracetee.json",
+        "collector/packaging/grafana/tracetee.json", "collector/packaging/prometheus/tracetee.rules.yml",
         "collector/packaging/compose/compose.yml", "collector/packaging/action/*",
     ]
     paths = {path: path for pattern in patterns for path in matches(pattern)}

@@ -3,6 +3,7 @@
 //! `tracetee collect` and `tracetee demo` start one with [`Server::start`] and end it with [`Server::stop`].
 
 use crate::http::connections::{Connections, Limits};
+use crate::http::findings::Findings;
 use crate::http::host::{no_foreign_page, no_foreign_write};
 use crate::http::page::Page;
 use crate::http::readers::Readers;
@@ -199,6 +200,12 @@ impl Server {
             collector,
             maintenance,
         })
+    }
+
+    /// Returns what `/metrics` has of the guard.
+    #[must_use]
+    pub fn findings(&self) -> Arc<Findings> {
+        Arc::clone(&self.collector.findings)
     }
 
     /// Returns the replica of an object store; `None` if the store is a directory.

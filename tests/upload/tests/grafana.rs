@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 use tracetee_tests::root;
-use tracetee_tests_upload::collector::{Collector, run};
+use tracetee_tests_upload::collector::{Collector, METRICS, TOKEN, run};
 use tracetee_tests_upload::servers::{Server, free_port, server};
 use tracetee_tests_upload::validators::script;
 
@@ -38,12 +38,18 @@ fn each_query_has_rows() {
     else {
         return;
     };
-    let collector = Collector::start(&["--keep-days", "9"]);
+    let directory = TempDir::new().unwrap();
+    let tokens = format!("com.example.shop {TOKEN}\n* {METRICS} metrics\n");
+    fs::write(directory.path().join("tokens"), tokens).unwrap();
+    let token_file = ["--token-file", "tokens"];
+    let collector =
+        Collector::start_in(directory, &[&token_file[..], &["--keep-days", "9"]].concat());
     let own = TempDir::new().unwrap();
     let configuration = json!({
         "global": {"scrape_interval": "1s"},
         "scrape_configs": [{
             "job_name": "tracetee",
+            "authorization": {"credentials": METRICS},
             "static_configs": [{"targets": [collector.url.trim_start_matches("http://")]}],
         }],
     });
@@ -66,7 +72,7 @@ fn each_query_has_rows() {
                 return rows;
             }
             // Rates need counts that grow between two scrapes.
-            collector.simulate(4, 30, &["--seed", &seed.to_string()]);
+            collector.simulate(4, 30, &[&token_file[..], &["--seed", &seed.to_string()]].concat());
             std::thread::sleep(Duration::from_millis(1500));
         }
         panic!("no rows: {expression}: {:?}", ask(expression));

@@ -63,7 +63,7 @@ fn the_collector_does_as_its_open_api_says() {
         &["--token-file", "tokens", "--config", "new/server/remote.json", "--app-rate", "1000000"],
     );
     let served = format!("{}/v1/openapi.json", collector.url);
-    let of_devices = ["--exclude-path-regex", "mappings|report.(json|md)|^/$|^/captures"];
+    let of_devices = ["--exclude-path-regex", "mappings|report.(json|md)|metrics|^/$|^/captures"];
     let Some((is_right, said)) = tried(&collector, &served, TOKEN, of_devices) else { return };
     assert!(is_right, "{said}");
     // The id of which schemathesis.toml asks the pages.

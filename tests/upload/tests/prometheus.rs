@@ -1,7 +1,9 @@
-//! `/metrics` as Prometheus reads it: Debian's promtool parses and lints it.
+//! `/metrics` as Prometheus reads it, and the rules for its alerts: Debian's promtool parses and lints them, and says when they fire.
 
+use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
+use tempfile::TempDir;
 use tracetee_tests_upload::collector::Collector;
 use tracetee_tests_upload::servers::server;
 
@@ -31,4 +33,61 @@ fn promtool_finds_no_fault_in_the_metrics() {
     }
     // It can say no.
     assert!(!check(&metrics.replace("_total counter", "_total histogram")).0);
+}
+
+const RULES: &str = "collector/packaging/prometheus/tracetee.rules.yml";
+
+#[test]
+fn a_finding_of_the_guard_is_an_alert() {
+    let Some(promtool) = server("usr/bin/promtool") else { return };
+    let own = TempDir::new().unwrap();
+    let series = |name: &str, labels: &str, values: &str| json!({"series": format!("{name}{{instance=\"a\"{labels}}}"), "values": values});
+    let labels = json!({
+        "alertname": "TraceteeRegression", "severity": "warning", "app": "com.example", "from": "2.0", "to": "2.1",
+        "screen": "Feed", "cause": "section", "key": "bind",
+    });
+    let annotations = json!({"summary": "com.example: 2.1 is worse than 2.0", "description": "Feed: section bind"});
+    let alert = json!({"exp_labels": labels, "exp_annotations": annotations});
+    let silent = json!({
+        "exp_labels": {"alertname": "TraceteeGuardSilent", "severity": "warning"},
+        "exp_annotations": {"summary": "no collector has looked at the rollouts for an hour"},
+    });
+    let finding = ",app=\"com.example\",from=\"2.0\",to=\"2.1\",segment=\"\",screen=\"Feed\",cause=\"section\",key=\"bind\"";
+    let at = |time: &str, name: &str, alerts: &[&Value]| json!({"eval_time": time, "alertname": name, "exp_alerts": alerts});
+    let tests = |rules: &str| {
+        json!({
+            "rule_files": [rules],
+            "evaluation_interval": "1m",
+            "tests": [{
+                "interval": "1m",
+                // It ends after ten minutes; the guard looks for the last time after thirty.
+                "input_series": [
+                    series("tracetee_guard_finding", finding, "1x10 stale"),
+                    series("tracetee_guard_timestamp_seconds", "", "0+60x30 1800x90"),
+                ],
+                "alert_rule_test": [
+                    at("9m", "TraceteeRegression", &[&alert]),
+                    at("12m", "TraceteeRegression", &[&alert]),
+                    at("20m", "TraceteeRegression", &[]),
+                    at("60m", "TraceteeGuardSilent", &[]),
+                    at("100m", "TraceteeGuardSilent", &[&silent]),
+                ],
+            }],
+        })
+    };
+    let check = |name: &str, text: &str| {
+        let rules = own.path().join(name);
+        std::fs::write(&rules, text).unwrap();
+        // JSON is YAML.
+        let file = own.path().join("test.yml");
+        std::fs::write(&file, tests(rules.to_str().unwrap()).to_string()).unwrap();
+        let output = Command::new(&promtool).args(["test", "rules"]).arg(file).output().unwrap();
+        (output.status.success(), format!("{output:?}"))
+    };
+    let text = std::fs::read_to_string(tracetee_tests::root().join(RULES)).unwrap();
+    let (is_right, said) = check("rules.yml", &text);
+    assert!(is_right, "{said}");
+    // It can say no.
+    assert!(!check("wrong.yml", &text.replace("tracetee_guard_finding", "tracetee_finding")).0);
+    assert!(!check("wrong.yml", &text.replace("> 3600", "> 36000")).0);
 }

@@ -1,5 +1,6 @@
 //! `tracetee collect`: the server that devices send to, until Ctrl-C or SIGTERM. SIGHUP reads tokens and certificate again.
 
+use super::findings::command::Runner;
 use super::findings::{self, Look};
 use super::guard::{look, look_in_objects};
 use crate::args::{CollectArgs, LogFormat};
@@ -7,6 +8,7 @@ use crate::terminal::{Log, print};
 use anyhow::{Result, anyhow, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::sync::Arc;
 use tracetee_server::{
     Limits, Options, Retention, Server, StoreLocation, TlsAcceptor, Tokens, make_private, read_tls,
 };
@@ -52,8 +54,10 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
     let look = Look { in_directory: look, in_objects: look_in_objects };
     let guard =
         args.guard.as_deref().map(|file| findings::prepare(file, &args.store, look)).transpose()?;
+    let runner = args.on_finding.clone().map(Runner::new).map(Arc::new);
     let server = Server::start(args.listen, options)?;
-    guard.map(|guard| guard.start(server.replica())).transpose()?;
+    let told = server.findings();
+    guard.map(|guard| guard.start(server.replica(), told, runner.clone())).transpose()?;
     let (address, store) = (server.address, &args.store);
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));
     let page = server.page;
@@ -76,6 +80,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         }
     }
     tracing::info!("stopping: finishing the requests in flight");
+    runner.iter().for_each(|runner| runner.end());
     server.stop();
     Ok(())
 }

@@ -60,6 +60,7 @@ pub(super) fn metrics(
     let indexer = collector.storage.indexer();
     let [analysed, analysed_again, failed] = indexer.counts();
     let observed = &**indexer.observed();
+    let findings = &*collector.findings;
     let mut text = String::new();
     let others = [
         (
@@ -80,6 +81,9 @@ pub(super) fn metrics(
             indexer.restarts(),
         ),
         ("analysis_failures", "Captures and loss reports that could not be indexed.", failed),
+        ("finding_commands", "Messages that the command of --on-finding took.", &findings.commands),
+        ("finding_failures", "Runs of that command that failed.", &findings.failures),
+        ("findings_dropped", "Messages dropped because too many waited.", &findings.dropped),
     ];
     for (name, help, count) in collector.counts.all().into_iter().chain(others) {
         let value = count.load(Ordering::Relaxed);
@@ -136,6 +140,7 @@ pub(super) fn metrics(
          tracetee_build_info{{version=\"{}\"}} 1\n",
         env!("CARGO_PKG_VERSION")
     );
+    findings.write(&mut text);
     write_frames(&mut text, observed);
     requests.write(&mut text);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
@@ -155,10 +160,14 @@ const FRAME_COUNTS: [FrameCount; 5] = [
     }),
 ];
 
+/// Escapes the value of a label.
+pub(super) fn label(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
 /// Writes the series of frames by app, version and screen.
 fn write_frames(text: &mut String, observed: &Observed) {
     let sums = observed.sums();
-    let label = |name: &str| name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     for (name, help, value) in FRAME_COUNTS {
         let _ = write!(
             text,

@@ -9,6 +9,7 @@ mod config;
 pub(crate) mod connections;
 mod documents;
 mod etag;
+pub(crate) mod findings;
 mod guesses;
 mod headers;
 mod health;
@@ -44,6 +45,7 @@ use axum::http::request::Parts;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post, put};
 use connections::{Connection, Connections};
+use findings::Findings;
 use guesses::Guesses;
 use headers::text;
 use health::LastCheck;
@@ -162,6 +164,7 @@ pub(crate) struct Collector {
     pub(crate) store_size: StoreSize,
     counts: Counts,
     guesses: Mutex<LineAMinute>,
+    pub(crate) findings: Arc<Findings>,
     taken: Mutex<Vec<StoredCapture>>,
 }
 
@@ -191,6 +194,7 @@ impl Collector {
             store_size: StoreSize::new(),
             counts: Counts::default(),
             guesses: Mutex::default(),
+            findings: Arc::default(),
             taken: Mutex::default(),
         }
     }

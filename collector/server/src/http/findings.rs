@@ -1,0 +1,59 @@
+//! Findings of the collector's guard, for `/metrics`: the guard's thread writes them, requests read.
+
+use super::metrics::label;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+const LABELS: [&str; 7] = ["app", "from", "to", "segment", "screen", "cause", "key"];
+
+/// Values of a finding's labels: app, from, to, segment, screen, cause, key.
+pub type FindingLabels = [String; LABELS.len()];
+
+/// Findings that have not ended, and counts of the command that gets them.
+#[derive(Debug, Default)]
+pub struct Findings {
+    open: Mutex<Vec<FindingLabels>>,
+    /// Unix time of the last look in seconds, 0 before the first.
+    looked_at_s: AtomicU64,
+    /// Messages that the command took.
+    pub commands: AtomicU64,
+    /// Runs of the command that failed, or took too long.
+    pub failures: AtomicU64,
+    /// Messages that were dropped because too many waited.
+    pub dropped: AtomicU64,
+}
+
+impl Findings {
+    /// Replaces the findings; none if another collector has them.
+    pub fn set(&self, open: Vec<FindingLabels>) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = open;
+    }
+
+    /// Notes that the guard has looked.
+    pub fn note_look(&self) {
+        // ORDERING: Relaxed, here and below; a time for people.
+        self.looked_at_s.store(super::now_s(), Ordering::Relaxed);
+    }
+
+    /// Writes the series for Prometheus.
+    pub(super) fn write(&self, text: &mut String) {
+        let looked_at_s = self.looked_at_s.load(Ordering::Relaxed);
+        if looked_at_s > 0 {
+            let _ = write!(
+                text,
+                "# HELP tracetee_guard_timestamp_seconds Time at which the guard looked at the rollouts.\n\
+                 # TYPE tracetee_guard_timestamp_seconds gauge\ntracetee_guard_timestamp_seconds {looked_at_s}\n"
+            );
+        }
+        text.push_str(
+            "# HELP tracetee_guard_finding 1 while a version is worse than an earlier one.\n\
+             # TYPE tracetee_guard_finding gauge\n",
+        );
+        for values in &*self.open.lock().unwrap_or_else(PoisonError::into_inner) {
+            let pair = |(name, value): (&&str, &String)| format!("{name}=\"{}\"", label(value));
+            let labels: Vec<_> = LABELS.iter().zip(values).map(pair).collect();
+            let _ = writeln!(text, "tracetee_guard_finding{{{}}} 1", labels.join(","));
+        }
+    }
+}
