@@ -8,7 +8,7 @@ use crate::fork_lock::ForkLock;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
-use tracetee_os::{guard, thread::thread_id};
+use tracetee_os::{guard, thread_id};
 use tracetee_recorder::state::is_gone;
 use tracetee_recorder::thread::Excluded;
 

@@ -82,7 +82,7 @@ fn serve(
     }
     requests.fetch_add(1, Ordering::Relaxed);
     heads.lock().unwrap_or_else(PoisonError::into_inner).push_str(&String::from_utf8_lossy(&head));
-    let mut slowly = |stream: &mut TcpStream| loop {
+    let slowly = |stream: &mut TcpStream| loop {
         stream.write_all(b"x")?;
         // The behaviour itself: a byte a second.
         std::thread::sleep(Duration::from_secs(1));

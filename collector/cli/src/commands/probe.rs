@@ -19,6 +19,6 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<()> {
     if answer.status != 200 {
         bail!("{}: status {}: {}", args.url, answer.status, text.trim());
     }
-    print(&*text);
+    print(&text);
     Ok(())
 }

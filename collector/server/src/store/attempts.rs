@@ -178,10 +178,10 @@ mod tests {
         }
         drop(Attempts::start(root, 1).unwrap());
         assert!(!place.exists());
-        let about = fs::read_to_string(quarantined::note(&root, &key)).unwrap();
+        let about = fs::read_to_string(quarantined::note(root, &key)).unwrap();
         assert!(about.contains("interrupted twice") && about.contains("\"install_id\":\"d\""));
         let body =
-            fs::read_to_string(quarantined::note(&root, &key).with_extension("body")).unwrap();
+            fs::read_to_string(quarantined::note(root, &key).with_extension("body")).unwrap();
         assert_eq!(body, "body");
         assert_eq!(fs::read_dir(root.join("analysing")).unwrap().count(), 0);
     }

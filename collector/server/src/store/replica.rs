@@ -121,6 +121,9 @@ fn note_name(path: &str) -> Option<&str> {
     path.rsplit('/').next()?.strip_suffix(".json")
 }
 
+/// Objects: the path and the content of each.
+type Objects = Vec<(String, Vec<u8>)>;
+
 impl Replica {
     /// Opens the replica of an object store in a directory, or in one that ends with this process.
     pub(super) fn open(address: &str, directory: Option<&Path>, publishes: bool) -> Result<Self> {
@@ -379,7 +382,7 @@ impl Replica {
 
     /// Brings the intents of commands here, for a collector: a command that searches for what a device has sent must find it. Returns
     /// whether one has changed, and those that nobody has written again, with their contents.
-    pub(super) fn mirror_intents(&self) -> Result<(bool, Vec<(String, Vec<u8>)>)> {
+    pub(super) fn mirror_intents(&self) -> Result<(bool, Objects)> {
         let all = self.cloud.list_all("intents")?;
         let (mut stale, mut texts) = (Vec::new(), Vec::new());
         for listed in &all {
