@@ -6,7 +6,7 @@
 
 use super::files::{Kind, delete, each_file};
 use super::intents;
-use super::local_store::sidecar_of;
+use super::local_store::{remove, sidecar_of, walk};
 use super::quarantined::Quarantined;
 use super::rebuild;
 use super::tables_of;
@@ -73,6 +73,15 @@ pub(super) fn erase(root: &Path, device: &str) -> Result<Forgotten> {
     if let Some(error) = wrong {
         return Err(error.into());
     }
+    let mut alone = Vec::new();
+    // Metadata without a capture: of an upload or a deletion that was killed.
+    walk(&root.join("raw"), &mut |path| {
+        let is_sidecar = path.extension().is_some_and(|of| of == "json");
+        if is_sidecar && !path.with_extension("ftrace.zst").exists() {
+            alone.extend(is_of(path, device).is_ok_and(|is| is).then(|| path.to_owned()));
+        }
+    })?;
+    alone.iter().try_for_each(|path| remove(path))?;
     // After the search: what it found in the tables is there.
     for key in database.raw_keys_for_device(device)? {
         let path = root.join(&key);
@@ -150,11 +159,12 @@ pub(super) fn header_has(path: &Path, has: &dyn Fn(&CaptureMeta) -> bool) -> boo
 
 #[cfg(test)]
 mod tests {
-    use super::super::analyst::Work;
     use super::super::indexer::Indexer;
-    use super::super::local_store::{LocalStore, walk};
+    use super::super::local_store::{LocalStore, key_of, today};
+    use super::super::location::StoreLocation;
     use super::super::rebuild::rebuild;
-    use super::super::test_store::{TEXT, put, store, there};
+    use super::super::storage::Storage;
+    use super::super::test_store::{TEXT, meta, put, store, there};
     use super::*;
     use serde_json::json;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -249,12 +259,12 @@ mod tests {
 
     /// Captures of the device are stored, indexed and set aside all the while.
     #[test]
-    fn a_device_that_is_forgotten_beside_its_uploads_does_not_come_back() {
+    fn uploads_beside_a_forget_are_put_off_and_what_came_before_does_not_come_back() {
         const DEVICE: &str = "the-device-that-goes";
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
-        let store = LocalStore::open(root).unwrap();
-        let indexer = Indexer::start(root, &tables_of(root)).unwrap();
+        let storage = Storage::open(StoreLocation::Directory(root), None).unwrap();
+        // Returns the id of what was acknowledged.
         let send = |number: u64| {
             let mut digits = [7; 10];
             // The first bytes hold version and variant.
@@ -263,49 +273,69 @@ mod tests {
             // Of every tenth, only the text names the device; of every eleventh, no rows can be made.
             let header = TEXT
                 .replace("nop\n", &format!("nop\n# tracetee: {{\"install_id\":\"{DEVICE}\"}}\n"));
-            let (meta, text) = match number {
+            let (about, text) = match number {
                 0 => (json!({"app": "a", "install_id": "another"}), TEXT),
                 _ if number.is_multiple_of(10) => (json!({"app": "a"}), &*header),
                 _ => (json!({"app": "a", "install_id": DEVICE}), TEXT),
             };
-            let place = put(&store, id, &meta, text).unwrap();
-            if number % 11 == 10 && !number.is_multiple_of(10) && place.exists() {
-                let _ = fs::write(&place, "no zstd");
-            }
-            indexer.take("a", Work::Capture(RawKey::parse(place.to_str().unwrap()).unwrap(), None));
-            place
-        };
-        let other = send(0);
-        (1..300).for_each(|number| drop(send(number)));
-        let is_done = AtomicBool::new(false);
-        let sent = std::thread::scope(|scope| {
-            let sender = scope.spawn(|| {
-                let mut sent = 300;
-                while !is_done.load(Ordering::Relaxed) {
-                    send(sent);
-                    sent += 1;
+            let is_broken = number % 11 == 10 && !number.is_multiple_of(10);
+            let body = if is_broken {
+                b"no zstd".to_vec()
+            } else {
+                zstd::bulk::compress(text.as_bytes(), 1).unwrap()
+            };
+            let (about, incoming) = (meta(&about), storage.incoming());
+            fs::write(&incoming.path, body).unwrap();
+            match storage.keep(key_of(id, &about, today()), &incoming, &about, None) {
+                Ok(place) => place.map(|_| id.to_string()),
+                Err(error) => {
+                    assert_eq!(error.kind(), std::io::ErrorKind::ResourceBusy, "{error}");
+                    None
                 }
-                (0..50).for_each(|number| drop(send(sent + number)));
-                sent
+            }
+        };
+        let before: Vec<_> = (0..300).filter_map(send).collect();
+        assert_eq!(before.len(), 300);
+        let is_done = AtomicBool::new(false);
+        let (after, put_off) = std::thread::scope(|scope| {
+            let sender = scope.spawn(|| {
+                let (mut number, mut put_off) = (300, 0);
+                while !is_done.load(Ordering::Relaxed) {
+                    put_off += u64::from(send(number).is_none());
+                    number += 1;
+                }
+                let after: Vec<_> = (0..50).filter_map(|more| send(number + more)).collect();
+                (after, put_off)
             });
             let forgotten = forget(root, DEVICE).unwrap();
             is_done.store(true, Ordering::Relaxed);
             assert!(forgotten.captures > 0);
             sender.join().unwrap()
         });
-        println!("{} captures were stored while their device was forgotten", sent - 300);
-        indexer.finish();
-        drop(store);
+        println!("{put_off} uploads were put off");
+        assert!(put_off > 0 && after.len() == 50, "{put_off}, {after:?}");
+        storage.indexer().settle();
+        storage.stop();
         // After a restart, twice, because what cannot be analysed is set aside then.
         for _ in 0..2 {
             Indexer::start(root, &tables_of(root)).unwrap().finish();
         }
         let mut left = Vec::new();
-        each_file(root, &mut |_, path| left.push(path.to_owned())).unwrap();
-        assert_eq!(left, [other]);
+        each_file(root, &mut |_, path| {
+            left.push(path.file_name().unwrap().to_str().unwrap()[..36].to_owned());
+        })
+        .unwrap();
+        let [other, gone @ ..] = &*before else { panic!() };
+        assert!(left.contains(other) && after.iter().all(|id| left.contains(id)), "{left:?}");
+        assert!(!gone.iter().any(|id| left.contains(id)), "{left:?}");
         let database = Database::open(&tables_of(root)).unwrap();
-        assert_eq!(database.by_age().unwrap().len(), 1);
-        assert_eq!(fs::read_dir(root.join("quarantine")).unwrap().count(), 0);
+        assert!(
+            !database
+                .by_age()
+                .unwrap()
+                .iter()
+                .any(|(key, ..)| gone.iter().any(|id| key.contains(id)))
+        );
     }
 
     #[test]

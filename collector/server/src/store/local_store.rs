@@ -308,7 +308,8 @@ pub(super) fn make_parent(place: &Path) -> io::Result<&Path> {
 
 /// Deletes a capture, a loss report, or a note in quarantine, with what lies beside it.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
-    for file in [path, &sidecar_of(path), &path.with_extension("body")] {
+    // A body in quarantine goes before its note, without which it would be nobody's.
+    for file in [&path.with_extension("body"), path, &sidecar_of(path)] {
         match fs::remove_file(file) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 let why = format!("cannot delete {}: {error}", file.display());

@@ -83,7 +83,7 @@ impl<R: BufRead> Scanner<R> {
                     offset: self.offset,
                     why: match other {
                         Some(byte) => {
-                            format!("JSON begins with [ or {{, not byte {byte:#04x}")
+                            format!("JSON begins with [ or {{, not '{}'", byte.escape_ascii())
                         }
                         None => "it is empty".to_owned(),
                     },
