@@ -84,8 +84,9 @@ internal class StackSampler(
     @Volatile
     private var callNs = 0L
 
-    /** No stack is asked for before. */
+    /** No stack is asked for before, and why. */
     private var pauseNs = 0L
+    private var pause = ""
 
     /** Why no stack is asked for any more. */
     @Volatile
@@ -153,7 +154,7 @@ internal class StackSampler(
 
     /** Samples until the main thread answers. */
     private fun late(afterNs: Long) {
-        if (left <= 0 || app.nowNs() < pauseNs || !app.isInFront()) return
+        if (left <= 0 || !app.isInFront()) return
         if (!app.mayCall()) return end("this version of the app did not come back from an earlier sample")
         var seenNs = app.nowNs()
         writer.beginRow()
@@ -163,14 +164,13 @@ internal class StackSampler(
         var cpuNs = askedCpuNs
         while (answeredNs == 0L && left > 0 && app.settings() != 0) {
             val begin = app.nowNs()
-            if (begin < pauseNs) return
             if (begin - seenNs >= SEEN_NS) {
                 if (!app.isInFront()) return
                 seenNs = begin
             }
             state.readState()
             state.readTime()
-            val why = refusal(state.state, state.cpuNs > cpuNs)
+            val why = if (begin < pauseNs) pause else refusal(state.state, state.cpuNs > cpuNs)
             cpuNs = state.cpuNs
             if (why != null) {
                 if (why != said) writer.note(why)
@@ -195,13 +195,13 @@ internal class StackSampler(
             main.stackTrace
         } finally {
             callNs = 0
+            if (app.nowNs() - begin >= STUCK_NS) app.noteBack()
         }
         val end = app.nowNs()
         val tookNs = end - begin
-        if (tookNs >= STUCK_NS) app.noteBack()
         if (tookNs > maxCallNs) {
             pauseNs = end + PAUSE_TIMES * tookNs
-            writer.note("a call took ${tookNs / MS} ms: none for ${PAUSE_TIMES * tookNs / MS} ms")
+            pause = "a call took ${tookNs / MS} ms: none for ${PAUSE_TIMES * tookNs / MS} ms"
         }
         // The stack may be of another message, whose begin is unknown.
         if (answeredNs != 0L || frames.isEmpty()) return false
