@@ -33,9 +33,9 @@ impl Queue {
         Self { blocks: VecDeque::new(), lost: 0, is_over: false, listener: thread_id() }
     }
 
-    /// True if its listener has ended. This thread may have the id of one that has.
+    /// True if its listener has ended.
     fn is_abandoned(&self) -> bool {
-        self.listener == thread_id() || is_gone(self.listener)
+        is_gone(self.listener)
     }
 }
 

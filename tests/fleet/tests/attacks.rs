@@ -435,7 +435,7 @@ fn poison_is_analysed_as_quickly_as_its_size_and_what_cannot_be_is_set_aside() {
     collector.tracetee(&["store", "rebuild", "--store", "store"]);
     collector.tracetee(&["store", "rebuild", "--store", "store"]);
     assert!(!place.unwrap().exists());
-    let about = collector.store().join(format!("quarantine/{}.com.example.json", id(9)));
+    let about = collector.store().join(format!("quarantine/{}.a.json", id(9)));
     assert!(std::fs::read_to_string(about).unwrap().contains("\"reason\""));
 }
 
@@ -478,7 +478,7 @@ fn names_and_ids_that_fit_nowhere_are_cut_or_refused() {
     let last = "ffffffff-ffff-7cfa-a44a-a7427d9591d5";
     assert_eq!(put_capture(&collector.url, last, meta, &body()), Some(201));
     // The same id under another version is the same capture.
-    let other = json!({"app": "a", "version_name": "2"});
+    let other = json!({"app": "ä".repeat(85), "version_name": "2"});
     assert_eq!(put_capture(&collector.url, ID, other.as_object().unwrap(), &body()), Some(412));
     collector.settle();
     let said = collector.tracetee(&["report", "--store", "store", "--format", "json"]);

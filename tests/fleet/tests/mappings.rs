@@ -9,7 +9,7 @@ use tracetee_fleet::database::Database;
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::contents;
 use tracetee_tests_upload::Numbers;
-use tracetee_tests_upload::collector::{Collector, ID, TOKEN, file, put_capture, run};
+use tracetee_tests_upload::collector::{Collector, ID, METRICS, TOKEN, file, put_capture, run};
 
 const R8: &str = "# compiler: R8\ncom.example.Feed -> a.b:\n    1:9:void bind(int):10:14 -> c\n";
 const IDS: &str = "7,1,com.example.Row draw ()V\n";
@@ -176,8 +176,9 @@ fn only_a_token_of_the_app_with_that_right_uploads_and_nobody_fetches() {
     const NAMES: &str = "names-of-com-example-1";
     const OTHER: &str = "names-of-another-app-1";
     let directory = tempfile::TempDir::new().unwrap();
-    let lines =
-        format!("com.example {TOKEN}\ncom.example {NAMES} mappings\ncom.other {OTHER} mappings\n");
+    let lines = format!(
+        "com.example {TOKEN}\ncom.example {NAMES} mappings\ncom.other {OTHER} mappings\n* {METRICS} metrics\n"
+    );
     let tokens = file(directory.path(), "tokens", &lines);
     let collector = Collector::start_in(directory, &["--token-file", tokens.to_str().unwrap()]);
     for (token, status, why) in [

@@ -151,7 +151,7 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
         good.map(day).collect::<BTreeSet<_>>().len()
     );
     let quarantined = objects(&bucket.join("traces/quarantine"), ".json");
-    assert!(quarantined.contains(&format!("{bad}.json")), "{quarantined:?}");
+    assert!(quarantined.contains(&format!("{bad}.com.example.shop.json")), "{quarantined:?}");
 }
 
 /// Returns the block of commands of SCALE.md that makes tables of a bucket.

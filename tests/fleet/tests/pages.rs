@@ -192,7 +192,7 @@ fn a_fleet_s_page_shows_what_is_so() {
     let through = collector.send("GET", "/", &[("X-Forwarded-For", "10.0.0.1")], b"");
     assert_eq!(through.status, 403);
     let with_tokens = Collector::with_token();
-    assert_eq!(with_tokens.send("GET", "/", &[], b"").status, 404);
+    assert_eq!(with_tokens.send("GET", "/", &[], b"").status, 401);
 
     // Forgetting a device, and what is too old.
     let device = {

@@ -6,10 +6,10 @@ import java.io.IOException
 import java.io.RandomAccessFile
 
 /**
- * Notes in [file] that this [version] of the app waits for a stack that does not come. ART aborts an app whose thread does not
- * stop within seconds; the next process of that version then finds the note, and does not ask any more. A process that is killed for
- * another reason, such as an ANR, leaves no note, since its calls come back in time. The kernel keeps the writes of a process that
- * aborts, so nothing is synced.
+ * Notes in [file] that this [version] of the app is in the first call of a recording, or in one that does not come back. ART aborts an
+ * app whose thread does not stop within seconds; the next process of that version then finds the note, and does not ask any more. A
+ * process that is killed for another reason, such as an ANR, leaves no note unless it is killed in the first call. The kernel keeps
+ * the writes of a process that aborts, so nothing is synced.
  */
 internal class StackAttempts(private val file: File, private val version: String) {
     private var open: RandomAccessFile? = null

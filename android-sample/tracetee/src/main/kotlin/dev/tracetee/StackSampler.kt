@@ -83,6 +83,7 @@ internal class StackSampler(
     /** When the call under way began; 0 between calls. */
     @Volatile
     private var callNs = 0L
+    private var hasCalled = false
 
     /** No stack is asked for before, and why. */
     private var pauseNs = 0L
@@ -190,12 +191,16 @@ internal class StackSampler(
     /** Takes one sample. Returns true if the main thread makes a frame. */
     private fun sample(sinceNs: Long): Boolean {
         val begin = app.nowNs()
+        val isFirst = !hasCalled
+        hasCalled = true
+        // Where a call crashes ART at once, the first one does.
+        if (isFirst) app.noteStuck()
         callNs = begin
         val frames = try {
             main.stackTrace
         } finally {
             callNs = 0
-            if (app.nowNs() - begin >= STUCK_NS) app.noteBack()
+            if (isFirst || app.nowNs() - begin >= STUCK_NS) app.noteBack()
         }
         val end = app.nowNs()
         val tookNs = end - begin

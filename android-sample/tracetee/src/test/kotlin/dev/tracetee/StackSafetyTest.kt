@@ -173,9 +173,15 @@ class StackSafetyTest {
         val comesBack = CountDownLatch(1)
         val calls = CountDownLatch(1)
         val watched = object : Thread() {
+            var inFirst: String? = null
+
             override fun getStackTrace(): Array<StackTraceElement> {
-                calls.countDown()
-                comesBack.await()
+                if (inFirst == null) {
+                    inFirst = file.readText()
+                } else {
+                    calls.countDown()
+                    comesBack.await()
+                }
                 return emptyArray()
             }
         }
@@ -183,6 +189,7 @@ class StackSafetyTest {
         val sampler = StackSampler(app, watched, Watched(), 1)
         val thread = Thread(sampler).apply { start() }
         calls.await()
+        assertEquals("the first call is noted before it is made", "T 7", watched.inFirst)
         sampler.watch()
         assertEquals("B 7", file.readText())
         app.pass(StackSampler.STUCK_NS)
@@ -246,10 +253,11 @@ class StackSafetyTest {
             val attempts = StackAttempts(File(arguments.single()), "7")
             val late = Thread.currentThread()
             val app = Busy(attempts, Int.MAX_VALUE)
-            val first = AtomicBoolean(true)
+            val asked = AtomicInteger()
             val watched = object : Thread() {
                 override fun getStackTrace(): Array<StackTraceElement> {
-                    if (first.getAndSet(false)) println("asks")
+                    // The first call is noted.
+                    if (asked.incrementAndGet() == 2) println("asks")
                     return late.stackTrace
                 }
             }
