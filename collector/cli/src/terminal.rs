@@ -13,6 +13,7 @@ pub(crate) fn say(message: &str) {
 }
 
 /// Writes a text of ours to stderr, which may have several lines.
+#[cfg(target_os = "linux")]
 pub(crate) fn say_lines(text: &str) {
     text.lines().for_each(say);
 }
