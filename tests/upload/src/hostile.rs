@@ -25,11 +25,15 @@ pub enum Behaviour {
     EndlessContinue,
     /// Sends this, and closes.
     Says(String),
+    /// Answers no handshake of TLS.
+    StalledTls,
+    /// Has a name that no resolver knows.
+    NoSuchName,
 }
 
 /// A running hostile server. It ends with the process.
 pub struct Hostile {
-    /// Its address, `http://…`.
+    /// Its address, `http://…` or `https://…`.
     pub url: String,
     requests: Arc<AtomicUsize>,
     heads: Arc<Mutex<String>>,
@@ -40,7 +44,12 @@ impl Hostile {
     #[must_use]
     pub fn start(behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
+        let url = match behaviour {
+            Behaviour::StalledTls => format!("https://{address}"),
+            Behaviour::NoSuchName => "http://collector.invalid".to_owned(),
+            _ => format!("http://{address}"),
+        };
         let (requests, heads) = (Arc::<AtomicUsize>::default(), Arc::<Mutex<String>>::default());
         let (counted, kept) = (Arc::clone(&requests), Arc::clone(&heads));
         std::thread::spawn(move || {
@@ -74,6 +83,9 @@ fn serve(
     requests: &AtomicUsize,
     heads: &Mutex<String>,
 ) -> std::io::Result<()> {
+    if *behaviour == Behaviour::StalledTls {
+        return stream.read_to_end(&mut Vec::new()).map(drop);
+    }
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -88,7 +100,9 @@ fn serve(
         std::thread::sleep(Duration::from_secs(1));
     };
     match behaviour {
-        Behaviour::Silent => stream.read_to_end(&mut Vec::new()).map(drop),
+        Behaviour::Silent | Behaviour::StalledTls | Behaviour::NoSuchName => {
+            stream.read_to_end(&mut Vec::new()).map(drop)
+        }
         Behaviour::Closes => Ok(()),
         Behaviour::SlowHead => {
             stream.write_all(b"HTTP/1.1 200 OK\r\nX: ")?;

@@ -6,15 +6,12 @@ use crate::input::unpacked;
 use crate::terminal::print;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
-use std::time::Duration;
 use tracetee_protocol::http;
 use tracetee_server::{Right, first_token};
 use tracetee_trace::shown;
-use tracetee_uploader::Endpoint;
 use tracetee_uploader::http::Http;
+use tracetee_uploader::{Endpoint, policy};
 
-/// The collector reads all of a mapping before it answers.
-const TIMEOUT: Duration = Duration::from_secs(600);
 const LEVEL: i32 = 9;
 
 /// Uploads the files, one after the other.
@@ -29,7 +26,8 @@ pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
     for path in &args.files {
         let body = packed(path).with_context(|| format!("cannot read {}", path.display()))?;
         let headers = upload_headers("text/plain", &body, token.as_deref());
-        let answer = send(&mut client, "PUT", &url, headers, &body, TIMEOUT)
+        let timeout = policy::timeout(body.len() as u64);
+        let answer = send(&mut client, "PUT", &url, headers, &body, timeout)
             .map_err(|failure| anyhow::anyhow!("cannot send to {failure}"))?;
         let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
         match answer.status {
