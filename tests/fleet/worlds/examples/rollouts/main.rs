@@ -1,0 +1,60 @@
+//! Runs the guard and the comparison over simulated rollouts: `rollouts [--rollouts N] [--devices N] [--worlds NAME,…]`.
+//!
+//! Prints a line for each scenario: in how many of its rollouts the guard stopped, said go, or did not become sure in 14 daily
+//! looks; in how many the comparison found something worse or better that is not, found what is worse, or could not compare a
+//! part; and the upper bounds of the probabilities of false alarms.
+
+mod adapter;
+mod rig;
+
+use rig::{run, upper_bound};
+use tracetee_worlds::{Expected, scenarios};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let of = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        Some(arguments.get(at + 1).unwrap_or_else(|| panic!("{name} needs a value")).as_str())
+    };
+    let number = |name, default| of(name).map_or(default, |text| text.parse().expect("a number"));
+    let (rollouts, devices) = (number("--rollouts", 20), number("--devices", 2500) as usize);
+    let names: Option<Vec<&str>> = of("--worlds").map(|names| names.split(',').collect());
+    println!(
+        "{:28} {:>5} {:>5} {:>6} | {:>6} {:>6} {:>5} {:>7} | upper bounds of false alarms: guard, comparison",
+        format!("{rollouts} rollouts, {devices} devices"),
+        "stop",
+        "go",
+        "unsure",
+        "worse!",
+        "better",
+        "found",
+        "unknown"
+    );
+    for scenario in scenarios() {
+        if names.as_ref().is_some_and(|names| !names.contains(&scenario.name)) {
+            continue;
+        }
+        let from = std::time::Instant::now();
+        let of = run(&scenario, rollouts, devices);
+        let bounds = if scenario.expected == Expected::Same {
+            [of.stops, of.false_alarms()]
+        } else {
+            [0, of.false_alarms()]
+        };
+        let bounds = bounds.map(|count| 100.0 * upper_bound(count, of.rollouts));
+        println!(
+            "{:28} {:>5} {:>5} {:>6} | {:>6} {:>6} {:>5} {:>7} | {:5.1} % {:5.1} %  ({:.1} s)",
+            scenario.name,
+            of.stops,
+            of.goes,
+            of.unsure,
+            of.false_worse,
+            of.false_better,
+            of.found,
+            of.unknown,
+            bounds[0],
+            bounds[1],
+            from.elapsed().as_secs_f64()
+        );
+    }
+}
