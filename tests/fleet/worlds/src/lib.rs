@@ -1,6 +1,6 @@
 //! Rollouts in simulated worlds, as the sums that a collector would have: rows of devices, versions and days, without captures.
 //!
-//! [`Scenario`] is a world with what else a rollout needs; [`scenarios`] lists those that a statistic is judged by. A rollout
+//! [`Scenario`] is a world with what else a rollout needs; [`scenarios()`] lists those that a statistic is judged by. A rollout
 //! depends on its scenario and a seed alone, and takes some tens of milliseconds. The example `rollouts` runs a guard and a
 //! comparison over many of them; its file `adapter.rs` is the one that knows the statistic.
 
