@@ -1,5 +1,6 @@
 //! The devices of a rollout. They differ by model, from each other, and in what they send.
 
+use crate::world::normal;
 use crate::{DAY_MS, RELEASE_MS, Scenario};
 use fastrand::Rng;
 
@@ -37,10 +38,6 @@ pub struct Device {
     pub(crate) is_bot: bool,
     /// Days by which its clock is wrong.
     pub(crate) wrong_days: i64,
-}
-
-pub(crate) fn normal(rng: &mut Rng) -> f64 {
-    (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0
 }
 
 pub(crate) fn exponential(rng: &mut Rng) -> f64 {

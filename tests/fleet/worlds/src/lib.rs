@@ -9,11 +9,12 @@ mod rollout;
 mod scenarios;
 #[cfg(test)]
 mod tests;
+mod world;
 
 pub use device::Device;
 pub use rollout::{Rollout, Row, Series, Time, Truth, Visit};
 pub use scenarios::{Expected, Scenario, scenarios};
-pub use tracetee_simulate::{DateEffect, World};
+pub use world::{DateEffect, World};
 
 /// Versions, the earlier one first.
 pub const VERSIONS: [&str; 2] = ["2.0", "2.1"];

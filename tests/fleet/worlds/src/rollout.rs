@@ -1,9 +1,9 @@
 //! A rollout: the rows of its devices, and the truth about the later version.
 
 use crate::device::{Device, exponential};
+use crate::world::Moment;
 use crate::{DAY_MS, FIRST_DAY, RELEASE_MS, Scenario};
 use fastrand::Rng;
-use tracetee_simulate::Moment;
 
 /// Deadline of a frame, ns, and the time of a quick frame on a usual device.
 const PERIOD_NS: f64 = 1e9 / 60.0;

@@ -26,9 +26,9 @@ pub(crate) enum Said {
 /// Verdicts of a comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Compared {
-    /// What became worse: keys of causes; all jank is empty.
+    /// Keys of the causes that became worse; the key of all jank is empty.
     pub(crate) worse: Vec<String>,
-    /// What became better.
+    /// Keys of the causes that became better.
     pub(crate) better: Vec<String>,
     /// True if something could not be compared.
     pub(crate) is_unknown: bool,

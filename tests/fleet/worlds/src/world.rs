@@ -1,14 +1,12 @@
 //! Knobs of a simulated world: all that moves jank besides the app's code.
 //!
 //! Each knob breaks an assumption that a comparison of two versions could make: that only the version changes on a date,
-//! that a device is the same each day, that each session is sent. The default turns all of them off. The generator of
-//! captures reads them, and so does that of rows in `tests/fleet/worlds`. Factors concern the times of causes.
+//! that a device is the same each day, that each session is sent. The default turns all of them off. Factors concern the times
+//! of causes.
 
+use crate::DAY_MS;
 use fastrand::Rng;
-use serde::{Deserialize, Serialize};
 
-/// Milliseconds of a day.
-const DAY_MS: i64 = 86_400_000;
 /// The largest factor of a capture in the tail, and the exponent of its distribution (Pareto's): the variance is infinite.
 const MOST_OF_TAIL: f64 = 1000.0;
 const TAIL_EXPONENT: f64 = 1.2;
@@ -18,8 +16,7 @@ const BOT: f64 = 12.0;
 const WRONG_DAYS: [i64; 6] = [-2000, -40, -3, 5, 400, 3650];
 
 /// The knobs. Shares and factors are in percent unless their names say otherwise; 100 means no change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct World {
     /// Changes on dates, of both versions: a server push, a maker's system update.
     pub dates: Vec<DateEffect>,
@@ -55,33 +52,31 @@ pub struct World {
 }
 
 /// A change of both versions on a date.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DateEffect {
     /// First day, counted from the release.
     pub from_day: i64,
     /// Factor from then on.
     pub percent: u64,
     /// First word of the names of the models that have it; empty: all.
-    #[serde(default)]
     pub maker: String,
 }
 
 /// The moment of a capture.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment<'a> {
+pub(crate) struct Moment<'a> {
     /// Unix time, ms.
-    pub ms: i64,
+    pub(crate) ms: i64,
     /// Unix time of the release, ms.
-    pub release_ms: i64,
+    pub(crate) release_ms: i64,
     /// Model of the device.
-    pub model: &'a str,
+    pub(crate) model: &'a str,
     /// True on the day of the device's update, after it.
-    pub is_first_day: bool,
+    pub(crate) is_first_day: bool,
     /// True if the device installed the app after the release.
-    pub is_newcomer: bool,
+    pub(crate) is_newcomer: bool,
     /// True for a bot.
-    pub is_bot: bool,
+    pub(crate) is_bot: bool,
 }
 
 impl Default for World {
@@ -106,7 +101,6 @@ impl Default for World {
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "knobs and days are small")]
 const fn real(value: i64) -> f64 {
     value as f64
 }
@@ -116,7 +110,7 @@ fn share(percent: u64) -> f64 {
 }
 
 /// Draws from the standard normal distribution: the sum of twelve has the variance 1.
-fn normal(rng: &mut Rng) -> f64 {
+pub(crate) fn normal(rng: &mut Rng) -> f64 {
     (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0
 }
 
@@ -127,8 +121,7 @@ fn is_one_of(rng: &mut Rng, share: u64, all: u64) -> bool {
 
 impl World {
     /// Returns the factor of all times at a moment, without a device's days and tails.
-    #[must_use]
-    pub fn factor(&self, moment: &Moment<'_>) -> f64 {
+    pub(crate) fn factor(&self, moment: &Moment<'_>) -> f64 {
         let day = (moment.ms - moment.release_ms).div_euclid(DAY_MS);
         let mut factor = (1.0 + real(self.growth_in_1000) / 1000.0)
             .powf(real(moment.ms - moment.release_ms) / real(DAY_MS));
@@ -149,8 +142,7 @@ impl World {
     }
 
     /// Draws the factors of a device's days.
-    #[must_use]
-    pub fn days(&self, rng: &mut Rng, count: usize) -> Vec<f64> {
+    pub(crate) fn days(&self, rng: &mut Rng, count: usize) -> Vec<f64> {
         if self.spread_percent == 0 {
             return vec![1.0; count];
         }
@@ -164,8 +156,7 @@ impl World {
     }
 
     /// Draws the factor of a capture beside that of its day.
-    #[must_use]
-    pub fn tail(&self, rng: &mut Rng) -> f64 {
+    pub(crate) fn tail(&self, rng: &mut Rng) -> f64 {
         if is_one_of(rng, self.tails_in_1000, 1000) {
             (1.0 - rng.f64()).powf(-1.0 / TAIL_EXPONENT).min(MOST_OF_TAIL)
         } else {
@@ -174,39 +165,33 @@ impl World {
     }
 
     /// Returns the factor of the probability that a day's captures are sent, by the day's factor.
-    #[must_use]
-    pub fn sending(&self, day: f64) -> f64 {
+    pub(crate) fn sending(&self, day: f64) -> f64 {
         day.powf(share(self.selective_percent))
     }
 
     /// Returns the factor of the time until a device updates, by its slowness.
-    #[must_use]
-    pub fn delay(&self, is_slow: bool) -> f64 {
+    pub(crate) fn delay(&self, is_slow: bool) -> f64 {
         if is_slow { share(self.late_if_slow_percent) } else { 1.0 }
     }
 
     /// Draws whether a device installs the app after the release.
-    #[must_use]
-    pub fn is_newcomer(&self, rng: &mut Rng) -> bool {
+    pub(crate) fn is_newcomer(&self, rng: &mut Rng) -> bool {
         is_one_of(rng, self.newcomers_percent, 100)
     }
 
     /// Draws whether a device is a bot.
-    #[must_use]
-    pub fn is_bot(&self, rng: &mut Rng) -> bool {
+    pub(crate) fn is_bot(&self, rng: &mut Rng) -> bool {
         is_one_of(rng, self.bots_in_1000, 1000)
     }
 
     /// Draws the number of days by which a device's clock is wrong.
-    #[must_use]
-    pub fn wrong_days(&self, rng: &mut Rng) -> i64 {
+    pub(crate) fn wrong_days(&self, rng: &mut Rng) -> i64 {
         let is_wrong = is_one_of(rng, self.wrong_clocks_in_1000, 1000);
         if is_wrong { rng.choice(WRONG_DAYS).unwrap_or_default() } else { 0 }
     }
 
     /// Draws whether a capture has times that cannot be.
-    #[must_use]
-    pub fn is_garbage(&self, rng: &mut Rng) -> bool {
+    pub(crate) fn is_garbage(&self, rng: &mut Rng) -> bool {
         is_one_of(rng, self.garbage_in_10000, 10_000)
     }
 }
