@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use tracetee_fleet::capture::{Limits, rows};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::rows::{About, Rows};
-use tracetee_fleet::simulate::{Plan, PlannedRollout};
+use tracetee_simulate::{Plan, PlannedRollout};
 
 /// The rows of a fleet whose later version has the cause `Feed.bind`, by day.
 fn days(plan: &Plan) -> BTreeMap<String, Vec<Rows>> {

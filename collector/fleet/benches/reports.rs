@@ -13,7 +13,7 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::parquet;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::rows::{About, Rows};
-use tracetee_fleet::simulate::{Plan, PlannedClass};
+use tracetee_simulate::{Plan, PlannedClass};
 
 /// Devices that are simulated.
 const SIMULATED: u64 = 300;

@@ -27,7 +27,6 @@ pub mod rows;
 pub mod schema;
 pub mod selection;
 pub mod significance;
-pub mod simulate;
 pub mod sums;
 mod table;
 

@@ -126,6 +126,32 @@ fn is_one_of(rng: &mut Rng, share: u64, all: u64) -> bool {
 }
 
 impl World {
+    /// Returns what is wrong with the knobs, if anything.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        let percents = [
+            self.weekend_percent,
+            self.first_day_percent,
+            self.newcomer_percent,
+            self.spread_percent,
+            self.selective_percent,
+            self.late_if_slow_percent,
+        ];
+        let percents = percents.into_iter().chain(self.dates.iter().map(|date| date.percent));
+        if percents.max() > Some(1000) || !(-200..=200).contains(&self.growth_in_1000) {
+            return Some("world: percents must be at most 1,000, growth_in_1000 from -200 to 200");
+        }
+        let most = [
+            (self.newcomers_percent, 100),
+            (self.autocorrelation_percent, 100),
+            (self.tails_in_1000, 1000),
+            (self.bots_in_1000, 1000),
+            (self.wrong_clocks_in_1000, 1000),
+            (self.garbage_in_10000, 10_000),
+        ];
+        let is_more_than_all = most.iter().any(|(share, all)| share > all);
+        is_more_than_all.then_some("world: a share is larger than all")
+    }
+
     /// Returns the factor of all times at a moment, without a device's days and tails.
     #[must_use]
     pub fn factor(&self, moment: &Moment<'_>) -> f64 {
@@ -177,6 +203,12 @@ impl World {
     #[must_use]
     pub fn sending(&self, day: f64) -> f64 {
         day.powf(share(self.selective_percent))
+    }
+
+    /// Draws whether a capture is sent, by its day's factor: without selection each is.
+    #[must_use]
+    pub fn is_sent(&self, rng: &mut Rng, day: f64) -> bool {
+        self.selective_percent == 0 || rng.f64() < self.sending(day) / 2.0
     }
 
     /// Returns the factor of the time until a device updates, by its slowness.

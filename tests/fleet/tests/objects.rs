@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use tracetee_fleet::simulate::Plan;
+use tracetee_simulate::Plan;
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::collector::{Collector, file, put_capture, run};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tracetee_fleet::simulate::{Plan, Simulated};
+use tracetee_simulate::{Plan, Simulated};
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::Numbers;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tracetee_fleet::capture::{Limits, rows};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::rows::{About, Rows};
-use tracetee_fleet::simulate::{Plan, PlannedRollout};
+use tracetee_simulate::{Plan, PlannedRollout};
 use tracetee_tests_upload::collector::{Collector, put_capture};
 use tracetee_tests_upload::s3::Bucket;
 

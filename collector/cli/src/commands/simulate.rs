@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use tracetee_fleet::simulate::{Plan, Simulated, Truth};
 use tracetee_protocol::http;
 use tracetee_server::{Right, first_token};
+use tracetee_simulate::{Plan, Simulated, Truth};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Body, Request, Transport};
 

@@ -10,8 +10,8 @@ use tracetee_fleet::guard::fleet::Segment;
 use tracetee_fleet::guard::state::{Rollout, look};
 use tracetee_fleet::guard::verdict::{Answer, Verdict, answer};
 use tracetee_fleet::rows::{About, Rows};
-use tracetee_fleet::simulate::{Plan, PlannedClass, PlannedRollout};
 use tracetee_jank::Options;
+use tracetee_simulate::{Plan, PlannedClass, PlannedRollout};
 
 /// The simulator's fleet, whose later version has a cause that the earlier one has not; read as the program reads it.
 #[test]

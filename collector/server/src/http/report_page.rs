@@ -248,7 +248,7 @@ mod tests {
     use std::io::Cursor;
     use tracetee_fleet::capture::{self, Limits};
     use tracetee_fleet::rows::{About, Rows};
-    use tracetee_fleet::simulate::{Plan, Simulated};
+    use tracetee_simulate::{Plan, Simulated};
 
     fn rows(app: &str, device: u64) -> Vec<Rows> {
         let plan = Plan { frames: 6, ..Plan::default() };

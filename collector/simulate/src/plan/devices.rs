@@ -1,7 +1,8 @@
 //! The devices of a simulated fleet: classes with their speeds and models, the way from a version to the next, and what a
 //! version changes.
 
-use super::plan::{Plan, PlannedCause, PlannedVersion};
+use super::{Plan, PlannedCause, PlannedVersion};
+use crate::DAY_MS;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -75,29 +76,46 @@ pub struct PlannedChange {
 
 /// A factor of a cause, percent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Changed {
-    pub(super) rate_percent: u64,
-    pub(super) time_percent: u64,
+pub(crate) struct Changed {
+    pub(crate) rate_percent: u64,
+    pub(crate) time_percent: u64,
 }
 
 /// A device of a plan.
-pub(super) struct PlannedDevice<'a> {
-    pub(super) class: Option<&'a PlannedClass>,
-    pub(super) model: Option<String>,
-    pub(super) api: u64,
+pub(crate) struct PlannedDevice<'a> {
+    pub(crate) class: Option<&'a PlannedClass>,
+    pub(crate) model: Option<String>,
+    pub(crate) api: u64,
     version: &'a PlannedVersion,
     /// The version after the update, and the time of the update, Unix time in ms.
     later: Option<(&'a PlannedVersion, u64)>,
+    /// True if it installed the later version.
+    pub(crate) is_newcomer: bool,
+    pub(crate) is_bot: bool,
+    /// Days by which its clock is wrong.
+    pub(crate) wrong_days: i64,
 }
 
 impl<'a> PlannedDevice<'a> {
-    pub(super) fn version_at(&self, ms: u64) -> &'a PlannedVersion {
+    /// Returns the times at which it sends captures, Unix time in ms.
+    pub(crate) fn times_ms(&self, plan: &Plan) -> std::ops::Range<u64> {
+        let begin = plan.from_s * 1000;
+        let update = self.later.filter(|_| self.is_newcomer).map_or(begin, |(_, ms)| ms);
+        update..(begin + plan.days * DAY_MS).max(update + 1)
+    }
+
+    /// True on the day of the update, after it.
+    pub(crate) fn is_first_day(&self, ms: u64) -> bool {
+        self.later.is_some_and(|(_, update)| ms >= update && ms / DAY_MS == update / DAY_MS)
+    }
+
+    pub(crate) fn version_at(&self, ms: u64) -> &'a PlannedVersion {
         self.later.filter(|&(_, update_ms)| ms >= update_ms).map_or(self.version, |(to, _)| to)
     }
 }
 
 /// Chooses one of several, by their shares.
-pub(super) fn chosen<'a, T>(rng: &mut Rng, all: &'a [T], share: fn(&T) -> u64) -> Option<&'a T> {
+pub(crate) fn chosen<'a, T>(rng: &mut Rng, all: &'a [T], share: fn(&T) -> u64) -> Option<&'a T> {
     let mut at = rng.u64(0..all.iter().map(share).sum::<u64>().max(1));
     all.iter().find(|of| {
         let is_it = at < share(of);
@@ -108,12 +126,21 @@ pub(super) fn chosen<'a, T>(rng: &mut Rng, all: &'a [T], share: fn(&T) -> u64) -
 
 impl Plan {
     /// Draws a device. A plan without classes and rollout draws nothing.
-    pub(super) fn planned_device<'a>(
+    pub(crate) fn planned_device<'a>(
         &'a self,
         rng: &mut Rng,
         version: &'a PlannedVersion,
     ) -> PlannedDevice<'a> {
-        let mut device = PlannedDevice { class: None, model: None, api: 34, version, later: None };
+        let mut device = PlannedDevice {
+            class: None,
+            model: None,
+            api: 34,
+            version,
+            later: None,
+            is_newcomer: self.world.is_newcomer(rng),
+            is_bot: self.world.is_bot(rng),
+            wrong_days: self.world.wrong_days(rng),
+        };
         if !self.classes.is_empty() {
             device.class = chosen(rng, &self.classes, |class| class.share);
         }
@@ -125,6 +152,7 @@ impl Plan {
         let named = |name: &str| self.versions.iter().find(|version| version.name == name);
         if let (Some(from), Some(to)) = (named(&rollout.from), named(&rollout.to)) {
             let mean_ms = device.class.map_or(0, |class| class.update_hours) * 3_600_000;
+            let is_slow = device.class.is_some_and(|class| class.slowness_percent > 100);
             // An exponential distribution: of the devices that have not updated, as many do each hour.
             #[allow(
                 clippy::cast_precision_loss,
@@ -132,15 +160,35 @@ impl Plan {
                 clippy::cast_sign_loss,
                 reason = "some days in ms"
             )]
-            let wait_ms = (-(1.0 - rng.f64()).ln() * mean_ms as f64) as u64;
-            let release_ms = self.from_s * 1000 + rollout.release_hour * 3_600_000;
+            let mut wait_ms =
+                (-(1.0 - rng.f64()).ln() * mean_ms as f64 * self.world.delay(is_slow)) as u64;
+            let release_ms = self.release_ms();
+            if device.is_newcomer {
+                let end_ms = self.from_s * 1000 + self.days * DAY_MS;
+                wait_ms = rng.u64(0..end_ms.saturating_sub(release_ms).max(1));
+            }
             (device.version, device.later) = (from, Some((to, release_ms + wait_ms)));
         }
         device
     }
 
+    /// Returns the Unix time of the release, ms; without a rollout the begin of the first day.
+    pub(crate) fn release_ms(&self) -> u64 {
+        let hours = self.rollout.as_ref().map_or(0, |rollout| rollout.release_hour);
+        self.from_s * 1000 + hours * 3_600_000
+    }
+
+    /// Returns the screens of a version.
+    pub(crate) fn screens_of(&self, version: &str) -> Vec<&str> {
+        let is_later = self.rollout.as_ref().is_none_or(|rollout| rollout.to == version);
+        let is_there = |screen: &&str| {
+            is_later || !self.world.later_screens.iter().any(|later| later == screen)
+        };
+        self.screens.iter().map(String::as_str).filter(is_there).collect()
+    }
+
     /// The changes of a cause on a screen of a device with a version.
-    pub(super) fn change(
+    pub(crate) fn change(
         &self,
         version: &str,
         cause: &PlannedCause,
@@ -193,6 +241,9 @@ impl Plan {
             Some(of) if !(1..=1000).contains(&of.captures) || of.release_hour > 1_000_000 => Some(
                 "rollout: captures must be between 1 and 1,000, and release_hour at most 1,000,000",
             ),
+            None if self.world.newcomers_percent > 0 || !self.world.later_screens.is_empty() => {
+                Some("world: newcomers_percent and later_screens need a rollout")
+            }
             _ => None,
         }
     }

@@ -1,9 +1,12 @@
 //! The plan of a simulated fleet.
 
-use super::fleet::{PlannedChange, PlannedClass, PlannedRollout};
+use crate::World;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tracetee_jank::Pipeline;
+
+pub(crate) mod devices;
+
+pub use devices::{PlannedChange, PlannedClass, PlannedRollout};
 
 /// A thread that swaps buffers less often draws no animation.
 const LEAST_OF_A_LOOP: u64 = 3;
@@ -31,6 +34,9 @@ pub struct Plan {
     pub classes: Vec<PlannedClass>,
     /// The way from a version to the next; without it, each device has one version, by the versions' shares.
     pub rollout: Option<PlannedRollout>,
+    /// What moves jank besides the versions.
+    #[serde(default)]
+    pub world: World,
     /// Number of causes that a frame of views may have at once, in the order of `causes`; 0 and 1: one.
     #[serde(default)]
     pub causes_in_frame: usize,
@@ -73,12 +79,11 @@ pub enum PlannedPipeline {
 }
 
 impl PlannedPipeline {
-    /// Returns the pipeline that the analysis must find.
-    #[must_use]
-    pub const fn found(self) -> Pipeline {
+    /// Returns the name of the pipeline that the analysis must find.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Flutter => Pipeline::Flutter,
-            Self::Gl => Pipeline::Gl,
+            Self::Flutter => "flutter",
+            Self::Gl => "gl",
         }
     }
 }
@@ -183,6 +188,7 @@ impl Default for Plan {
             changes: Vec::new(),
             classes: Vec::new(),
             rollout: None,
+            world: World::default(),
             causes_in_frame: 1,
             queued: false,
             frames: 120,
@@ -201,11 +207,11 @@ impl Plan {
         if self.versions.iter().map(|version| version.share).sum::<u64>() == 0 {
             return Some("versions: at least one must have a share above 0");
         }
-        if let Some(fault) = self.fault_of_fleet() {
+        if let Some(fault) = self.fault_of_fleet().or_else(|| self.world.fault()) {
             return Some(fault);
         }
-        if self.screens.is_empty() {
-            return Some("screens: name at least one");
+        if self.screens.iter().all(|screen| self.world.later_screens.contains(screen)) {
+            return Some("screens: name at least one that all versions have");
         }
         if self.frames == 0 || self.frames > 100_000 {
             return Some("frames: must be between 1 and 100,000");
@@ -242,7 +248,7 @@ impl Plan {
     }
 
     /// True if a frame of the cause may be on the screen.
-    pub(super) fn has_on(cause: &PlannedCause, screen: &str) -> bool {
+    pub(crate) fn has_on(cause: &PlannedCause, screen: &str) -> bool {
         cause.screens.is_empty() || cause.screens.iter().any(|of| of == screen)
     }
 }

@@ -10,6 +10,23 @@ pub struct Truth {
     pub versions: BTreeMap<String, TrueVersion>,
     /// Truth by cause and key.
     pub causes: BTreeMap<String, TrueCause>,
+    /// Devices and captures that the plan's world makes odd.
+    pub world: TrueWorld,
+}
+
+/// Counts of what a plan's world makes odd.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TrueWorld {
+    /// Devices that installed the later version.
+    pub newcomers: u64,
+    /// Devices that are bots.
+    pub bots: u64,
+    /// Devices with wrong clocks.
+    pub wrong_clocks: u64,
+    /// Captures that were not sent.
+    pub unsent: u64,
+    /// Captures with a record of a frame that cannot be right; the truth counts the frame as it was.
+    pub garbage: u64,
 }
 
 /// A version.
@@ -27,6 +44,10 @@ pub struct TrueVersion {
     pub all: TrueFrames,
     /// Frames by pipeline.
     pub pipelines: BTreeMap<String, TrueFrames>,
+    /// Frames by the capture's day, counted from the plan's first; a wrong clock does not move them.
+    pub days: BTreeMap<u64, TrueFrames>,
+    /// Frames on the days of devices' updates, after them.
+    pub first_days: TrueFrames,
 }
 
 /// Counted frames.
@@ -87,6 +108,10 @@ impl Truth {
             for (pipeline, of) in of.pipelines {
                 sum.pipelines.entry(pipeline).or_default().count(&of);
             }
+            for (day, of) in of.days {
+                sum.days.entry(day).or_default().count(&of);
+            }
+            sum.first_days.count(&of.first_days);
         }
         for (name, of) in other.causes {
             let sum = self.causes.entry(name).or_default();
@@ -96,6 +121,12 @@ impl Truth {
             sum.self_ns += of.self_ns;
             sum.overrun_ns += of.overrun_ns;
         }
+        let (sum, of) = (&mut self.world, other.world);
+        sum.newcomers += of.newcomers;
+        sum.bots += of.bots;
+        sum.wrong_clocks += of.wrong_clocks;
+        sum.unsent += of.unsent;
+        sum.garbage += of.garbage;
     }
 }
 

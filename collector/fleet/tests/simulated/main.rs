@@ -1,14 +1,22 @@
 //! Reports of simulated fleets are compared with the ground truth.
 
-use super::*;
-use crate::capture;
-use crate::database::Database;
-use crate::queries::{SET, choose};
-use crate::report::comparison::Verdict;
-use crate::report::fleet::{AppReport, Ask, FleetReport, Smoothness};
-use crate::rows::About;
+#![allow(clippy::expect_used, clippy::print_stdout, clippy::unwrap_used, reason = "a test")]
+
+mod gains;
+mod worlds;
+
 use std::io::Cursor;
 use std::path::Path;
+use tracetee_fleet::capture;
+use tracetee_fleet::database::Database;
+use tracetee_fleet::queries::{SET, choose};
+use tracetee_fleet::report::comparison::Verdict;
+use tracetee_fleet::report::fleet::{AppReport, Ask, FleetReport, Smoothness};
+use tracetee_fleet::rows::{About, Rows};
+use tracetee_simulate::{
+    Plan, PlannedClass, PlannedPipeline, Plant, Simulated, TrueCause, TrueFrames, TrueVersion,
+    Truth,
+};
 
 /// A row of a table, by column.
 type Row = serde_json::Map<String, serde_json::Value>;
@@ -23,27 +31,25 @@ fn fleet(plan: &Plan, seed: u64, devices: u64) -> (Database, Truth) {
     (database, truth)
 }
 
+/// The rows of a capture of a day.
+fn rows_of(capture: &Simulated, day: &str) -> Rows {
+    let about = About {
+        capture_id: capture.id.to_string(),
+        day: day.to_owned(),
+        meta: capture.meta.clone(),
+        ..About::default()
+    };
+    let text = Cursor::new(capture.text.clone());
+    capture::rows(text, &about, None, &capture::Limits::default()).unwrap()
+}
+
 /// The rows of a simulated fleet, and the truth.
-fn rows_and_truth(plan: &Plan, seed: u64, devices: u64) -> (Vec<crate::rows::Rows>, Truth) {
+fn rows_and_truth(plan: &Plan, seed: u64, devices: u64) -> (Vec<Rows>, Truth) {
     let (mut truth, mut all) = (Truth::default(), Vec::new());
     for number in 0..devices {
         let (captures, of_it) = plan.device(seed, number);
         truth.add(of_it);
-        all.extend(captures.iter().map(|capture| {
-            let about = About {
-                capture_id: capture.id.to_string(),
-                day: "2026-09-21".to_owned(),
-                meta: capture.meta.clone(),
-                ..About::default()
-            };
-            capture::rows(
-                Cursor::new(capture.text.clone()),
-                &about,
-                None,
-                &capture::Limits::default(),
-            )
-            .unwrap()
-        }));
+        all.extend(captures.iter().map(|capture| rows_of(capture, "2026-09-21")));
     }
     (all, truth)
 }
@@ -84,11 +90,11 @@ fn check_versions(app: &AppReport, truth: &Truth) {
         let expected = &truth.versions[&version.ver];
         let pipelines = app.pipelines.iter().filter(|of| of.ver == version.ver);
         let found = TrueVersion {
-            devices: expected.devices.clone(),
             captures: version.captures,
             counted: version.counted,
             all: frames_of(version.smoothness.as_ref().unwrap()),
             pipelines: pipelines.map(|of| (of.pipeline.clone().unwrap(), frames_of(of))).collect(),
+            ..expected.clone()
         };
         assert_eq!(found, *expected, "{}", version.ver);
         assert_eq!(version.devices, expected.devices.len() as u64);
@@ -139,28 +145,6 @@ fn frames_of_flutter_and_of_a_game_are_judged_by_their_own_rules() {
     }
     check_versions(app, &truth);
     check_causes(app, &plan, &truth);
-}
-
-#[test]
-fn a_plan_names_screens_and_plants_that_can_be() {
-    let of = |change: &dyn Fn(&mut Plan)| {
-        let mut plan = Plan::default();
-        change(&mut plan);
-        plan.fault().map(|fault| fault.split(':').next().unwrap())
-    };
-    let gl = |screen: &str| [(screen.to_owned(), PlannedPipeline::Gl)].into();
-    assert_eq!(of(&|plan| plan.pipelines = gl("Map")), Some("pipelines"));
-    assert_eq!(of(&|plan| plan.pipelines = gl("Settings")), Some("causes"));
-    let game = |frames| {
-        move |plan: &mut Plan| {
-            plan.causes.clear();
-            plan.pipelines = gl("Settings");
-            plan.frames = frames;
-        }
-    };
-    // 4, 4 and 2 frames.
-    assert_eq!(of(&game(10)), Some("frames"));
-    assert_eq!(of(&game(11)), None);
 }
 
 #[test]
@@ -268,15 +252,6 @@ fn what_is_asked_for_and_not_there_is_said() {
 }
 
 #[test]
-fn a_device_is_the_same_each_time_and_none_is_like_another() {
-    let plan = Plan::default();
-    let texts = |number| plan.device(7, number).0.into_iter().map(|of| of.text).collect::<Vec<_>>();
-    assert_eq!(texts(3), texts(3));
-    assert_ne!(texts(3), texts(4));
-    assert_eq!(plan.fault(), None);
-}
-
-#[test]
 fn what_is_deleted_is_in_no_table() {
     let (mut database, _) = fleet(&Plan::default(), 5, 3);
     let keys: Vec<String> = database.by_age().unwrap().into_iter().map(|(key, ..)| key).collect();
@@ -289,6 +264,3 @@ fn what_is_deleted_is_in_no_table() {
         );
     }
 }
-
-#[path = "simulate/gain_tests.rs"]
-mod gain_tests;

@@ -1,5 +1,6 @@
 //! The text of a simulated capture.
 
+use super::PERIOD_NS;
 use super::plan::Plant;
 use fastrand::Rng;
 use std::fmt::Write;
@@ -113,6 +114,21 @@ impl Text {
         at += 50;
         self.render(at, "E|4000");
         Drawn { begin, ui_end, end: at }
+    }
+
+    /// Writes what FrameMetrics says of the frame of a vsync, as the Android library does.
+    pub(super) fn metrics(&mut self, at: u64, vsync: u64, total_ns: u64) {
+        let frame = format!(
+            "vsync={vsync} intended_ns={} allowed_ns={PERIOD_NS} total_ns={total_ns}",
+            at * 1000
+        );
+        let details = format!(
+            r#"{}{{"args":{{"source":"frame_metrics","frame":"{frame}"}},"cat":"{}"}}"#,
+            notes::DETAILS,
+            notes::FRAME_CATEGORY
+        );
+        self.lines.push((at, details + "\n"));
+        self.main(at, &format!("I|4000|{}", notes::FRAME_VERDICT));
     }
 
     /// Writes what the scheduler did with the main thread, which ran before and runs after.

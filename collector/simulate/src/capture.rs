@@ -1,14 +1,11 @@
 //! The frames of a simulated capture, and the truth about them.
 
-use super::fleet::PlannedClass;
-use super::plan::{Plan, PlannedCause, PlannedPipeline, Plant};
+use super::plan::{Plan, PlannedCause, PlannedClass, PlannedPipeline, Plant};
 use super::text::{Drawn, Text};
 use super::truth::{TrueFrames, Truth, share};
 use super::{PERIOD_NS, VSYNC_US};
-use crate::rows::version_of;
 use fastrand::Rng;
 use std::collections::BTreeSet;
-use tracetee_jank::{Named, Pipeline};
 use tracetee_protocol::CaptureMeta;
 
 /// Time that a slow frame takes in addition to the 2.2 to 4.5 ms of others: between one and two periods in total.
@@ -19,6 +16,27 @@ const CALM_FRAMES: u64 = 2;
 /// Time between two frames of a busy main thread; a frame that begins later after its vsync was delayed.
 const GAP_US: u64 = 20;
 const LATE_NS: u64 = 500_000;
+
+/// Total time of a frame by a record that cannot be right, ns.
+const GARBAGE_NS: u64 = 500_000_000_000;
+
+/// What a capture is made of besides the plan.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct About<'a> {
+    /// The metadata.
+    pub(super) meta: &'a CaptureMeta,
+    /// Number of the device.
+    pub(super) device: u64,
+    pub(super) class: Option<&'a PlannedClass>,
+    /// Factor of the times of causes, in thousandths.
+    pub(super) in_1000: u64,
+    /// Day of the capture, counted from the plan's first.
+    pub(super) day: u64,
+    /// True on the day of the device's update, after it.
+    pub(super) is_first_day: bool,
+    /// True if a record of the capture cannot be right.
+    pub(super) is_garbage: bool,
+}
 
 /// A frame that the capture has.
 #[derive(Debug, Clone, Copy)]
@@ -35,37 +53,34 @@ struct Shown {
 }
 
 /// Makes the text of a capture, and adds to the truth.
-pub(super) fn capture(
-    plan: &Plan,
-    rng: &mut Rng,
-    about: &CaptureMeta,
-    (device, class): (u64, Option<&PlannedClass>),
-    truth: &mut Truth,
-) -> String {
-    let version = about.version_name.as_deref().unwrap_or_default();
-    let of_version = truth.versions.entry(version_of(about)).or_default();
+pub(super) fn capture(plan: &Plan, rng: &mut Rng, about: &About<'_>, truth: &mut Truth) -> String {
+    let About { meta, device, class, .. } = *about;
+    let version = meta.version_name.as_deref().unwrap_or_default();
+    let of_version = truth.versions.entry(version.to_owned()).or_default();
     of_version.devices.insert(device);
     of_version.captures += 1;
-    let is_counted = about.opens.as_deref() == Some("schedule");
+    let is_counted = meta.opens.as_deref() == Some("schedule");
     of_version.counted += u64::from(is_counted);
     let mut seen = BTreeSet::new();
     let mut at = 1_000_000 + rng.u64(0..1_000_000_000);
-    let of_a_screen = plan.frames.div_ceil(plan.screens.len() as u64);
+    let screens = plan.screens_of(version);
+    let of_a_screen = plan.frames.div_ceil(screens.len() as u64);
     let slowness = class.map_or(100, |class| class.slowness_percent);
-    let text = Text::new(about, slowness);
+    let text = Text::new(meta, slowness);
     let mut recording = Recording {
         text,
         rng,
         class,
         slowness,
+        in_1000: about.in_1000,
         before: None,
         phase_ns: 0,
         pending_ns: None,
         calm: 0,
     };
     for frame in 0..plan.frames {
-        let screen = usize::try_from(frame / of_a_screen).ok().and_then(|at| plan.screens.get(at));
-        let Some(screen) = screen else { break };
+        let screen = usize::try_from(frame / of_a_screen).ok().and_then(|at| screens.get(at));
+        let Some(&screen) = screen else { break };
         let pipeline = plan.pipelines.get(screen).copied();
         let is_first = frame % of_a_screen == 0;
         if is_first {
@@ -79,9 +94,13 @@ pub(super) fn capture(
             Some(PlannedPipeline::Gl) => recording.swap(plan, at, planted, is_first),
         };
         if is_counted {
-            let pipeline = pipeline.map_or(Pipeline::Views, PlannedPipeline::found);
+            let pipeline = pipeline.map_or("views", PlannedPipeline::name);
             of_version.all.count(&shown.truth());
-            let of_pipeline = of_version.pipelines.entry(pipeline.name().to_owned()).or_default();
+            of_version.days.entry(about.day).or_default().count(&shown.truth());
+            if about.is_first_day {
+                of_version.first_days.count(&shown.truth());
+            }
+            let of_pipeline = of_version.pipelines.entry(pipeline.to_owned()).or_default();
             of_pipeline.count(&shown.truth());
         }
         for Planted { cause, us } in planted.into_iter().filter(|_| shown.jank_ns > 0) {
@@ -96,6 +115,9 @@ pub(super) fn capture(
             };
             of_cause.self_ns += self_ns;
             of_cause.overrun_ns += share(self_ns, shown.jank_ns, shown.dur_ns);
+        }
+        if about.is_garbage && is_first {
+            recording.text.metrics(at, frame, GARBAGE_NS);
         }
         at = shown.next_us;
     }
@@ -115,6 +137,8 @@ struct Recording<'a> {
     class: Option<&'a PlannedClass>,
     /// Percent of the planned times.
     slowness: u64,
+    /// Factor of the times of causes, in thousandths.
+    in_1000: u64,
     /// Begin of the frame of views before, if it began when it was due.
     before: Option<u64>,
     /// Begin of the last frame that began when it was due, ns.
@@ -157,7 +181,7 @@ impl Recording<'_> {
         let planted = |&cause: &&'a PlannedCause| {
             let changed = plan.change(version, cause, screen, self.class).time_percent;
             let us = cause.ms * 500 + self.rng.u64(0..=cause.ms * 1000);
-            Planted { cause, us: us * self.slowness * changed / 10_000 }
+            Planted { cause, us: us * self.slowness * changed / 10_000 * self.in_1000 / 1000 }
         };
         causes.into_iter().map(planted).collect()
     }

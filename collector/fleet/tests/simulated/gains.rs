@@ -4,10 +4,11 @@
 //! time: all else in them stays. (A message before a frame is no cause here: the simulator plants it after frames in time only, so that
 //! a device without another cause has more of them.) Intervals are of a third of the devices, and must cover the share of all of them.
 
-use super::{Plan, PlannedCause, PlannedPipeline, Plant, fleet, report};
-use crate::report::fixes::Fix;
+use super::{fleet, report};
 use fastrand::Rng;
 use std::sync::Mutex;
+use tracetee_fleet::report::fixes::Fix;
+use tracetee_simulate::{Plan, PlannedCause, PlannedPipeline, Plant};
 
 const PLANS: u64 = 200;
 const FRAMES: u64 = 24;
