@@ -106,6 +106,9 @@ pub(crate) enum LinuxCommand {
     #[command(subcommand)]
     Store(StoreCommand),
     /// Send captures of a simulated fleet with known jank causes.
+    ///
+    /// The plan has versions, causes, devices, a rollout, and a world: knobs for what else moves jank, such as dates, first
+    /// days after an update, bots and records that cannot be right.
     Simulate(SimulateArgs),
     /// Capture a sample app, upload the captures, and report them.
     Demo(DemoArgs),
