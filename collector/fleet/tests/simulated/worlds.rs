@@ -56,7 +56,7 @@ fn all_knobs() -> World {
         late_if_slow_percent: 200,
         bots_in_1000: 30,
         wrong_clocks_in_1000: 100,
-        garbage_in_10000: 0,
+        garbage_in_10000: 500,
         later_screens: vec!["Settings".to_owned()],
     }
 }
@@ -86,6 +86,7 @@ fn a_report_states_the_truth_about_a_world_with_all_knobs_turned() {
     check_causes(app, &plan, &truth);
     let world = truth.world;
     assert!(world.newcomers > 10 && world.bots > 0 && world.wrong_clocks > 5, "{world:?}");
+    assert!(world.garbage > 10, "{world:?}");
     assert!(world.unsent > 100, "{world:?}");
     // The screen of the later version is on no capture of the earlier one.
     let screens: Vec<(&str, &str)> =
