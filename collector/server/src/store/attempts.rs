@@ -155,8 +155,8 @@ impl Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::disk::note;
     use crate::store::local_store::LocalStore;
-    use crate::store::quarantined;
     use crate::store::test_store;
     use serde_json::json;
     use tracetee_protocol::CaptureMeta;
@@ -178,10 +178,9 @@ mod tests {
         }
         drop(Attempts::start(root, 1).unwrap());
         assert!(!place.exists());
-        let about = fs::read_to_string(quarantined::note(root, &key)).unwrap();
+        let about = fs::read_to_string(note(root, &key)).unwrap();
         assert!(about.contains("interrupted twice") && about.contains("\"install_id\":\"d\""));
-        let body =
-            fs::read_to_string(quarantined::note(root, &key).with_extension("body")).unwrap();
+        let body = fs::read_to_string(note(root, &key).with_extension("body")).unwrap();
         assert_eq!(body, "body");
         assert_eq!(fs::read_dir(root.join("analysing")).unwrap().count(), 0);
     }

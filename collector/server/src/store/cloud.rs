@@ -2,8 +2,8 @@
 //!
 //! Callers block: threads of the collector that may, and the converter's. One runtime serves them all.
 
-use super::cloud_client::{Connector, MOST_LISTED};
-use super::objects::{Listed, MAX_OBJECT_BYTES};
+use super::cloud_client::{ANSWER_TIME, Connector, MOST_LISTED};
+use super::objects::{Content, Listed, MAX_OBJECT_BYTES, Objects};
 use anyhow::{Context, Result, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -32,8 +32,6 @@ const WRITE_TIME: Duration = Duration::from_secs(10);
 const SLOWEST_BYTES_PER_S: u64 = 1 << 20;
 /// Time limit of a check.
 const PROBE_TIME: Duration = Duration::from_secs(5);
-/// Time limit of each other answer.
-pub(super) const ANSWER_TIME: Duration = Duration::from_secs(60);
 /// Time limit of all answers of a list, and of a deletion of many.
 const ALL_TIME: Duration = Duration::from_secs(600);
 /// Time of the calls that are on their way when the collector stops.
@@ -107,17 +105,6 @@ impl Cloud {
         Ok(Self { store, prefix, failed: Arc::default(), ended: Arc::new(Semaphore::new(0)) })
     }
 
-    /// Breaks off the calls that have not ended in a moment, and all later ones: the collector stops.
-    pub(crate) fn end(&self) {
-        let ended = Arc::clone(&self.ended);
-        if let Ok(runtime) = runtime() {
-            runtime.spawn(async move {
-                tokio::time::sleep(LAST_CALLS).await;
-                ended.close();
-            });
-        }
-    }
-
     fn block_on<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         runtime()?.block_on(async {
             // Nobody adds a permit: it ends only when the semaphore is closed.
@@ -135,21 +122,6 @@ impl Cloud {
             format!("{}/{path}", self.prefix)
         };
         ObjectPath::parse(&path).with_context(|| format!("{path} is no path of an object"))
-    }
-
-    /// Writes an object where there is none. `false`: there is one.
-    pub(super) fn put_new(
-        &self,
-        path: &str,
-        bytes: Vec<u8>,
-        meta: Option<&CaptureMeta>,
-    ) -> Result<bool> {
-        self.write(path, bytes, meta, PutMode::Create)
-    }
-
-    /// Writes an object, also in place of another one.
-    pub(super) fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()> {
-        self.write(path, bytes, None, PutMode::Overwrite).map(drop)
     }
 
     fn write(
@@ -185,34 +157,6 @@ impl Cloud {
         written
     }
 
-    /// Returns why nothing can be written: the last write failed a moment ago. After that moment another one may try.
-    pub(super) fn why_away(&self) -> Option<&'static str> {
-        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_away = failed.is_some_and(|at| at.elapsed() < AWAY);
-        is_away.then_some("the object store does not take captures now; try again later")
-    }
-
-    /// Checks that the store answers: by a list of what is never there, which costs little. Rights to list are not needed.
-    pub(super) fn probe(&self) -> Result<()> {
-        let below = self.at("probe")?;
-        self.block_on(async {
-            let mut listed = self.store.list(Some(&below));
-            match timeout(PROBE_TIME, listed.next()).await {
-                Ok(None | Some(Ok(_))) => Ok(()),
-                Ok(Some(Err(error))) if format!("{error:?}").contains("AccessDenied") => Ok(()),
-                Ok(Some(Err(error))) => Err(error).context("the object store refuses"),
-                Err(_) => {
-                    bail!("the object store does not answer within {} s", PROBE_TIME.as_secs())
-                }
-            }
-        })
-    }
-
-    /// An object's bytes, and what is known of it.
-    pub(super) fn get(&self, path: &str) -> Result<(Vec<u8>, CaptureMeta)> {
-        self.get_version(path).map(|(bytes, meta, _)| (bytes, meta))
-    }
-
     fn get_version(&self, path: &str) -> Result<(Vec<u8>, CaptureMeta, UpdateVersion)> {
         let at = self.at(path)?;
         let read = async {
@@ -238,33 +182,40 @@ impl Cloud {
             timeout(ANSWER_TIME, read).await.map_err(|_| late())?
         })
     }
+}
 
-    /// As [`Cloud::get`]; `None`: there is no such object.
-    pub(super) fn find(&self, path: &str) -> Result<Option<(Vec<u8>, CaptureMeta)>> {
-        found(self.get(path))
+impl Objects for Cloud {
+    fn put_new(&self, path: &str, bytes: Vec<u8>, meta: Option<&CaptureMeta>) -> Result<bool> {
+        self.write(path, bytes, meta, PutMode::Create)
     }
 
-    /// Replaces an object by what `work` makes of it, or of `None`; calls `work` again if another process has replaced it meanwhile.
-    pub(super) fn update<T>(
+    fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()> {
+        self.write(path, bytes, None, PutMode::Overwrite).map(drop)
+    }
+
+    fn update(
         &self,
         path: &str,
-        mut work: impl FnMut(Option<Vec<u8>>) -> Result<(Vec<u8>, T)>,
-    ) -> Result<T> {
+        work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
+    ) -> Result<()> {
         for _ in 0..UPDATES {
             let (bytes, mode) = match found(self.get_version(path))? {
                 Some((bytes, _, version)) => (Some(bytes), PutMode::Update(version)),
                 None => (None, PutMode::Create),
             };
-            let (bytes, made) = work(bytes)?;
+            let bytes = work(bytes)?;
             if self.write(path, bytes, None, mode)? {
-                return Ok(made);
+                return Ok(());
             }
         }
         bail!("other processes replace {path} all the time; try again later")
     }
 
-    /// Deletes objects; one that is not there is none.
-    pub(super) fn delete(&self, paths: &[String]) -> Result<()> {
+    fn find(&self, path: &str) -> Result<Option<Content>> {
+        found(self.get_version(path).map(|(bytes, meta, _)| (bytes, meta)))
+    }
+
+    fn delete(&self, paths: &[String]) -> Result<()> {
         let paths = paths.iter().map(|path| self.at(path)).collect::<Result<Vec<_>>>()?;
         self.block_on(async {
             let all = stream::iter(paths.into_iter().map(Ok)).boxed();
@@ -283,13 +234,7 @@ impl Cloud {
         })
     }
 
-    /// The paths below one, sorted.
-    pub(super) fn list(&self, below: &str) -> Result<Vec<String>> {
-        Ok(self.list_all(below)?.into_iter().map(|listed| listed.path).collect())
-    }
-
-    /// The objects below a path, sorted by their paths.
-    pub(super) fn list_all(&self, below: &str) -> Result<Vec<Listed>> {
+    fn walk(&self, below: &str, each: &mut dyn FnMut(Listed)) -> Result<()> {
         let below = self.at(below)?;
         let skip = if self.prefix.as_ref().is_empty() { 0 } else { self.prefix.as_ref().len() + 1 };
         let mut all = self.block_on(async {
@@ -312,6 +257,38 @@ impl Cloud {
             timeout(ALL_TIME, list).await.context("cannot list the store: it takes too long")?
         })?;
         all.sort_unstable();
-        Ok(all)
+        all.into_iter().for_each(each);
+        Ok(())
+    }
+
+    fn why_away(&self) -> Option<&'static str> {
+        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_away = failed.is_some_and(|at| at.elapsed() < AWAY);
+        is_away.then_some("the object store does not take captures now; try again later")
+    }
+
+    fn probe(&self) -> Result<()> {
+        let below = self.at("probe")?;
+        self.block_on(async {
+            let mut listed = self.store.list(Some(&below));
+            match timeout(PROBE_TIME, listed.next()).await {
+                Ok(None | Some(Ok(_))) => Ok(()),
+                Ok(Some(Err(error))) if format!("{error:?}").contains("AccessDenied") => Ok(()),
+                Ok(Some(Err(error))) => Err(error).context("the object store refuses"),
+                Err(_) => {
+                    bail!("the object store does not answer within {} s", PROBE_TIME.as_secs())
+                }
+            }
+        })
+    }
+
+    fn end(&self) {
+        let ended = Arc::clone(&self.ended);
+        if let Ok(runtime) = runtime() {
+            runtime.spawn(async move {
+                tokio::time::sleep(LAST_CALLS).await;
+                ended.close();
+            });
+        }
     }
 }

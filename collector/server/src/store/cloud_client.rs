@@ -1,7 +1,6 @@
 //! The client of an object store, which trusts the other side with nothing: it follows no redirect (which would carry
 //! the session's token to another host), and each answer has a time and a size.
 
-use super::cloud::ANSWER_TIME;
 use super::objects::MAX_OBJECT_BYTES;
 use async_trait::async_trait;
 use http_body_util::{BodyExt, Limited};
@@ -13,6 +12,8 @@ use object_store::{ClientConfigKey, ClientOptions, Result};
 use std::io;
 use std::time::Duration;
 
+/// Time limit of each other answer.
+pub(super) const ANSWER_TIME: Duration = Duration::from_secs(60);
 /// Time limit of a connection, with its TLS.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// Words that object_store takes for a yes.

@@ -1,7 +1,7 @@
 //! The index of ids: `ids/XX/ID.APP`, with two digits of the id, is a link to the app's capture of that id, whatever its version and
 //! day. A link that leads nowhere counts as none.
 
-use super::local_store::{make_parent, walk};
+use super::disk::{make_parent, walk};
 use anyhow::{Context, Result};
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -10,8 +10,8 @@ use super::analyst::{Again, Analyst, Chunk, Content, Made, Work};
 use super::arrived::Room;
 use super::attempts::Attempts;
 use super::damage::Damage;
+use super::disk::{remove, walk};
 use super::intents;
-use super::local_store::{remove, walk};
 use super::mappings::Mappings;
 use super::observed::Observed;
 use super::outbox::Outbox;
@@ -515,8 +515,8 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::disk::tables_of;
     use super::super::local_store::LocalStore;
-    use super::super::tables_of;
     use super::super::test_store::put;
     use super::*;
     use serde_json::json;

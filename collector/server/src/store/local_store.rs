@@ -7,14 +7,14 @@
 //! its place by a link that fails where there is one, so that two that come at once are one. The time of its
 //! content is that of its arrival, by which retention goes. One collector has the directory at a time (`lock`).
 
-use super::forget::header_has;
-use super::quarantined::{self, Bodies, Quarantined};
+use super::disk::{lock_file, make_parent, note, remove, sidecar_of, walk};
+use super::quarantined::{Bodies, Quarantined};
 use super::retention::Retention;
 use super::{id_index, intents};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::ffi::CString;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind};
+use std::fs::{self, File};
+use std::io::{self, BufRead, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 use tracetee_fleet::object_keys::{RawKey, encode};
 use tracetee_fleet::rows::{About, UNKNOWN, version_of};
-use tracetee_protocol::CaptureMeta;
+use tracetee_protocol::{CaptureMeta, notes};
 use uuid::Uuid;
 
 /// The directory.
@@ -148,7 +148,7 @@ impl LocalStore {
 
     fn was_set_aside(&self, key: &RawKey) -> bool {
         // Mostly there is no such file. One without a key was never kept, and may come again.
-        let about = fs::read(quarantined::note(&self.root, key));
+        let about = fs::read(note(&self.root, key));
         let about = about.ok().and_then(|json| Quarantined::from_json(&json));
         about.is_some_and(|about| about.raw_key.is_some())
     }
@@ -228,7 +228,7 @@ impl LocalStore {
         if !self.quarantined.count(key, bytes) {
             return;
         }
-        let note = quarantined::note(&self.root, key);
+        let note = note(&self.root, key);
         let _ = fs::rename(&incoming.path, note.with_extension("body"));
         let _ = fs::write(&note, about);
         if self.forgets_capture(meta, &note.with_extension("body")) {
@@ -243,7 +243,7 @@ pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<(
     let meta = about(root, key)?.meta;
     let about = Quarantined { reason: reason.to_owned(), meta, raw_key: Some(key.path()) };
     // The reason first: a body without one would be nobody's.
-    let note = quarantined::note(root, key);
+    let note = note(root, key);
     fs::write(&note, about.to_json())?;
     if let Err(error) = fs::rename(&place, note.with_extension("body")) {
         // It was deleted meanwhile.
@@ -288,44 +288,6 @@ pub(crate) fn lock(root: &Path) -> Result<File> {
     lock_file(&root.join("lock"), busy)
 }
 
-/// Locks a file until the result is dropped. `busy`: the error if another one has it.
-pub(super) fn lock_file(path: &Path, busy: String) -> Result<File> {
-    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => bail!(busy),
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("cannot lock {}", path.display()))
-        }
-    }
-}
-
-pub(super) fn make_parent(place: &Path) -> io::Result<&Path> {
-    let directory = place.parent().unwrap_or(place);
-    fs::create_dir_all(directory)?;
-    Ok(directory)
-}
-
-/// Deletes a capture, a loss report, or a note in quarantine, with what lies beside it.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    // A body in quarantine goes before its note, without which it would be nobody's.
-    for file in [&path.with_extension("body"), path, &sidecar_of(path)] {
-        match fs::remove_file(file) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                let why = format!("cannot delete {}: {error}", file.display());
-                return Err(io::Error::new(error.kind(), why));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// `ID.json` beside `ID.ftrace.zst`.
-pub(crate) fn sidecar_of(place: &Path) -> PathBuf {
-    place.with_extension("").with_extension("json")
-}
-
 /// Returns the path of an app's loss report, below the store's root.
 pub(crate) fn losses_path(id: Uuid, app: Option<&str>, today: i64) -> String {
     let app = encode(app.unwrap_or_default());
@@ -362,18 +324,24 @@ pub(super) fn about_with(key: &RawKey, meta: CaptureMeta, bytes: u64) -> About {
     About { capture_id, app: known, day: key.day.clone(), meta, bytes, raw_key: key.path() }
 }
 
-/// The files below a directory, in the order of their paths.
-pub(crate) fn walk(directory: &Path, each: &mut dyn FnMut(&Path)) -> io::Result<()> {
-    let mut entries: Vec<_> = fs::read_dir(directory)?.collect::<io::Result<_>>()?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        if entry.file_type()?.is_dir() {
-            walk(&entry.path(), each)?;
-        } else {
-            each(&entry.path());
+/// Bytes of a capture's text in which its header is.
+const HEAD_BYTES: u64 = 64 * 1024;
+
+/// True if the readable part of a capture's header has such metadata.
+pub(super) fn header_has(path: &Path, has: &dyn Fn(&CaptureMeta) -> bool) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let Ok(text) = tracetee_trace::open(file) else { return false };
+    let mut text = text.take(HEAD_BYTES);
+    let mut line = Vec::new();
+    while text.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) && line.starts_with(b"#") {
+        if let Some(json) = line.strip_prefix(notes::COMMENT.as_bytes())
+            && CaptureMeta::from_json(json).is_some_and(|about| has(&about))
+        {
+            return true;
         }
+        line.clear();
     }
-    Ok(())
+    false
 }
 
 /// Days before its arrival that a capture is believed to come from, and after it: clocks differ.

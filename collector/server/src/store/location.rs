@@ -1,6 +1,10 @@
 //! Where a store is, as the command line says it.
 
+use super::objects::{Directory, Objects};
+use anyhow::{Context, Result};
+use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Location of a store.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +32,24 @@ impl<'a> StoreLocation<'a> {
         match self {
             Self::Directory(path) => Some(path),
             Self::Objects(_) => None,
+        }
+    }
+
+    /// Opens `s3://bucket/prefix`, `gs://…`, `az://…` (who one is: from the environment, as the providers' own tools have it), or a
+    /// directory.
+    pub(super) fn open(self) -> Result<Arc<dyn Objects>> {
+        match self {
+            Self::Directory(path) => {
+                fs::create_dir_all(path)
+                    .with_context(|| format!("cannot create {}", path.display()))?;
+                Ok(Arc::new(Directory(path.to_owned())))
+            }
+            #[cfg(feature = "cloud")]
+            Self::Objects(address) => Ok(Arc::new(super::cloud::Cloud::open(address)?)),
+            #[cfg(not(feature = "cloud"))]
+            Self::Objects(address) => anyhow::bail!(
+                "{address}: this build has no object stores; use a release, or build with `--features cloud`"
+            ),
         }
     }
 }

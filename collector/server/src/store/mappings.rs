@@ -5,7 +5,8 @@
 //! stored was validated. Beside each file lies the same as sorted tables (`classes.txt.packed`), made at the upload, which are
 //! mapped into memory: opening them costs nothing, and the kernel drops their pages when it needs the memory.
 
-use super::local_store::{Incoming, make_parent, walk};
+use super::disk::{make_parent, walk};
+use super::local_store::Incoming;
 use super::mapping_files::{
     CLASSES, METHODS, discard_packed, open_packed, pack, read, text_of, validate,
 };

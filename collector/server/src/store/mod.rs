@@ -11,21 +11,24 @@ pub(crate) mod analyst;
 pub(crate) mod arrived;
 mod attempts;
 pub(crate) mod backup;
-#[cfg_attr(not(feature = "cloud"), path = "no_cloud.rs")]
-pub(crate) mod cloud;
+#[cfg(feature = "cloud")]
+mod cloud;
 #[cfg(feature = "cloud")]
 mod cloud_client;
+pub(crate) mod commands;
 mod damage;
-mod files;
+pub(crate) mod disk;
+mod entries;
 pub(crate) mod forget;
 mod id_index;
 pub(crate) mod indexer;
-pub(crate) mod intents;
+mod intents;
+pub(crate) mod interrupted;
 pub(crate) mod local_store;
 pub(crate) mod location;
 pub(crate) mod mapping_files;
 pub(crate) mod mappings;
-pub(crate) mod objects;
+mod objects;
 pub(crate) mod observed;
 mod outbox;
 pub(crate) mod parquet_tables;
@@ -36,8 +39,6 @@ pub(crate) mod reader;
 pub(crate) mod reanalysis;
 pub(crate) mod rebuild;
 pub(crate) mod replica;
-pub(crate) mod replica_backup;
-pub(crate) mod replica_forget;
 mod replica_guards;
 pub(crate) mod replica_mappings;
 pub(crate) mod retention;
@@ -48,14 +49,6 @@ pub(crate) mod tend;
 #[path = "test_store_tests.rs"]
 mod test_store;
 pub(crate) mod validate;
-
-use std::path::{Path, PathBuf};
-
-/// Path of the tables of a local store.
-#[must_use]
-pub fn tables_of(store: &Path) -> PathBuf {
-    store.join("tables.sqlite")
-}
 
 /// Makes all files that this process creates from now on readable by their owner only: captures are personal data.
 pub fn make_private() {

@@ -9,6 +9,7 @@ use super::local_store::about_with;
 use super::location::StoreLocation;
 use super::mappings::Mappings;
 use super::objects::Objects;
+use super::quarantined;
 use super::validate::check_capture;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ use tracetee_protocol::LossReport;
 /// # Errors
 /// When the store cannot be opened or listed.
 pub fn list_keys(store: &str, day: Option<&str>) -> Result<Vec<String>> {
-    let store = Objects::open(store)?;
+    let store = StoreLocation::parse(store).open()?;
     let mut keys = store.list("raw/v1")?;
     keys.extend(store.list("losses/v1")?);
     keys.sort();
@@ -51,19 +52,19 @@ pub fn make_tables(
     failed: &mut dyn FnMut(&str, &anyhow::Error),
 ) -> Result<TableCounts> {
     let mappings = StoreLocation::parse(store).directory().map(Mappings::new);
-    let store = Objects::open(store)?;
+    let store = StoreLocation::parse(store).open()?;
     let to = match out {
-        Some(out) => Objects::open(out)?,
+        Some(out) => StoreLocation::parse(out).open()?,
         None => store.clone(),
     };
     for part in parquet::empty()? {
-        to.put_new(&part.path, part.bytes)?;
+        to.put_new(&part.path, part.bytes, None)?;
     }
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let mut counts = TableCounts::default();
     for some in keys.chunks(batch) {
-        let from = From { store: &store, mappings: mappings.as_ref() };
-        convert(&from, &to, some, &mut counts, failed)?;
+        let from = From { store: &*store, mappings: mappings.as_ref() };
+        convert(&from, &*to, some, &mut counts, failed)?;
     }
     Ok(counts)
 }
@@ -86,14 +87,14 @@ pub struct TableCounts {
 
 /// The store that is read, and the mappings that a collector keeps in it.
 struct From<'a> {
-    store: &'a Objects,
+    store: &'a dyn Objects,
     mappings: Option<&'a Mappings>,
 }
 
 /// Makes the parts of some objects.
 fn convert(
     from: &From<'_>,
-    to: &Objects,
+    to: &dyn Objects,
     keys: &[&str],
     counts: &mut TableCounts,
     failed: &mut dyn FnMut(&str, &anyhow::Error),
@@ -134,7 +135,7 @@ fn convert(
         }
     });
     for part in parquet::parts(&all)? {
-        if to.put_new(&part.path, part.bytes)? {
+        if to.put_new(&part.path, part.bytes, None)? {
             counts.written += 1;
         } else {
             counts.existing += 1;
@@ -170,7 +171,7 @@ fn rows_of(from: &From<'_>, path: &str) -> Result<Rows> {
             Ok(capture::rows(content, &about, mapping.as_deref(), &limits)?)
         });
     if let Err(error) = &checked {
-        store.quarantine(&key, &format!("{error:#}"), &about.meta)?;
+        quarantined::set_aside(*store, &key, &format!("{error:#}"), &about.meta)?;
     }
     checked
 }

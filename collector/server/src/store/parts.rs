@@ -4,12 +4,13 @@
 //! put it into their tables ([`Replica::take_parts`]). One of them joins small parts and leaves out what is not in the bucket any longer
 //! ([`Replica::compact`]), so that the number of parts follows that of the captures and a new replica reads few objects.
 
-use super::local_store::{remove, walk};
+use super::disk::tables_of;
+use super::disk::{remove, walk};
 use super::objects::each;
 use super::outbox::Outbox;
 use super::quarantined::Quarantined;
 use super::replica::{Listing, Replica};
-use super::{id_index, intents, tables_of};
+use super::{id_index, intents};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -99,7 +100,7 @@ impl Replica {
         if !keys.is_empty() {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let name = name(now.as_millis(), keys.len(), &bytes);
-            self.cloud.put_new(&name, bytes, None)?;
+            self.objects.put_new(&name, bytes, None)?;
             fs::write(self.mark(&name), keys.join("\n") + "\n")?;
         }
         for file in files {
@@ -122,7 +123,7 @@ impl Replica {
             let json = fs::read(&note)?;
             let name = note.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if Quarantined::from_json(&json).is_some_and(|about| about.raw_key.is_some()) {
-                self.cloud.put(&format!("quarantine/{name}"), json)?;
+                self.objects.put(&format!("quarantine/{name}"), json)?;
             }
             remove(&note)?;
         }
@@ -135,7 +136,7 @@ impl Replica {
 
     /// Puts what new parts have into the tables, until `is_over`. The rest of a part is taken the next time.
     pub(super) fn take_parts(&self, is_over: &dyn Fn() -> bool) -> Result<()> {
-        let parts = self.cloud.list(&directory())?;
+        let parts = self.objects.list(&directory())?;
         let names: BTreeSet<&str> =
             parts.iter().filter_map(|part| part.rsplit('/').next()).collect();
         for mark in fs::read_dir(self.root.join("parts"))?.flatten() {
@@ -154,7 +155,7 @@ impl Replica {
             let found = Mutex::new(BTreeMap::new());
             each(some, |part| {
                 // One that is gone was joined with others, whose part is there.
-                if let Some((bytes, _)) = self.cloud.find(part)? {
+                if let Some((bytes, _)) = self.objects.find(part)? {
                     found.lock().unwrap_or_else(PoisonError::into_inner).insert(*part, bytes);
                 }
                 Ok(())
@@ -178,7 +179,7 @@ impl Replica {
     ) -> Result<()> {
         let found = Mutex::new(Vec::new());
         each(parts, |part| {
-            let bytes = self.cloud.find(part)?;
+            let bytes = self.objects.find(part)?;
             found
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -205,12 +206,32 @@ impl Replica {
             if parts.contains(&name) {
                 return Ok(());
             }
-            self.cloud.put_new(&name, bytes, None)?;
+            self.objects.put_new(&name, bytes, None)?;
             // All of it is in the tables.
             let keys: Vec<String> = records.into_keys().collect();
             fs::write(self.mark(&name), keys.join("\n") + "\n")?;
         }
-        self.cloud.delete(parts)
+        self.objects.delete(parts)
+    }
+
+    /// Writes the parts that have rows of a device anew without them. Parts of other versions of the program are deleted: their
+    /// captures are analyzed again by that version.
+    pub(super) fn leave_out(&self, device: &str, keys: &[String]) -> Result<()> {
+        let keys: BTreeSet<&str> = keys.iter().map(String::as_str).collect();
+        let (mine, others): (Vec<String>, Vec<String>) = self
+            .objects
+            .list("sums")?
+            .into_iter()
+            .partition(|part| part.starts_with(&format!("{}/", directory())));
+        self.objects.delete(&others)?;
+        for part in mine {
+            let known = self.keys(&part);
+            // One that came meanwhile is looked through.
+            if known.is_empty() || known.iter().any(|key| keys.contains(key.as_str())) {
+                self.join(&[part], &|record| !record.of.devices().any(|of| of == device))?;
+            }
+        }
+        Ok(())
     }
 
     /// The keys of a part that is in the tables.
@@ -229,7 +250,7 @@ impl Replica {
         let newest = newest.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         let until = newest.unwrap_or_default().as_millis().saturating_sub(CLOCKS_MS);
         let (mut small, mut count) = (Vec::new(), 0);
-        for part in self.cloud.list(&directory())? {
+        for part in self.objects.list(&directory())? {
             if is_over() {
                 return Ok(());
             }

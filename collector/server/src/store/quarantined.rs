@@ -1,19 +1,16 @@
 //! What was set aside: bodies that were no captures, within a limit of their own, and the note beside each: why, with its metadata,
 //! and where it was stored.
 
-use super::local_store::{remove, walk};
+use super::disk::{remove, walk};
+use super::objects::Objects;
 use super::retention::Retention;
 use crate::budget::Budget;
+use anyhow::Result;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_protocol::CaptureMeta;
-
-/// Returns the place of the note of a capture. The body has the same name with the extension `body`.
-pub(super) fn note(root: &Path, key: &RawKey) -> PathBuf {
-    root.join("quarantine").join(format!("{}.json", key.name()))
-}
 
 /// Bytes of refused bodies, unless retention's limits say less; and how many they are at most.
 const MAX_BYTES: u64 = 1 << 30;
@@ -119,4 +116,16 @@ impl Quarantined {
             raw_key: text("raw_key"),
         })
     }
+}
+
+/// Sets aside what was no capture, with the reason. Its body may be a bomb, and is not kept.
+pub(super) fn set_aside(
+    objects: &dyn Objects,
+    key: &RawKey,
+    reason: &str,
+    meta: &CaptureMeta,
+) -> Result<()> {
+    let about = Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None };
+    let path = format!("quarantine/{}.json", key.name());
+    objects.put_new(&path, about.to_json().into_bytes(), None).map(drop)
 }

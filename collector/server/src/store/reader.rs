@@ -3,14 +3,14 @@
 //! It brings a directory to the state of the bucket, analyzes what no collector has published, and writes nothing into the bucket. The
 //! directory is kept from one report to the next: only what is new is read then.
 
-use super::backup::BackedUp;
-use super::forget::Forgotten;
+use super::disk::lock_file;
+use super::disk::tables_of;
 use super::indexer::Indexer;
 use super::intents::PLACE_TABLES;
-use super::local_store::{LocalStore, lock_file};
+use super::local_store::LocalStore;
+use super::quarantined::Quarantined;
 use super::rebuild::Rebuilt;
 use super::replica::{Checks, Replica};
-use super::tables_of;
 use anyhow::{Context, Result};
 use std::fs;
 use std::ops::Deref;
@@ -113,31 +113,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Deletes everything that a device has sent to an object store.
-    ///
-    /// # Errors
-    /// When the object store cannot be read or written.
-    pub fn forget(address: &str, cache: Option<&Path>, device: &str) -> Result<Forgotten> {
-        super::replica_forget::forget(address, cache, device)
-    }
-
-    /// Copies an object store to a directory, which is a copy of it already, or empty, or does not exist.
-    ///
-    /// # Errors
-    /// When the object store cannot be read, or the directory is something else.
-    pub fn backup(address: &str, cache: Option<&Path>, to: &Path) -> Result<BackedUp> {
-        super::replica_backup::backup(address, cache, to)
-    }
-
     /// Analyzes all captures of an object store anew, and replaces its parts.
-    ///
-    /// # Errors
-    /// When the object store cannot be read or written.
-    pub fn rebuild(address: &str) -> Result<Rebuilt> {
+    pub(super) fn rebuild(address: &str) -> Result<Rebuilt> {
         let replica = Replica::open(address, None, true)?;
         replica.discard_unusable(Checks::WhenRead)?;
-        let before = replica.cloud.list("sums")?;
-        let set_aside = replica.cloud.list("quarantine")?;
+        let before = replica.objects.list("sums")?;
+        let set_aside = replica.objects.list("quarantine")?;
         // Nothing of it is known here: all captures are missing.
         for mark in &before {
             fs::write(replica.mark(mark), "")?;
@@ -150,8 +131,22 @@ impl Reader {
         let indexed = indexer.finish();
         replica.publish()?;
         // Killed before this, it leaves captures whose rows are there twice, and that count once.
-        replica.cloud.put(PLACE_TABLES, before.join("\n").into_bytes())?;
+        replica.objects.put(PLACE_TABLES, before.join("\n").into_bytes())?;
         replica.finish_rebuild(&before)?;
         Ok(Rebuilt { indexed, retried })
+    }
+}
+
+impl Replica {
+    /// Deletes the notes of captures that could not be analyzed, so that they are tried again. Returns how many there were.
+    fn readmit(&self, notes: &[String]) -> Result<u64> {
+        let mut again = Vec::new();
+        for path in notes {
+            let note = self.objects.find(path)?;
+            let about = note.and_then(|(json, _)| Quarantined::from_json(&json));
+            again.extend(about.and_then(|about| about.raw_key).map(|_| path.clone()));
+        }
+        self.objects.delete(&again)?;
+        Ok(again.len() as u64)
     }
 }

@@ -6,8 +6,8 @@
 //! collector that was killed continues there. A capture that is done twice has the same rows.
 
 use super::analyst::{Again, Chunk};
+use super::disk::walk;
 use super::indexer::Redo;
-use super::local_store::walk;
 use super::mappings::{Mappings, Version};
 use super::replica::Replica;
 use crossbeam_channel::{Receiver, Sender, bounded};

@@ -1,9 +1,10 @@
-//! Rebuilds the tables of a local store from its captures, for `tracetee store rebuild`.
+//! Makes the tables of a local store anew from its captures, for `tracetee store rebuild`.
 
+use super::disk::{lock_file, tables_of};
 use super::indexer::Indexer;
 use super::intents::{self, MAKE_TABLES, PLACE_TABLES};
-use super::local_store::{self, readmit};
-use super::{mappings, tables_of};
+use super::local_store::readmit;
+use super::mappings;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::path::Path;
@@ -24,13 +25,8 @@ pub struct Rebuilt {
     pub retried: u64,
 }
 
-/// Rebuilds the tables of a local store from its captures.
-///
-/// # Errors
-/// When a collector uses the store, a newer version wrote the tables, or they cannot be written.
-pub fn rebuild(root: &Path) -> Result<Rebuilt> {
-    let _lock = local_store::lock(root)?;
-    let _alone = lock_against(root)?;
+/// Rebuilds the tables of a local store from its captures. The caller holds both of its locks.
+pub(super) fn rebuild(root: &Path) -> Result<Rebuilt> {
     let tables = tables_of(root);
     // Tables of a newer version are not replaced with older ones.
     if tables.exists()
@@ -39,7 +35,6 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
     {
         return Err(error.into());
     }
-    intents::settle(root)?;
     intents::begin(root, MAKE_TABLES, "")?;
     let retried = readmit(root)?;
     // The new ones beside the old ones, which they then replace.
@@ -50,7 +45,8 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
         Ok(indexed) => indexed,
         Err(error) => {
             // Nothing was changed.
-            intents::settle(root)?;
+            discard(root)?;
+            intents::end(root, MAKE_TABLES)?;
             return Err(error);
         }
     };
@@ -58,7 +54,6 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
     intents::begin(root, PLACE_TABLES, "")?;
     intents::end(root, MAKE_TABLES)?;
     place_tables(root)?;
-    intents::forget_devices(root)?;
     Ok(Rebuilt { indexed, retried })
 }
 
@@ -86,11 +81,8 @@ pub(super) fn discard(root: &Path) -> Result<()> {
 }
 
 /// Keeps rebuilds, and whoever must not work beside one, out of each other's way.
-///
-/// # Errors
-/// When another one is at work.
 pub(super) fn lock_against(root: &Path) -> Result<File> {
     let who = root.display();
     let busy = format!("{who} is being rebuilt or copied, or a device forgotten; try again later");
-    local_store::lock_file(&root.join("rebuild.lock"), busy)
+    lock_file(&root.join("rebuild.lock"), busy)
 }

@@ -8,22 +8,25 @@
 //! its id, in however many parts it is. `tend.rs` is the thread of a collector, `reader.rs` the replica of a command.
 
 use super::analyst::Work;
-use super::cloud::Cloud;
-use super::files::Kind;
+use super::disk::tables_of;
+use super::disk::{make_parent, note, remove};
+use super::entries::{Entry, Kind, note_name};
 use super::indexer::Indexer;
 use super::intents::{PLACE_TABLES, STALE};
-use super::local_store::{LocalStore, remove};
+use super::local_store::LocalStore;
+use super::location::StoreLocation;
 use super::mappings::Mappings;
-use super::objects::{Listed, each};
+use super::objects::{Listed, Objects, each};
 use super::outbox::Outbox;
 use super::parts::BATCH;
-use super::{id_index, intents, quarantined, replica_forget, tables_of};
+use super::retention::{self, Deleted, Retention};
+use super::{id_index, intents};
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 use tracetee_fleet::Error;
@@ -33,6 +36,9 @@ use tracetee_fleet::part::directory;
 
 /// Captures that are read from the bucket before those before them are analyzed.
 const CAPTURES_AT_ONCE: usize = 256;
+
+/// Interval at which a collector looks for parts, mappings and devices to forget.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// When damage of the tables is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +52,8 @@ pub(super) enum Checks {
 /// A replica of an object store's tables.
 #[derive(Debug)]
 pub struct Replica {
-    pub(super) cloud: Cloud,
-    address: String,
+    pub(super) objects: Arc<dyn Objects>,
+    pub(super) address: String,
     pub(super) root: PathBuf,
     /// The mappings and notes that are here, as the bucket listed them.
     mirrored: Mutex<BTreeMap<String, Listed>>,
@@ -71,30 +77,37 @@ pub(super) struct Listing {
 
 impl Listing {
     /// All captures, loss reports, and notes in quarantine.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (Kind, &Listed)> {
-        let captures = self.raw.iter().filter_map(|listed| {
-            RawKey::parse(&listed.path).map(|key| (Kind::Capture(key), listed))
-        });
-        let losses = self
-            .losses
-            .iter()
-            .filter_map(|listed| Some((Kind::Losses(note_name(&listed.path)?.to_owned()), listed)));
-        captures
-            .chain(losses)
-            .chain(self.quarantine.iter().map(|listed| (Kind::Quarantined(None), listed)))
+    pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
+        let all = self.raw.iter().chain(&self.losses).chain(&self.quarantine);
+        all.cloned().filter_map(Entry::of)
+    }
+
+    /// Applies retention to the bucket, and to the tables of a replica.
+    pub(super) fn retain(
+        &self,
+        replica: &Replica,
+        retention: Retention,
+        now: SystemTime,
+    ) -> Result<Deleted> {
+        let Replica { objects, root, .. } = replica;
+        let entries = |each: &mut dyn FnMut(Entry)| {
+            self.entries().for_each(each);
+            Ok(())
+        };
+        retention::apply(&**objects, root, &entries, retention, now)
     }
 }
 
 /// The captures and loss reports that are in the tables.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+struct Known {
     /// Raw keys, and whether the present analysis made their rows.
     captures: Vec<(String, bool)>,
     reports: Vec<(String, String)>,
 }
 
 impl Known {
-    pub(super) fn read(database: &Database) -> Result<Self> {
+    fn read(database: &Database) -> Result<Self> {
         let (captures, reports) = (database.analyzed_captures()?, database.loss_reports()?);
         Ok(Self { captures, reports })
     }
@@ -116,26 +129,26 @@ impl Known {
     }
 }
 
-/// Returns the id in the path of a loss report, or the name of the capture in that of a note in quarantine.
-fn note_name(path: &str) -> Option<&str> {
-    path.rsplit('/').next()?.strip_suffix(".json")
-}
-
-/// Objects: the path and the content of each.
-type Objects = Vec<(String, Vec<u8>)>;
+/// The path and the content of each of some objects.
+type Contents = Vec<(String, Vec<u8>)>;
 
 impl Replica {
     /// Opens the replica of an object store in a directory, or in one that ends with this process.
     pub(super) fn open(address: &str, directory: Option<&Path>, publishes: bool) -> Result<Self> {
-        Self::of(Cloud::open(address)?, address, directory, publishes)
+        Self::of(StoreLocation::Objects(address).open()?, address, directory, publishes)
     }
 
     /// Breaks off the calls of the object store that have not ended in a moment: the collector stops.
     pub(crate) fn end_calls(&self) {
-        self.cloud.end();
+        self.objects.end();
     }
 
-    fn of(cloud: Cloud, address: &str, directory: Option<&Path>, publishes: bool) -> Result<Self> {
+    fn of(
+        objects: Arc<dyn Objects>,
+        address: &str,
+        directory: Option<&Path>,
+        publishes: bool,
+    ) -> Result<Self> {
         let own = match directory {
             None => Some(tempfile::tempdir().context("cannot create a temporary directory")?),
             Some(_) => None,
@@ -160,7 +173,7 @@ impl Replica {
             fs::create_dir_all(Outbox::path(&root))?;
         }
         Ok(Self {
-            cloud,
+            objects,
             address: address.to_owned(),
             root,
             mirrored: Mutex::default(),
@@ -231,9 +244,9 @@ impl Replica {
     /// Lists the bucket.
     pub(super) fn list(&self) -> Result<Listing> {
         let began = Instant::now();
-        let raw = self.cloud.list_all("raw/v1")?;
-        let losses = self.cloud.list_all("losses/v1")?;
-        let quarantine = self.cloud.list_all("quarantine")?;
+        let raw = self.objects.list_all("raw/v1")?;
+        let losses = self.objects.list_all("losses/v1")?;
+        let quarantine = self.objects.list_all("quarantine")?;
         Ok(Listing { raw, losses, quarantine, took: began.elapsed() })
     }
 
@@ -303,7 +316,7 @@ impl Replica {
 
     /// Returns what came before `until` and is in the bucket, but not in the tables, nor in quarantine, nor here. `known`: what the
     /// tables had a moment ago.
-    pub(super) fn missing(
+    fn missing(
         &self,
         listing: &Listing,
         known: &Known,
@@ -314,18 +327,18 @@ impl Replica {
             listing.quarantine.iter().filter_map(|listed| note_name(&listed.path)).collect();
         let mut missing = Vec::new();
         let unknown = known.unknown_of(listing);
-        for (kind, listed) in unknown.entries() {
+        for Entry { kind, path, at, .. } in unknown.entries() {
             let is_known = match &kind {
                 Kind::Capture(key) => {
                     set_aside.contains(&*key.name())
-                        || quarantined::note(&self.root, key).exists()
+                        || note(&self.root, key).exists()
                         || database.has_current(key)?
                 }
                 Kind::Losses(id) => database.has_losses(id)?,
-                Kind::Quarantined(_) => continue,
+                Kind::Quarantined(_) | Kind::Alone => continue,
             };
-            if listed.modified < until && !is_known && !self.root.join(&listed.path).exists() {
-                missing.push((kind, listed.path.clone()));
+            if at < until && !is_known && !self.root.join(&path).exists() {
+                missing.push((kind, path));
             }
         }
         Ok(missing)
@@ -334,7 +347,7 @@ impl Replica {
     /// Fetches a capture or a loss report, for the indexer.
     fn fetch(&self, local: &LocalStore, indexer: &Indexer, kind: &Kind, path: &str) -> Result<()> {
         // It may have been deleted meanwhile.
-        let Some((bytes, meta)) = self.cloud.find(path)? else { return Ok(()) };
+        let Some((bytes, meta)) = self.objects.find(path)? else { return Ok(()) };
         match kind {
             Kind::Capture(key) => {
                 let incoming = local.incoming();
@@ -345,11 +358,11 @@ impl Replica {
             }
             Kind::Losses(_) => {
                 let place = self.root.join(path);
-                fs::create_dir_all(place.parent().unwrap_or(&self.root))?;
+                make_parent(&place)?;
                 fs::write(&place, bytes)?;
                 indexer.take("", Work::Losses(place));
             }
-            Kind::Quarantined(_) => {}
+            Kind::Quarantined(_) | Kind::Alone => {}
         }
         Ok(())
     }
@@ -371,25 +384,23 @@ impl Replica {
     /// # Errors
     /// When the object store cannot be read.
     pub fn copy(&self, key: &str, to: &Path) -> Result<bool> {
-        let Some((bytes, meta)) = self.cloud.find(key)? else { return Ok(false) };
-        let place = to.join(key);
-        fs::create_dir_all(place.parent().unwrap_or(to))?;
-        fs::write(super::local_store::sidecar_of(&place), meta.to_json())?;
-        fs::write(&place, bytes)?;
+        if self.objects.file(key, to)?.is_none() {
+            return Ok(false);
+        }
         RawKey::parse(key).map_or(Ok(()), |key| id_index::enter(to, &key))?;
         Ok(true)
     }
 
     /// Brings the intents of commands here, for a collector: a command that searches for what a device has sent must find it. Returns
     /// whether one has changed, and those that nobody has written again, with their contents.
-    pub(super) fn mirror_intents(&self) -> Result<(bool, Objects)> {
-        let all = self.cloud.list_all("intents")?;
+    pub(super) fn mirror_intents(&self) -> Result<(bool, Contents)> {
+        let all = self.objects.list_all("intents")?;
         let (mut stale, mut texts) = (Vec::new(), Vec::new());
         for listed in &all {
             let is_known = self.mirrored().get(&listed.path) == Some(listed);
             let is_stale = listed.modified + STALE < SystemTime::now();
             if (!is_known || is_stale)
-                && let Some((text, _)) = self.cloud.find(&listed.path)?
+                && let Some((text, _)) = self.objects.find(&listed.path)?
             {
                 if is_stale {
                     stale.push((listed.path.clone(), text.clone()));
@@ -403,35 +414,21 @@ impl Replica {
         Ok((has_changed, stale))
     }
 
-    /// Ends what a command has begun that was killed.
-    pub(super) fn go_on(&self, name: &str, text: &[u8]) -> Result<()> {
-        if name == PLACE_TABLES {
-            let parts: Vec<String> =
-                String::from_utf8_lossy(text).lines().map(str::to_owned).collect();
-            self.finish_rebuild(&parts)?;
-            tracing::warn!("ended a `store rebuild` that was interrupted");
-        } else if let Some(device) = intents::device_of(text) {
-            replica_forget::forget(&self.address, None, device)?;
-            tracing::warn!("ended a `store forget` that was interrupted");
-        }
-        Ok(())
-    }
-
     /// Deletes the parts that a rebuild has replaced.
     pub(super) fn finish_rebuild(&self, replaced: &[String]) -> Result<()> {
-        self.cloud.delete(replaced)?;
-        self.cloud.delete(&[PLACE_TABLES.to_owned()])
+        self.objects.delete(replaced)?;
+        self.objects.delete(&[PLACE_TABLES.to_owned()])
     }
 
     /// Brings mappings that are new, or others, here.
     pub(super) fn mirror_mappings(&self, mappings: &Mappings) -> Result<()> {
-        for listed in self.cloud.list_all("mappings/v1")? {
+        for listed in self.objects.list_all("mappings/v1")? {
             if listed.path.ends_with("/pending")
                 || self.mirrored().get(&listed.path) == Some(&listed)
             {
                 continue;
             }
-            if let Some((bytes, _)) = self.cloud.find(&listed.path)? {
+            if let Some((bytes, _)) = self.objects.find(&listed.path)? {
                 mappings.mirror(&listed.path, &bytes)?;
             }
             self.mirrored().insert(listed.path.clone(), listed);

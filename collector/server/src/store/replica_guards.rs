@@ -3,17 +3,13 @@
 //! Each is replaced with `If-Match`: of two collectors that change it at once, the later one reads it again and repeats its change.
 //! A guard reads the tables of its collector's replica.
 
-use super::local_store::remove;
+use super::disk::remove;
+use super::objects::{FINDINGS, GUARDS};
 use super::replica::Replica;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tracetee_fleet::guard::state;
-
-/// The guards' states.
-pub(super) const GUARDS: &str = "guard.sqlite";
-/// The findings of the collectors' guard.
-pub(super) const FINDINGS: &str = "findings.json";
 
 impl Replica {
     /// Returns the path of the tables; `None` until they have what the bucket had when the collector started.
@@ -30,14 +26,16 @@ impl Replica {
     pub fn with_guards<T>(&self, work: &mut dyn FnMut(&Path) -> Result<T>) -> Result<T> {
         let copy = tempfile::tempdir_in(&self.root)?;
         let file = state::path(copy.path());
-        self.cloud.update(GUARDS, |bytes| {
+        let mut done = None;
+        self.objects.update(GUARDS, &mut |bytes| {
             match bytes {
                 Some(bytes) => fs::write(&file, bytes)?,
                 None => remove(&file)?,
             }
-            let done = work(&file)?;
-            Ok((fs::read(&file)?, done))
-        })
+            done = Some(work(&file)?);
+            Ok(fs::read(&file)?)
+        })?;
+        done.context("nothing was done")
     }
 
     /// Returns the findings; `None`: there are none yet.
@@ -45,7 +43,7 @@ impl Replica {
     /// # Errors
     /// When the object store cannot be read.
     pub fn findings(&self) -> Result<Option<Vec<u8>>> {
-        Ok(self.cloud.find(FINDINGS)?.map(|(bytes, _)| bytes))
+        Ok(self.objects.find(FINDINGS)?.map(|(bytes, _)| bytes))
     }
 
     /// Replaces the findings by what `work` makes of them. Works again if another collector has changed them.
@@ -56,6 +54,6 @@ impl Replica {
         &self,
         work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
     ) -> Result<()> {
-        self.cloud.update(FINDINGS, |bytes| Ok((work(bytes)?, ())))
+        self.objects.update(FINDINGS, work)
     }
 }

@@ -1,12 +1,10 @@
 //! Mappings over an object store: the collector that receives one stores it in the bucket, analyzes the version's captures again
 //! and publishes their rows; the others read the mapping with the next look (`tend.rs`) and take the rows.
 
-use super::local_store::sidecar_of;
+use super::disk::{make_parent, sidecar_of};
 use super::mappings::{Mappings, Version};
-use super::objects::each;
-use super::replica::Replica;
-use super::storage::described;
-use super::tend::LOOK_EVERY;
+use super::objects::{described, each};
+use super::replica::{LOOK_EVERY, Replica};
 use anyhow::Result;
 use std::fs;
 use std::io;
@@ -18,11 +16,11 @@ impl Replica {
         let (files, note) = Mappings::paths(version);
         if is_new {
             // First: whatever ends this in between, no capture keeps its old names.
-            self.cloud.put(&note, Vec::new())?;
+            self.objects.put(&note, Vec::new())?;
         }
         for file in files {
             match fs::read(self.root.join(&file)) {
-                Ok(bytes) => self.cloud.put(&file, bytes)?,
+                Ok(bytes) => self.objects.put(&file, bytes)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
@@ -42,16 +40,16 @@ impl Replica {
             std::thread::sleep(2 * LOOK_EVERY);
         }
         let [app, _] = version.parts();
-        let listed = self.cloud.list(&format!("raw/v1/{app}")).map_err(described)?;
+        let listed = self.objects.list(&format!("raw/v1/{app}")).map_err(described)?;
         let keys =
             listed.iter().filter(|path| ***path > *noted).filter_map(|path| RawKey::parse(path));
         let keys: Vec<RawKey> = keys.filter(|key| key.ver == version.ver).take(most + 1).collect();
         each(keys.get(..most.min(keys.len())).unwrap_or_default(), |key| {
             let place = self.root.join(key.path());
-            if let Some((bytes, meta)) = self.cloud.find(&key.path())?
+            if let Some((bytes, meta)) = self.objects.find(&key.path())?
                 && !place.exists()
             {
-                fs::create_dir_all(place.parent().unwrap_or(&self.root))?;
+                make_parent(&place)?;
                 fs::write(sidecar_of(&place), meta.to_json())?;
                 let making = place.with_extension("fetching");
                 fs::write(&making, bytes)?;
@@ -65,6 +63,6 @@ impl Replica {
 
     /// Deletes the note of a version whose captures are analyzed again.
     pub(super) fn end_reanalysis(&self, version: &Version) -> io::Result<()> {
-        self.cloud.delete(&[Mappings::paths(version).1]).map_err(described)
+        self.objects.delete(&[Mappings::paths(version).1]).map_err(described)
     }
 }

@@ -13,7 +13,7 @@ struct Collector {
 }
 
 impl Collector {
-    fn new(cloud: &Cloud) -> Self {
+    fn new(cloud: &Arc<dyn Objects>) -> Self {
         Self::of(Replica::of(cloud.clone(), "memory:///", None, true).unwrap())
     }
 
@@ -39,7 +39,7 @@ impl Collector {
 }
 
 /// Puts captures into the bucket, as collectors that were killed at once have done.
-fn put(cloud: &Cloud, app: &str, numbers: std::ops::Range<u64>) {
+fn put(cloud: &Arc<dyn Objects>, app: &str, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let id = uuid::Builder::from_unix_timestamp_millis(number, &[7; 10]).into_uuid();
         let meta = meta(&json!({"app": app, "install_id": format!("device {number}")}));
@@ -48,13 +48,13 @@ fn put(cloud: &Cloud, app: &str, numbers: std::ops::Range<u64>) {
     }
 }
 
-fn parts(cloud: &Cloud) -> Vec<String> {
+fn parts(cloud: &Arc<dyn Objects>) -> Vec<String> {
     cloud.list(&directory()).unwrap()
 }
 
 #[test]
 fn a_collector_takes_what_another_one_has_published_and_analyzes_the_rest() {
-    let cloud = Cloud::open("memory:///").unwrap();
+    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
     put(&cloud, "a", 0..10);
     let (first, second) = (Collector::new(&cloud), Collector::new(&cloud));
     first.sync();
@@ -63,7 +63,7 @@ fn a_collector_takes_what_another_one_has_published_and_analyzes_the_rest() {
     first.replica.publish().unwrap();
     assert_eq!(parts(&cloud).len(), 1);
     let mut left = 0;
-    super::super::local_store::walk(&first.replica.root.join("raw"), &mut |_| left += 1).unwrap();
+    super::super::disk::walk(&first.replica.root.join("raw"), &mut |_| left += 1).unwrap();
     assert_eq!(left, 0, "what is published is in the bucket alone");
     second.replica.take_parts(&|| false).unwrap();
     assert_eq!(second.captures(), first.captures());
@@ -79,7 +79,7 @@ fn a_collector_takes_what_another_one_has_published_and_analyzes_the_rest() {
 
 #[test]
 fn a_collector_that_is_ended_leaves_the_rest_of_a_part_and_takes_it_the_next_time() {
-    let cloud = Cloud::open("memory:///").unwrap();
+    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
     put(&cloud, "a", 0..10);
     let (first, second) = (Collector::new(&cloud), Collector::new(&cloud));
     first.sync();
@@ -94,7 +94,7 @@ fn a_collector_that_is_ended_leaves_the_rest_of_a_part_and_takes_it_the_next_tim
 
 #[test]
 fn a_capture_that_was_analyzed_again_is_in_a_joined_part_once() {
-    let cloud = Cloud::open("memory:///").unwrap();
+    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
     put(&cloud, "a", 0..2);
     let first = Collector::new(&cloud);
     first.sync();
@@ -116,7 +116,7 @@ fn a_capture_that_was_analyzed_again_is_in_a_joined_part_once() {
 
 #[test]
 fn retention_of_a_bucket_deletes_by_age_and_by_size_on_all_collectors() {
-    let cloud = Cloud::open("memory:///").unwrap();
+    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
     put(&cloud, "a", 0..6);
     put(&cloud, "b", 6..8);
     let (first, second) = (Collector::new(&cloud), Collector::new(&cloud));
@@ -125,13 +125,13 @@ fn retention_of_a_bucket_deletes_by_age_and_by_size_on_all_collectors() {
     second.sync();
     let bytes = listing.raw[0].bytes;
     let retention = Retention { bytes: Some(bytes * 5), ..Retention::default() };
-    let deleted = first.replica.retain(&listing, retention, SystemTime::now()).unwrap();
+    let deleted = listing.retain(&first.replica, retention, SystemTime::now()).unwrap();
     assert_eq!((deleted.count(AGE), deleted.count(SIZE)), (0, 3), "of the app that has most");
     let listing = second.sync();
     assert_eq!((first.captures(), second.captures().len()), (second.captures(), 5));
     let retention = Retention { days: Some(3), ..Retention::default() };
     let later = SystemTime::now() + Duration::from_secs(5 * 86_400);
-    let deleted = second.replica.retain(&listing, retention, later).unwrap();
+    let deleted = listing.retain(&second.replica, retention, later).unwrap();
     assert_eq!((deleted.count(AGE), deleted.count(SIZE)), (5, 0));
     first.sync();
     assert!(first.captures().is_empty());
@@ -139,7 +139,7 @@ fn retention_of_a_bucket_deletes_by_age_and_by_size_on_all_collectors() {
 
 #[test]
 fn small_parts_are_joined_without_what_was_deleted() {
-    let cloud = Cloud::open("memory:///").unwrap();
+    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
     let collector = Collector::new(&cloud);
     for number in 0..5 {
         put(&cloud, "a", number * 10..number * 10 + 10);
@@ -167,7 +167,7 @@ fn small_parts_are_joined_without_what_was_deleted() {
 
 #[test]
 fn a_directory_is_the_cache_of_one_store_and_damaged_tables_are_made_anew() {
-    let cloud = Cloud::open("memory:///").unwrap();
+    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
     put(&cloud, "a", 0..3);
     let directory = tempfile::tempdir().unwrap();
     let open = |address: &str| Replica::of(cloud.clone(), address, Some(directory.path()), true);

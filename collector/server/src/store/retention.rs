@@ -1,21 +1,22 @@
-//! Applies retention to a local store: by age, then by size. The maintenance thread of the server calls it.
+//! Applies retention to a store: by age, then by size.
 //!
-//! The age is that since the arrival, the time of the file's content, not since the time that the sender's id claims. If
+//! The age is that since the arrival, the time of the object, not since the time that the sender's id claims. If
 //! the store is too large, those apps lose their oldest captures that have more than their share: no app loses anything
 //! because another one sends much. What is deleted is counted by app and reason, for a loss report of the collector.
 
-use super::files::{Kind, delete, each_file};
-use super::local_store::{days_of, sidecar_of};
-use super::tables_of;
+use super::disk::tables_of;
+use super::entries::{Entry, Kind, delete};
+use super::local_store::days_of;
+use super::objects::Objects;
 use anyhow::Result;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::rows::COLLECTOR;
 use tracetee_protocol::{CaptureMeta, LossReport};
 
-/// Limits of what a local store keeps; `None` is no limit.
+/// Limits of what a store keeps; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Retention {
     /// Days since the arrival.
@@ -62,7 +63,7 @@ impl Deleted {
 fn owner(kind: &Kind) -> &str {
     match kind {
         Kind::Capture(key) => &key.app,
-        Kind::Losses(_) => "losses/",
+        Kind::Losses(_) | Kind::Alone => "losses/",
         Kind::Quarantined(app) => app.as_deref().unwrap_or("quarantine/"),
     }
 }
@@ -77,41 +78,31 @@ struct Border {
     bytes: u64,
 }
 
-/// A file or an object that retention may delete.
-#[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) kind: Kind,
-    /// Path in the store.
-    pub(super) path: PathBuf,
-    /// Time of its arrival.
-    pub(super) at: Option<SystemTime>,
-    pub(super) bytes: u64,
-}
-
 /// Calls a function for each entry of a store.
-type Entries<'a> = dyn Fn(&mut dyn FnMut(Entry)) -> Result<()> + 'a;
+pub(super) type Entries<'a> = dyn Fn(&mut dyn FnMut(Entry)) -> Result<()> + 'a;
 
-/// Applies retention by age, then by size, oldest first. Returns what was deleted.
-pub(crate) fn apply(root: &Path, retention: Retention, now: SystemTime) -> Result<Deleted> {
-    let entries = |each: &mut dyn FnMut(Entry)| {
-        each_file(root, &mut |kind, path| {
-            let (at, bytes) = (arrived(path), bytes_of(&kind, path));
-            each(Entry { kind, path: path.to_owned(), at, bytes });
-        })
-    };
-    let (gone, deleted) = choose(&entries, retention, now)?;
+/// Applies retention by age, then by size, oldest first, to the entries of a store whose tables are below `root`. Returns what was
+/// deleted.
+pub(super) fn apply(
+    objects: &dyn Objects,
+    root: &Path,
+    entries: &Entries<'_>,
+    retention: Retention,
+    now: SystemTime,
+) -> Result<Deleted> {
+    let (gone, deleted) = choose(entries, retention, now)?;
     if !gone.is_empty() {
-        delete(root, &mut Database::open(&tables_of(root))?, &gone)?;
+        delete(objects, root, &mut Database::open(&tables_of(root))?, &gone)?;
     }
     Ok(deleted)
 }
 
 /// Chooses what goes. Returns it, and how many captures that are.
-pub(super) fn choose(
+fn choose(
     entries: &Entries<'_>,
     retention: Retention,
     now: SystemTime,
-) -> Result<(Vec<(Kind, PathBuf)>, Deleted)> {
+) -> Result<(Vec<(Kind, String)>, Deleted)> {
     let mut deleted = Deleted::default();
     let Retention { days, bytes, app_bytes } = retention;
     if days.is_none() && bytes.is_none() && app_bytes.is_none() {
@@ -128,7 +119,7 @@ pub(super) fn choose(
             by_owner.insert(owner.to_owned(), Days::new());
         }
         if let Some(days) = by_owner.get_mut(owner) {
-            *days.entry(at.map_or(0, days_of)).or_default() += bytes;
+            *days.entry(days_of(at)).or_default() += bytes;
         }
     })?;
     let young = |days: &Days| days.range(first_day..).map(|(_, bytes)| bytes).sum::<u64>();
@@ -145,19 +136,18 @@ pub(super) fn choose(
     let (mut gone, mut of_border) = (Vec::new(), Vec::new());
     entries(&mut |entry| {
         let Some(border) = borders.get(owner(&entry.kind)) else { return };
-        let Some(at) = entry.at else { return };
-        let day = days_of(at);
+        let day = days_of(entry.at);
         if day < border.day {
             let reason = if day < first_day { AGE } else { SIZE };
             gone.push((entry.kind, entry.path, reason));
         } else if day == border.day && border.bytes > 0 {
-            of_border.push((at, entry));
+            of_border.push(entry);
         }
     })?;
-    of_border.sort_by(|(a, a_entry), (b, b_entry)| (a, &a_entry.path).cmp(&(b, &b_entry.path)));
+    of_border.sort_by(|a, b| (a.at, &a.path).cmp(&(b.at, &b.path)));
     let mut left: BTreeMap<&str, u64> =
         borders.iter().map(|(&owner, border)| (owner, border.bytes)).collect();
-    for (_, Entry { kind, path, bytes, .. }) in of_border {
+    for Entry { kind, path, bytes, .. } in of_border {
         if let Some(surplus) = left.get_mut(owner(&kind)).filter(|surplus| **surplus > 0) {
             *surplus = surplus.saturating_sub(bytes);
             gone.push((kind, path, SIZE));
@@ -169,29 +159,6 @@ pub(super) fn choose(
         }
     }
     Ok((gone.into_iter().map(|(kind, path, _)| (kind, path)).collect(), deleted))
-}
-
-/// Returns the bytes of all files that count for limits.
-pub(crate) fn size(root: &Path) -> Result<u64> {
-    let mut bytes = 0;
-    each_file(root, &mut |kind, path| bytes += bytes_of(&kind, path))?;
-    Ok(bytes)
-}
-
-/// Returns the time at which a file came.
-fn arrived(path: &Path) -> Option<SystemTime> {
-    path.metadata().and_then(|metadata| metadata.modified()).ok()
-}
-
-/// Returns the size of a file with its sidecar or body.
-fn bytes_of(kind: &Kind, path: &Path) -> u64 {
-    let bytes = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
-    let beside = match kind {
-        Kind::Capture(_) => bytes(&sidecar_of(path)),
-        Kind::Losses(_) => 0,
-        Kind::Quarantined(_) => bytes(&path.with_extension("body")),
-    };
-    bytes(path) + beside
 }
 
 /// Returns how much each may keep, so that all together keep `most`: those that have less leave the rest to the others.

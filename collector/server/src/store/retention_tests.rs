@@ -1,13 +1,22 @@
 //! Retention goes by arrival, and no app loses captures because another one sends many.
 
+use super::super::entries::each_entry;
 use super::super::indexer::Indexer;
 use super::super::local_store::LocalStore;
+use super::super::objects::Directory;
 use super::super::test_store::{TEXT, came_on, put, store, there};
 use super::*;
+use crate::store::disk::sidecar_of;
 use serde_json::json;
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 use uuid::Uuid;
+
+fn apply(root: &Path, retention: Retention, now: SystemTime) -> Result<Deleted> {
+    let directory = Directory(root.to_owned());
+    super::apply(&directory, root, &|each| each_entry(&directory, each), retention, now)
+}
 
 fn day(day: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(day * 86_400 + 3600)
@@ -75,11 +84,9 @@ fn an_app_that_sends_much_loses_its_own_captures_only() {
     let hostile: Vec<_> = (0..60).map(|number| send("hostile", number, 11 + number / 30)).collect();
     Indexer::start(root, &tables_of(root)).unwrap().finish();
     let bytes = |paths: &[PathBuf]| -> u64 {
-        paths.iter().map(|path| bytes_of(&Kind::Capture(key(path)), path)).sum()
+        let files = paths.iter().flat_map(|path| [path.clone(), sidecar_of(path)]);
+        files.map(|file| file.metadata().unwrap().len()).sum()
     };
-    fn key(path: &Path) -> tracetee_fleet::object_keys::RawKey {
-        tracetee_fleet::object_keys::RawKey::parse(path.to_str().unwrap()).unwrap()
-    }
     let all = bytes(&honest) + bytes(&hostile[..20]);
     let retention = Retention { bytes: Some(all), ..Retention::default() };
     let deleted = apply(root, retention, day(12)).unwrap();

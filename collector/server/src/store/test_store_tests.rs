@@ -1,8 +1,9 @@
 //! Stores that the tests of this directory share.
 
+use super::disk::tables_of;
 use super::indexer::Indexer;
-use super::local_store::{LocalStore, key_of, sidecar_of, today};
-use super::tables_of;
+use super::local_store::{LocalStore, key_of, today};
+use crate::store::disk::sidecar_of;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
