@@ -5,11 +5,11 @@
 //! the copy. Stored objects do not change: a second backup into the same directory copies only what came since. What the store has
 //! no longer goes from the copy. Files have the times of the objects, by which retention goes. Nothing is written into the store.
 
-use super::disk::tables_of;
-use super::disk::{sidecar_of, walk};
-use super::id_index;
-use super::intents::{self, COPY};
-use super::objects::{FINDINGS, GUARDS, Listed, Objects, each};
+use crate::store::captures::id_index;
+use crate::store::objects::disk::tables_of;
+use crate::store::objects::disk::{sidecar_of, walk};
+use crate::store::objects::intents::{self, COPY};
+use crate::store::objects::{FINDINGS, GUARDS, Listed, Objects, each};
 use anyhow::{Context, Result, bail};
 use std::collections::HashSet;
 use std::fs::{self, File};

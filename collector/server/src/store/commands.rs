@@ -1,16 +1,16 @@
 //! The commands on a store, in a directory or in an object store: `tracetee store backup`, `forget` and `rebuild`.
 
-use super::backup::{self, BackedUp};
-use super::disk::tables_of;
-use super::forget::{Forgotten, erase};
-use super::intents::{self, BEAT};
-use super::interrupted::{forget_devices, forget_here, go_on_alone, settle};
-use super::local_store::lock;
-use super::location::StoreLocation;
-use super::objects::{Directory, GUARDS};
-use super::reader::Reader;
-use super::rebuild::{self, Rebuilt, lock_against};
-use super::replica::LOOK_EVERY;
+use crate::store::backup::{self, BackedUp};
+use crate::store::captures::local_store::lock;
+use crate::store::forget::{Forgotten, erase};
+use crate::store::index::rebuild::{self, Rebuilt, lock_against};
+use crate::store::interrupted::{forget_devices, forget_here, go_on_alone, settle};
+use crate::store::objects::disk::tables_of;
+use crate::store::objects::intents::{self, BEAT};
+use crate::store::objects::location::StoreLocation;
+use crate::store::objects::{Directory, GUARDS};
+use crate::store::share::reader::Reader;
+use crate::store::share::replica::LOOK_EVERY;
 use anyhow::{Result, bail};
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use std::fs;

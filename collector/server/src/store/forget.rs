@@ -4,12 +4,12 @@
 //! are in the tables have their device there, and only the others are opened. What is stored before the intent is found by
 //! the search; what is stored after it finds the intent; and rows are inserted for files that still exist.
 
-use super::disk::tables_of;
-use super::disk::{remove, sidecar_of};
-use super::entries::{Entry, Kind, delete, each_entry};
-use super::local_store::header_has;
-use super::objects::Objects;
-use super::quarantined::Quarantined;
+use crate::store::captures::entries::{Entry, Kind, delete, each_entry};
+use crate::store::captures::local_store::header_has;
+use crate::store::captures::quarantined::Quarantined;
+use crate::store::objects::Objects;
+use crate::store::objects::disk::tables_of;
+use crate::store::objects::disk::{remove, sidecar_of};
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::path::Path;
@@ -118,15 +118,16 @@ fn header_names(path: &Path, device: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::commands::{forget, rebuild};
-    use super::super::disk::walk;
-    use super::super::indexer::Indexer;
-    use super::super::local_store::{LocalStore, key_of, today};
-    use super::super::location::StoreLocation;
-    use super::super::objects::Directory;
-    use super::super::storage::Storage;
-    use super::super::test_store::{TEXT, meta, put, store, there};
     use super::*;
+    use crate::store::captures::days::today;
+    use crate::store::captures::local_store::{LocalStore, key_of};
+    use crate::store::commands::{forget, rebuild};
+    use crate::store::index::indexer::Indexer;
+    use crate::store::objects::Directory;
+    use crate::store::objects::disk::walk;
+    use crate::store::objects::location::StoreLocation;
+    use crate::store::storage::Storage;
+    use crate::store::test_store::{TEXT, meta, put, store, there};
     use serde_json::json;
     use std::sync::atomic::{AtomicBool, Ordering};
 

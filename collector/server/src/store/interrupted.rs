@@ -4,11 +4,15 @@
 //! unfinished copy of a `backup` becomes a store of what has been copied. A running collector does so every ten seconds, a command
 //! before its own work.
 
-use super::forget::{Forgotten, erase};
-use super::intents::{self, COPY, DIRECTORY, MAKE_TABLES, PLACE_TABLES, UNFINISHED, device_of};
-use super::objects::Directory;
-use super::rebuild::lock_against;
-use super::{backup, local_store, rebuild};
+use crate::store::backup;
+use crate::store::captures::local_store;
+use crate::store::forget::{Forgotten, erase};
+use crate::store::index::rebuild;
+use crate::store::index::rebuild::lock_against;
+use crate::store::objects::Directory;
+use crate::store::objects::intents::{
+    self, COPY, DIRECTORY, MAKE_TABLES, PLACE_TABLES, UNFINISHED, device_of,
+};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;

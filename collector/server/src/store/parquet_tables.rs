@@ -3,14 +3,14 @@
 //! The job keeps no state: it is given keys, reads those objects, and writes parts where there are none. So any
 //! number of jobs may run anywhere, each with some of the keys, and again when one has failed.
 
-use super::analyst::limits;
-use super::arrived::MAX_TEXT_BYTES;
-use super::local_store::about_with;
-use super::location::StoreLocation;
-use super::mappings::Mappings;
-use super::objects::Objects;
-use super::quarantined;
-use super::validate::check_capture;
+use crate::store::captures::arrived::MAX_TEXT_BYTES;
+use crate::store::captures::local_store::about_with;
+use crate::store::captures::quarantined;
+use crate::store::captures::validate::check_capture;
+use crate::store::index::analyst::limits;
+use crate::store::mappings::Mappings;
+use crate::store::objects::Objects;
+use crate::store::objects::location::StoreLocation;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::io::Cursor;

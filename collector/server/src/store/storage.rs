@@ -1,19 +1,21 @@
 //! The storage of uploads: a local directory, or an object store with a replica of its tables in a directory (`replica.rs`). This
 //! collector analyzes what it receives in both.
 
-use super::analyst::Work;
-use super::arrived::Arrived;
-use super::disk::tables_of;
-use super::entries::{Entry, each_entry};
-use super::indexer::Indexer;
-use super::local_store::{Incoming, LocalStore, losses_path, today};
-use super::location::StoreLocation;
-use super::mappings::{Put, Refused, Version};
-use super::objects::{Directory, described};
-use super::reanalysis::Reanalysis;
-use super::replica::{Checks, Replica};
-use super::retention::{self, Deleted, Retention};
-use super::{interrupted, quarantined};
+use crate::store::captures::arrived::Arrived;
+use crate::store::captures::days::today;
+use crate::store::captures::entries::{Entry, each_entry};
+use crate::store::captures::local_store::{Incoming, LocalStore, losses_path};
+use crate::store::captures::quarantined;
+use crate::store::captures::retention::{self, Deleted, Retention};
+use crate::store::index::indexer::Indexer;
+use crate::store::index::queue::Work;
+use crate::store::interrupted;
+use crate::store::mappings::{Put, Refused, Version};
+use crate::store::objects::disk::tables_of;
+use crate::store::objects::location::StoreLocation;
+use crate::store::objects::{Directory, described};
+use crate::store::reanalysis::Reanalysis;
+use crate::store::share::replica::{Checks, Replica};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -174,7 +176,7 @@ impl Storage {
         std::fs::write(&incoming.path, json)?;
         let kept = self.local.keep_losses(&path, &incoming)?;
         if self.local.forgets(device) {
-            super::disk::remove(&self.root.join(&path))?;
+            crate::store::objects::disk::remove(&self.root.join(&path))?;
             if let Some(replica) = &self.replica {
                 replica.objects.delete(&[path]).map_err(described)?;
             }

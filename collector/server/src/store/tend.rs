@@ -2,11 +2,11 @@
 //! twenty times as long as the lists took, compares all with the bucket. One collector in each ten minutes, the first to write the lease, applies retention, joins small
 //! parts and continues what a collector that was killed has left of a mapping.
 
-use super::commands;
-use super::intents::{self, PLACE_TABLES};
-use super::replica::{LOOK_EVERY, Listing, Replica};
-use super::retention::{Deleted, Retention};
-use super::storage::Storage;
+use crate::store::captures::retention::{Deleted, Retention};
+use crate::store::commands;
+use crate::store::objects::intents::{self, PLACE_TABLES};
+use crate::store::share::replica::{LOOK_EVERY, Listing, Replica};
+use crate::store::storage::Storage;
 use anyhow::Result;
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant, SystemTime};
