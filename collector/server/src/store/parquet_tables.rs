@@ -9,14 +9,12 @@ use crate::store::captures::quarantined;
 use crate::store::captures::validate::check_capture;
 use crate::store::index::analyst::limits;
 use crate::store::mappings::Mappings;
-use crate::store::objects::Objects;
 use crate::store::objects::location::StoreLocation;
+use crate::store::objects::{Objects, on_threads};
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::io::Cursor;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tracetee_fleet::object_keys::{RawKey, app_of_report};
 use tracetee_fleet::rows::{Rows, from_loss_report};
 use tracetee_fleet::{capture, parquet};
@@ -99,41 +97,30 @@ fn convert(
     counts: &mut TableCounts,
     failed: &mut dyn FnMut(&str, &anyhow::Error),
 ) -> Result<()> {
-    let next = Arc::new(AtomicUsize::new(0));
-    let (send, made) = mpsc::channel();
+    let made = Mutex::new(Vec::new());
     let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut all = Vec::new();
-    std::thread::scope(|scope| {
-        for _ in 0..count {
-            let (next, send) = (Arc::clone(&next), send.clone());
-            scope.spawn(move || {
-                // ORDERING: Relaxed; a number that nobody else gets.
-                while let Some(&key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let rows = rows_of(from, key);
-                    if send.send((key, rows)).is_err() {
-                        return;
-                    }
+    on_threads(count, keys, |&key| {
+        let rows = rows_of(from, key);
+        made.lock().unwrap_or_else(PoisonError::into_inner).push((key, rows));
+        Ok(())
+    })?;
+    for (key, rows) in made.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match rows {
+            Ok(rows) => {
+                if RawKey::parse(key).is_some() {
+                    counts.captures += 1;
+                } else {
+                    counts.loss_reports += 1;
                 }
-            });
-        }
-        drop(send);
-        for (key, rows) in made {
-            match rows {
-                Ok(rows) => {
-                    if RawKey::parse(key).is_some() {
-                        counts.captures += 1;
-                    } else {
-                        counts.loss_reports += 1;
-                    }
-                    all.push(rows);
-                }
-                Err(error) => {
-                    failed(key, &error);
-                    counts.failed += 1;
-                }
+                all.push(rows);
+            }
+            Err(error) => {
+                failed(key, &error);
+                counts.failed += 1;
             }
         }
-    });
+    }
     for part in parquet::parts(&all)? {
         if to.put_new(&part.path, part.bytes, None)? {
             counts.written += 1;

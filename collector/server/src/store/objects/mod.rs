@@ -81,7 +81,10 @@ pub(crate) trait Objects: Debug + Send + Sync {
         if RawKey::parse(path).is_some() {
             fs::write(sidecar_of(&place), meta.to_json())?;
         }
-        fs::write(&place, bytes)?;
+        // Whole, or not there.
+        let making = place.with_added_extension("fetching");
+        fs::write(&making, bytes)?;
+        fs::rename(making, &place)?;
         Ok(Some(place))
     }
 
@@ -208,14 +211,23 @@ pub(crate) fn described(error: anyhow::Error) -> io::Error {
     io::Error::other(format!("{error:#}"))
 }
 
-/// Calls `work` for each item, on several threads, until one fails.
+/// Calls `work`, which reads an object, for each item, until one fails.
 pub(crate) fn each<'a, T: Sync>(
+    items: &'a [T],
+    work: impl Fn(&'a T) -> Result<()> + Sync,
+) -> Result<()> {
+    on_threads(READS, items, work)
+}
+
+/// Calls `work` for each item, on several threads, until one fails.
+pub(crate) fn on_threads<'a, T: Sync>(
+    count: usize,
     items: &'a [T],
     work: impl Fn(&'a T) -> Result<()> + Sync,
 ) -> Result<()> {
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
     std::thread::scope(|scope| {
-        for _ in 0..READS.min(items.len()) {
+        for _ in 0..count.min(items.len()) {
             scope.spawn(|| {
                 // ORDERING: Relaxed; a number that nobody else gets.
                 while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -2,7 +2,6 @@
 //! and publishes their rows; the others read the mapping with the next look (`tend.rs`) and take the rows.
 
 use crate::store::mappings::{Mappings, Version};
-use crate::store::objects::disk::{make_parent, sidecar_of};
 use crate::store::objects::{described, each};
 use crate::store::share::replica::{LOOK_EVERY, Replica};
 use anyhow::Result;
@@ -45,15 +44,8 @@ impl Replica {
             listed.iter().filter(|path| ***path > *noted).filter_map(|path| RawKey::parse(path));
         let keys: Vec<RawKey> = keys.filter(|key| key.ver == version.ver).take(most + 1).collect();
         each(keys.get(..most.min(keys.len())).unwrap_or_default(), |key| {
-            let place = self.root.join(key.path());
-            if let Some((bytes, meta)) = self.objects.find(&key.path())?
-                && !place.exists()
-            {
-                make_parent(&place)?;
-                fs::write(sidecar_of(&place), meta.to_json())?;
-                let making = place.with_extension("fetching");
-                fs::write(&making, bytes)?;
-                fs::rename(making, place)?;
+            if !self.root.join(key.path()).exists() {
+                self.objects.file(&key.path(), &self.root)?;
             }
             Ok(())
         })
