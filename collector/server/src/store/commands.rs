@@ -7,7 +7,7 @@ use crate::store::index::rebuild::{self, Rebuilt, lock_against};
 use crate::store::interrupted::{forget_devices, forget_here, go_on_alone, settle};
 use crate::store::objects::disk::tables_of;
 use crate::store::objects::intents::{self, BEAT};
-use crate::store::objects::location::StoreLocation;
+use crate::store::objects::location::{StoreLocation, shared};
 use crate::store::objects::{Directory, GUARDS};
 use crate::store::share::reader::Reader;
 use crate::store::share::replica::LOOK_EVERY;
@@ -88,7 +88,7 @@ pub(super) fn forget_objects(
     cache: Option<&Path>,
     device: &str,
 ) -> Result<Forgotten> {
-    let objects = StoreLocation::Objects(address).open()?;
+    let objects = shared(address)?;
     let (intent, text) = (intents::of_device(device), intents::forget_text(device));
     objects.put(&intent, text.clone().into_bytes())?;
     let (end, ended) = bounded::<()>(0);

@@ -56,7 +56,7 @@ pub fn make_tables(
         None => store.clone(),
     };
     for part in parquet::empty()? {
-        to.put_new(&part.path, part.bytes, None)?;
+        to.put_new(&part.path, part.bytes)?;
     }
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let mut counts = TableCounts::default();
@@ -122,7 +122,7 @@ fn convert(
         }
     }
     for part in parquet::parts(&all)? {
-        if to.put_new(&part.path, part.bytes, None)? {
+        if to.put_new(&part.path, part.bytes)? {
             counts.written += 1;
         } else {
             counts.existing += 1;

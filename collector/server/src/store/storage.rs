@@ -121,7 +121,7 @@ impl Storage {
             }
             // The bucket decides: of two that come at once, to whichever collectors, one is stored.
             let bytes = std::fs::read(&incoming.path)?;
-            if !replica.objects.put_new(&key.path(), bytes, Some(meta)).map_err(described)? {
+            if !replica.objects.put_capture(&key.path(), bytes, meta).map_err(described)? {
                 return Ok(None);
             }
             // It is stored; without its place here the next comparison with the bucket finds it.
@@ -168,7 +168,7 @@ impl Storage {
         }
         if let Some(replica) = &self.replica {
             let json = json.clone().into_bytes();
-            if !replica.objects.put_new(&path, json, None).map_err(described)? {
+            if !replica.objects.put_new(&path, json).map_err(described)? {
                 return Ok(false);
             }
         }

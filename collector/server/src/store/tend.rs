@@ -131,7 +131,7 @@ impl Replica {
     fn is_mine(&self) -> Result<bool> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let name = format!("leases/{:010}", now.as_secs() / SYNC_EVERY.as_secs());
-        let is_mine = self.objects.put_new(&name, Vec::new(), None)?;
+        let is_mine = self.objects.put_new(&name, Vec::new())?;
         if is_mine {
             let leases = self.objects.list("leases")?;
             let old: Vec<String> = leases.into_iter().filter(|lease| *lease < name).collect();

@@ -127,5 +127,5 @@ pub(crate) fn set_aside(
 ) -> Result<()> {
     let about = Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None };
     let path = format!("quarantine/{}.json", key.name());
-    objects.put_new(&path, about.to_json().into_bytes(), None).map(drop)
+    objects.put_new(&path, about.to_json().into_bytes()).map(drop)
 }

@@ -3,7 +3,7 @@
 //! Callers block: threads of the collector that may, and the converter's. One runtime serves them all.
 
 use crate::store::objects::cloud_client::{ANSWER_TIME, Connector, MOST_LISTED};
-use crate::store::objects::{Content, Listed, MAX_OBJECT_BYTES, Objects};
+use crate::store::objects::{Content, Listed, MAX_OBJECT_BYTES, Objects, Shared};
 use anyhow::{Context, Result, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -185,30 +185,8 @@ impl Cloud {
 }
 
 impl Objects for Cloud {
-    fn put_new(&self, path: &str, bytes: Vec<u8>, meta: Option<&CaptureMeta>) -> Result<bool> {
-        self.write(path, bytes, meta, PutMode::Create)
-    }
-
-    fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()> {
-        self.write(path, bytes, None, PutMode::Overwrite).map(drop)
-    }
-
-    fn update(
-        &self,
-        path: &str,
-        work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
-    ) -> Result<()> {
-        for _ in 0..UPDATES {
-            let (bytes, mode) = match found(self.get_version(path))? {
-                Some((bytes, _, version)) => (Some(bytes), PutMode::Update(version)),
-                None => (None, PutMode::Create),
-            };
-            let bytes = work(bytes)?;
-            if self.write(path, bytes, None, mode)? {
-                return Ok(());
-            }
-        }
-        bail!("other processes replace {path} all the time; try again later")
+    fn put_new(&self, path: &str, bytes: Vec<u8>) -> Result<bool> {
+        self.write(path, bytes, None, PutMode::Create)
     }
 
     fn find(&self, path: &str) -> Result<Option<Content>> {
@@ -259,6 +237,34 @@ impl Objects for Cloud {
         all.sort_unstable();
         all.into_iter().for_each(each);
         Ok(())
+    }
+}
+
+impl Shared for Cloud {
+    fn put_capture(&self, path: &str, bytes: Vec<u8>, meta: &CaptureMeta) -> Result<bool> {
+        self.write(path, bytes, Some(meta), PutMode::Create)
+    }
+
+    fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()> {
+        self.write(path, bytes, None, PutMode::Overwrite).map(drop)
+    }
+
+    fn update(
+        &self,
+        path: &str,
+        work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
+    ) -> Result<()> {
+        for _ in 0..UPDATES {
+            let (bytes, mode) = match found(self.get_version(path))? {
+                Some((bytes, _, version)) => (Some(bytes), PutMode::Update(version)),
+                None => (None, PutMode::Create),
+            };
+            let bytes = work(bytes)?;
+            if self.write(path, bytes, None, mode)? {
+                return Ok(());
+            }
+        }
+        bail!("other processes replace {path} all the time; try again later")
     }
 
     fn why_away(&self) -> Option<&'static str> {

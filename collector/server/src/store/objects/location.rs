@@ -1,6 +1,6 @@
 //! Where a store is, as the command line says it.
 
-use crate::store::objects::{Directory, Objects};
+use crate::store::objects::{Directory, Objects, Shared};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
@@ -44,14 +44,17 @@ impl<'a> StoreLocation<'a> {
                     .with_context(|| format!("cannot create {}", path.display()))?;
                 Ok(Arc::new(Directory(path.to_owned())))
             }
-            #[cfg(feature = "cloud")]
-            Self::Objects(address) => {
-                Ok(Arc::new(crate::store::objects::cloud::Cloud::open(address)?))
-            }
-            #[cfg(not(feature = "cloud"))]
-            Self::Objects(address) => anyhow::bail!(
-                "{address}: this build has no object stores; use a release, or build with `--features cloud`"
-            ),
+            Self::Objects(address) => Ok(shared(address)?),
         }
     }
+}
+
+/// Opens the objects of an object store.
+pub(crate) fn shared(address: &str) -> Result<Arc<dyn Shared>> {
+    #[cfg(feature = "cloud")]
+    return Ok(Arc::new(super::cloud::Cloud::open(address)?));
+    #[cfg(not(feature = "cloud"))]
+    anyhow::bail!(
+        "{address}: this build has no object stores; use a release, or build with `--features cloud`"
+    );
 }

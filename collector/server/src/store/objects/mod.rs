@@ -13,7 +13,7 @@ pub(crate) mod disk;
 pub(crate) mod intents;
 pub(crate) mod location;
 
-use crate::store::objects::disk::{lock_file, make_parent, remove, sidecar_of, walk};
+use crate::store::objects::disk::{make_parent, remove, sidecar_of, walk};
 use anyhow::{Context, Result, bail};
 use std::fmt::Debug;
 use std::fs::{self, File, Permissions};
@@ -51,17 +51,7 @@ pub(crate) type Content = (Vec<u8>, CaptureMeta);
 /// The objects of a store.
 pub(crate) trait Objects: Debug + Send + Sync {
     /// Writes an object where there is none. `false`: there is one.
-    fn put_new(&self, path: &str, bytes: Vec<u8>, meta: Option<&CaptureMeta>) -> Result<bool>;
-
-    /// Writes an object, also in place of another one.
-    fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()>;
-
-    /// Replaces an object by what `work` makes of it, or of `None`; calls `work` again if another process has replaced it meanwhile.
-    fn update(
-        &self,
-        path: &str,
-        work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
-    ) -> Result<()>;
+    fn put_new(&self, path: &str, bytes: Vec<u8>) -> Result<bool>;
 
     /// Reads an object; `None`: there is no such one.
     fn find(&self, path: &str) -> Result<Option<Content>>;
@@ -108,19 +98,31 @@ pub(crate) trait Objects: Debug + Send + Sync {
         all.sort_unstable();
         Ok(all)
     }
+}
+
+/// The objects of a store that collectors share.
+pub(crate) trait Shared: Objects {
+    /// Writes a capture, with what is known of it, where there is none. `false`: there is one.
+    fn put_capture(&self, path: &str, bytes: Vec<u8>, meta: &CaptureMeta) -> Result<bool>;
+
+    /// Writes an object, also in place of another one.
+    fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()>;
+
+    /// Replaces an object by what `work` makes of it, or of `None`; calls `work` again if another process has replaced it meanwhile.
+    fn update(
+        &self,
+        path: &str,
+        work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
+    ) -> Result<()>;
 
     /// Checks that the store answers, also to one that may not list it.
-    fn probe(&self) -> Result<()> {
-        Ok(())
-    }
+    fn probe(&self) -> Result<()>;
 
     /// Returns why nothing can be written: the last write failed a moment ago. After that moment another one may try.
-    fn why_away(&self) -> Option<&'static str> {
-        None
-    }
+    fn why_away(&self) -> Option<&'static str>;
 
     /// Breaks off the calls that have not ended in a moment, and all later ones: the collector stops.
-    fn end(&self) {}
+    fn end(&self);
 }
 
 /// Files below a directory.
@@ -138,31 +140,8 @@ impl Directory {
 }
 
 impl Objects for Directory {
-    fn put_new(&self, path: &str, bytes: Vec<u8>, meta: Option<&CaptureMeta>) -> Result<bool> {
-        let place = self.at(path)?;
-        let write = || -> io::Result<bool> {
-            if let Some(meta) = meta {
-                write_new(&sidecar_of(&place), meta.to_json().as_bytes(), true)?;
-            }
-            write_new(&place, &bytes, false)
-        };
-        write().with_context(|| format!("cannot write {path}"))
-    }
-
-    fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()> {
-        let place = self.at(path)?;
-        write_new(&place, &bytes, true).with_context(|| format!("cannot write {path}")).map(drop)
-    }
-
-    fn update(
-        &self,
-        path: &str,
-        work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
-    ) -> Result<()> {
-        let busy = format!("another process replaces {path}; try again later");
-        let _alone = lock_file(&self.0.join("update.lock"), busy)?;
-        let bytes = work(self.find(path)?.map(|(bytes, _)| bytes))?;
-        self.put(path, bytes)
+    fn put_new(&self, path: &str, bytes: Vec<u8>) -> Result<bool> {
+        write_new(&self.at(path)?, &bytes).with_context(|| format!("cannot write {path}"))
     }
 
     fn find(&self, path: &str) -> Result<Option<Content>> {
@@ -242,16 +221,15 @@ pub(crate) fn on_threads<'a, T: Sync>(
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// Writes a file, complete or not at all, and waits until it is on the disk. `false`: there is one, and it is not to be replaced.
-fn write_new(place: &Path, bytes: &[u8], replaces: bool) -> io::Result<bool> {
+/// Writes a file where there is none, complete or not at all. `false`: there is one.
+fn write_new(place: &Path, bytes: &[u8]) -> io::Result<bool> {
     let directory = make_parent(place)?;
     let mut file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(directory)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    let written = if replaces { file.persist(place) } else { file.persist_noclobber(place) };
-    match written {
+    match file.persist_noclobber(place) {
         Ok(_) => File::open(directory)?.sync_all().map(|()| true),
         Err(refused) if refused.error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(refused) => Err(refused.error),
@@ -266,13 +244,13 @@ mod tests {
     fn objects_of_a_directory_are_written_once_and_stay_within_it() {
         let directory = tempfile::tempdir().unwrap();
         let objects = Directory(directory.path().to_owned());
-        assert!(objects.put_new("raw/v1/a", b"1".to_vec(), None).unwrap());
-        assert!(!objects.put_new("raw/v1/a", b"2".to_vec(), None).unwrap());
+        assert!(objects.put_new("raw/v1/a", b"1".to_vec()).unwrap());
+        assert!(!objects.put_new("raw/v1/a", b"2".to_vec()).unwrap());
         assert_eq!(objects.get("raw/v1/a").unwrap().0, b"1");
         assert_eq!(objects.list("raw/v1").unwrap(), ["raw/v1/a"], "nothing is left beside it");
         assert!(objects.list("losses/v1").unwrap().is_empty());
         for path in ["../a", "/a", "raw/../../a"] {
-            let refused = objects.put_new(path, Vec::new(), None).unwrap_err();
+            let refused = objects.put_new(path, Vec::new()).unwrap_err();
             assert!(format!("{refused:#}").contains("is no path of an object"), "{refused:#}");
             assert!(objects.get(path).is_err());
         }

@@ -100,7 +100,7 @@ impl Replica {
         if !keys.is_empty() {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let name = name(now.as_millis(), keys.len(), &bytes);
-            self.objects.put_new(&name, bytes, None)?;
+            self.objects.put_new(&name, bytes)?;
             fs::write(self.mark(&name), keys.join("\n") + "\n")?;
         }
         for file in files {
@@ -206,7 +206,7 @@ impl Replica {
             if parts.contains(&name) {
                 return Ok(());
             }
-            self.objects.put_new(&name, bytes, None)?;
+            self.objects.put_new(&name, bytes)?;
             // All of it is in the tables.
             let keys: Vec<String> = records.into_keys().collect();
             fs::write(self.mark(&name), keys.join("\n") + "\n")?;

@@ -19,8 +19,8 @@ use crate::store::objects::disk::tables_of;
 use crate::store::objects::disk::{make_parent, note, remove};
 use crate::store::objects::intents;
 use crate::store::objects::intents::{PLACE_TABLES, STALE};
-use crate::store::objects::location::StoreLocation;
-use crate::store::objects::{Listed, Objects, each};
+use crate::store::objects::location;
+use crate::store::objects::{Listed, Shared, each};
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -54,7 +54,7 @@ pub(crate) enum Checks {
 /// A replica of an object store's tables.
 #[derive(Debug)]
 pub struct Replica {
-    pub(crate) objects: Arc<dyn Objects>,
+    pub(crate) objects: Arc<dyn Shared>,
     pub(crate) address: String,
     pub(crate) root: PathBuf,
     /// The mappings and notes that are here, as the bucket listed them.
@@ -137,7 +137,7 @@ type Contents = Vec<(String, Vec<u8>)>;
 impl Replica {
     /// Opens the replica of an object store in a directory, or in one that ends with this process.
     pub(crate) fn open(address: &str, directory: Option<&Path>, publishes: bool) -> Result<Self> {
-        Self::of(StoreLocation::Objects(address).open()?, address, directory, publishes)
+        Self::of(location::shared(address)?, address, directory, publishes)
     }
 
     /// Breaks off the calls of the object store that have not ended in a moment: the collector stops.
@@ -146,7 +146,7 @@ impl Replica {
     }
 
     fn of(
-        objects: Arc<dyn Objects>,
+        objects: Arc<dyn Shared>,
         address: &str,
         directory: Option<&Path>,
         publishes: bool,

@@ -14,7 +14,7 @@ struct Collector {
 }
 
 impl Collector {
-    fn new(cloud: &Arc<dyn Objects>) -> Self {
+    fn new(cloud: &Arc<dyn Shared>) -> Self {
         Self::of(Replica::of(cloud.clone(), "memory:///", None, true).unwrap())
     }
 
@@ -40,22 +40,22 @@ impl Collector {
 }
 
 /// Puts captures into the bucket, as collectors that were killed at once have done.
-fn put(cloud: &Arc<dyn Objects>, app: &str, numbers: std::ops::Range<u64>) {
+fn put(cloud: &Arc<dyn Shared>, app: &str, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let id = uuid::Builder::from_unix_timestamp_millis(number, &[7; 10]).into_uuid();
         let meta = meta(&json!({"app": app, "install_id": format!("device {number}")}));
         let body = zstd::bulk::compress(TEXT.as_bytes(), 1).unwrap();
-        assert!(cloud.put_new(&key_of(id, &meta, today()).path(), body, Some(&meta)).unwrap());
+        assert!(cloud.put_capture(&key_of(id, &meta, today()).path(), body, &meta).unwrap());
     }
 }
 
-fn parts(cloud: &Arc<dyn Objects>) -> Vec<String> {
+fn parts(cloud: &Arc<dyn Shared>) -> Vec<String> {
     cloud.list(&directory()).unwrap()
 }
 
 #[test]
 fn a_collector_takes_what_another_one_has_published_and_analyzes_the_rest() {
-    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
+    let cloud = location::shared("memory:///").unwrap();
     put(&cloud, "a", 0..10);
     let (first, second) = (Collector::new(&cloud), Collector::new(&cloud));
     first.sync();
@@ -80,7 +80,7 @@ fn a_collector_takes_what_another_one_has_published_and_analyzes_the_rest() {
 
 #[test]
 fn a_collector_that_is_ended_leaves_the_rest_of_a_part_and_takes_it_the_next_time() {
-    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
+    let cloud = location::shared("memory:///").unwrap();
     put(&cloud, "a", 0..10);
     let (first, second) = (Collector::new(&cloud), Collector::new(&cloud));
     first.sync();
@@ -95,7 +95,7 @@ fn a_collector_that_is_ended_leaves_the_rest_of_a_part_and_takes_it_the_next_tim
 
 #[test]
 fn a_capture_that_was_analyzed_again_is_in_a_joined_part_once() {
-    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
+    let cloud = location::shared("memory:///").unwrap();
     put(&cloud, "a", 0..2);
     let first = Collector::new(&cloud);
     first.sync();
@@ -117,7 +117,7 @@ fn a_capture_that_was_analyzed_again_is_in_a_joined_part_once() {
 
 #[test]
 fn retention_of_a_bucket_deletes_by_age_and_by_size_on_all_collectors() {
-    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
+    let cloud = location::shared("memory:///").unwrap();
     put(&cloud, "a", 0..6);
     put(&cloud, "b", 6..8);
     let (first, second) = (Collector::new(&cloud), Collector::new(&cloud));
@@ -140,7 +140,7 @@ fn retention_of_a_bucket_deletes_by_age_and_by_size_on_all_collectors() {
 
 #[test]
 fn small_parts_are_joined_without_what_was_deleted() {
-    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
+    let cloud = location::shared("memory:///").unwrap();
     let collector = Collector::new(&cloud);
     for number in 0..5 {
         put(&cloud, "a", number * 10..number * 10 + 10);
@@ -168,7 +168,7 @@ fn small_parts_are_joined_without_what_was_deleted() {
 
 #[test]
 fn a_directory_is_the_cache_of_one_store_and_damaged_tables_are_made_anew() {
-    let cloud = StoreLocation::Objects("memory:///").open().unwrap();
+    let cloud = location::shared("memory:///").unwrap();
     put(&cloud, "a", 0..3);
     let directory = tempfile::tempdir().unwrap();
     let open = |address: &str| Replica::of(cloud.clone(), address, Some(directory.path()), true);
