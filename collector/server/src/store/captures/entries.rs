@@ -67,11 +67,11 @@ pub(crate) fn each_entry(objects: &dyn Objects, each: &mut dyn FnMut(Entry)) -> 
                 return;
             }
             let Some(mut entry) = Entry::of(listed) else { return };
-            let stem = |path: &str| path.split_once(".ftrace").map(|(stem, _)| stem.to_owned());
             let before = capture.take();
             match (&entry.kind, before) {
                 (Kind::Alone, Some(mut before))
-                    if stem(&before.path).as_deref() == entry.path.strip_suffix(".json") =>
+                    if before.path.strip_suffix(".ftrace.zst")
+                        == entry.path.strip_suffix(".json") =>
                 {
                     before.bytes += entry.bytes;
                     each(before);
@@ -130,4 +130,29 @@ pub(crate) fn delete(
         database.delete_loss_reports(&reports)?;
     }
     Ok(captures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::captures::local_store::LocalStore;
+    use crate::store::objects::Directory;
+    use crate::store::objects::disk::sidecar_of;
+    use crate::store::test_store::{TEXT, put};
+    use serde_json::json;
+
+    #[test]
+    fn a_capture_is_one_entry_with_its_metadata_whatever_its_app_is_called() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let store = LocalStore::open(root).unwrap();
+        let id = uuid::Builder::from_unix_timestamp_millis(0, &[7; 10]).into_uuid();
+        let place = put(&store, id, &json!({"app": "a.ftrace.b"}), TEXT).unwrap();
+        let bytes = [sidecar_of(&place), place].map(|path| path.metadata().unwrap().len());
+        let mut entries = Vec::new();
+        each_entry(&Directory(root.to_owned()), &mut |entry| entries.push(entry)).unwrap();
+        let [entry] = &*entries else { panic!("{entries:?}") };
+        assert!(matches!(entry.kind, Kind::Capture(_)));
+        assert_eq!(entry.bytes, bytes.iter().sum::<u64>());
+    }
 }
