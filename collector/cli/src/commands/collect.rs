@@ -56,8 +56,8 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         args.guard.as_deref().map(|file| findings::prepare(file, &args.store, look)).transpose()?;
     let runner = args.on_finding.clone().map(Runner::new).map(Arc::new);
     let server = Server::start(args.listen, options)?;
-    let told = server.findings();
-    guard.map(|guard| guard.start(server.replica(), told, runner.clone())).transpose()?;
+    let metrics = server.findings();
+    guard.map(|guard| guard.start(server.replica(), metrics, runner.clone())).transpose()?;
     let (address, store) = (server.address, &args.store);
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));
     let page = server.page;

@@ -197,7 +197,7 @@ pub(super) struct Prepared {
 
 /// The guard of a collector.
 struct Watch {
-    told: Arc<Findings>,
+    metrics: Arc<Findings>,
     runner: Option<Arc<Runner>>,
     /// Time of the next look, of the next run of the command, and the wait after a failure of that.
     next: Instant,
@@ -221,11 +221,11 @@ pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Prepared> 
 }
 
 impl Prepared {
-    /// Starts the thread. `replica`: of an object store. `told`: what `/metrics` has.
+    /// Starts the thread. `replica`: of an object store. `metrics`: what `/metrics` has.
     pub(super) fn start(
         self,
         replica: Option<Arc<Replica>>,
-        told: Arc<Findings>,
+        metrics: Arc<Findings>,
         runner: Option<Arc<Runner>>,
     ) -> Result<()> {
         let Self { look, file, directory, known, state } = self;
@@ -233,8 +233,19 @@ impl Prepared {
         let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };
         let [next, retry] = [Instant::now(); 2];
         let (wait, failures) = (FIRST_WAIT, LineAMinute::default());
-        let mut watch =
-            Watch { told, runner, next, retry, wait, failures, look, file, keeper, known, state };
+        let mut watch = Watch {
+            metrics,
+            runner,
+            next,
+            retry,
+            wait,
+            failures,
+            look,
+            file,
+            keeper,
+            known,
+            state,
+        };
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || watch.run())?;
         Ok(())
     }
@@ -244,7 +255,7 @@ impl Watch {
     fn run(&mut self) {
         loop {
             if !self.keeper.has(&mut self.state) {
-                self.told.set(Vec::new());
+                self.metrics.set(Vec::new());
             } else if Instant::now() >= self.next {
                 self.look();
                 self.next = Instant::now() + Duration::from_secs(self.known.every_s);
@@ -288,10 +299,10 @@ impl Watch {
         let dropped = self.state.drop_surplus(most);
         if self.runner.is_some() {
             // ORDERING: Relaxed, here and below; counts.
-            self.told.dropped.fetch_add(dropped, Ordering::Relaxed);
+            self.metrics.dropped.fetch_add(dropped, Ordering::Relaxed);
         }
-        self.told.set(self.state.labels());
-        self.told.note_look();
+        self.metrics.set(self.state.labels());
+        self.metrics.note_look();
         if before != self.state {
             self.save();
         }
@@ -307,13 +318,13 @@ impl Watch {
         {
             match runner.tell(&message.to_json()) {
                 Ok(()) => {
-                    self.told.commands.fetch_add(1, Ordering::Relaxed);
+                    self.metrics.commands.fetch_add(1, Ordering::Relaxed);
                     self.state.pending.remove(0);
                     self.wait = FIRST_WAIT;
                     self.save();
                 }
                 Err(error) => {
-                    self.told.failures.fetch_add(1, Ordering::Relaxed);
+                    self.metrics.failures.fetch_add(1, Ordering::Relaxed);
                     if let Some(others) = self.failures.admit(Instant::now()) {
                         let again_in_s = self.wait.as_secs();
                         tracing::error!(others, again_in_s, "--on-finding: {error:#}");

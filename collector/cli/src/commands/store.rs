@@ -45,6 +45,13 @@ pub(crate) fn cache_of(address: &str, given: Option<&Path>) -> Option<PathBuf> {
     std::fs::create_dir_all(&directory).is_ok().then_some(directory)
 }
 
+/// A store's address, and the directory for its tables if it is an object store's.
+fn with_cache(store: &Path, given: Option<&Path>) -> (String, Option<PathBuf>) {
+    let (store, is_remote) = location(store);
+    let cache = if is_remote { cache_of(&store, given) } else { None };
+    (store, cache)
+}
+
 /// Does some work with the tables of an object store on this machine. Makes them anew, and does it again, if it finds them damaged.
 pub(crate) fn with_copies<T>(
     address: &str,
@@ -100,8 +107,7 @@ pub(super) fn copies_beside(replica: &Path) -> Result<TempDir> {
 pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
     make_private();
     let (store, is_remote) = location(&args.store);
-    let rebuilt =
-        if is_remote { Reader::rebuild(&store)? } else { tracetee_server::rebuild(&args.store)? };
+    let rebuilt = tracetee_server::rebuild(StoreLocation::parse(&store))?;
     if rebuilt.retried > 0 {
         say(&format!("{} captures from quarantine were tried again", rebuilt.retried));
     }
@@ -121,14 +127,10 @@ pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
 /// Copies a store.
 pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
     make_private();
-    let backed_up = match location(&args.store) {
-        (address, true) => {
-            let cache = cache_of(&address, args.cache.as_deref());
-            Reader::backup(&address, cache.as_deref(), &args.output)?
-        }
-        (_, false) => tracetee_server::backup(&args.store, &args.output)?,
-    };
-    let BackedUp { copied, bytes, kept, deleted, .. } = backed_up;
+    let (store, cache) = with_cache(&args.store, args.cache.as_deref());
+    let store = StoreLocation::parse(&store);
+    let BackedUp { copied, bytes, kept, deleted, .. } =
+        tracetee_server::backup(store, cache.as_deref(), &args.output)?;
     print(&format!(
         "copied {copied} files ({}) and the tables to {}; {kept} files were there already, {deleted} deleted\n",
         crate::units::bytes(bytes),
@@ -140,14 +142,10 @@ pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
 /// Deletes everything that a device has sent.
 pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     make_private();
-    let forgotten = match location(&args.store) {
-        (address, true) => {
-            let cache = cache_of(&address, args.cache.as_deref());
-            Reader::forget(&address, cache.as_deref(), &args.install_id)?
-        }
-        (_, false) => tracetee_server::forget(&args.store, &args.install_id)?,
-    };
-    let Forgotten { captures, loss_reports, quarantined, unreadable, .. } = forgotten;
+    let (store, cache) = with_cache(&args.store, args.cache.as_deref());
+    let store = StoreLocation::parse(&store);
+    let Forgotten { captures, loss_reports, quarantined, unreadable, .. } =
+        tracetee_server::forget(store, cache.as_deref(), &args.install_id)?;
     print(&format!(
         "forgot {}: {captures} captures, {loss_reports} loss reports, {quarantined} bodies in quarantine\n",
         shown(&args.install_id)

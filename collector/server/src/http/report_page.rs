@@ -7,7 +7,7 @@
 
 use super::tokens::Viewer;
 use crate::budget::Budget;
-use crate::store::tables_of;
+use crate::store::objects::disk::tables_of;
 use crate::turns::Turns;
 use serde::Deserialize;
 use std::collections::HashSet;

@@ -3,7 +3,8 @@
 //! A ticket signs everything that goes with the object: that it is written only where there is none, its
 //! checksum, its metadata with the token's app. What comes is looked at by nobody before a converter does.
 
-use crate::store::local_store::{key_of, losses_path, today};
+use crate::store::captures::days::today;
+use crate::store::captures::local_store::{key_of, losses_path};
 use anyhow::{Context, Result, bail};
 use axum::http::header;
 use base64::Engine;
