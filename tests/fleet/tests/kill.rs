@@ -60,6 +60,10 @@ fn what_is_acknowledged_is_there_once_whenever_the_collector_is_killed() {
     }
     let collector = Collector::start_in(directory, &[]);
     url.lock().unwrap().clone_from(&collector.url);
+    // On a busy machine the kills leave less time.
+    while acknowledged.lock().unwrap().len() <= 500 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     stop.store(true, Ordering::Relaxed);
     senders.into_iter().for_each(|sender| sender.join().unwrap());
     collector.settle();
@@ -75,7 +79,6 @@ fn what_is_acknowledged_is_there_once_whenever_the_collector_is_killed() {
     assert_eq!(raw.len(), there.len(), "each once");
     let acknowledged = acknowledged.lock().unwrap().clone();
     println!("{} acknowledged, {} there", acknowledged.len(), there.len());
-    assert!(acknowledged.len() > 500, "{}", acknowledged.len());
     let missing: Vec<_> = acknowledged.difference(&there).collect();
     assert!(missing.is_empty(), "{missing:?}");
 
