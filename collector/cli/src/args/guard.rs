@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use tracetee_fleet::guard::fleet::Segment;
+use tracetee_fleet::change::segment::Segment;
 
 /// Options of `guard`.
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ pub(super) mod command;
 mod file;
 mod keeper;
 
+use super::guard;
 use anyhow::Result;
 use command::Runner;
 use file::{GuardFile, Guarded};
@@ -22,9 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
-use tracetee_fleet::guard::findings::{Finding, Rise};
-use tracetee_fleet::guard::fleet::Segment;
-use tracetee_fleet::guard::verdict::Answer;
+use tracetee_fleet::change::answer::Answer;
+use tracetee_fleet::change::findings::{Finding, Rise};
 use tracetee_fleet::selection::utc;
 use tracetee_server::{FindingLabels, Findings, LineAMinute, Replica, StoreLocation};
 
@@ -174,20 +174,8 @@ impl State {
     }
 }
 
-/// Looks in a store at an app's rollout, from a version to another, in a segment, for a rise by so many percent.
-type LookIn<S, A> = fn(&S, [&str; 3], &Segment, f64) -> Result<A>;
-
-/// Looks at a rollout.
-#[derive(Clone, Copy)]
-pub(super) struct Look {
-    pub(super) in_directory: LookIn<Path, Answer>,
-    /// Gives `None` until the tables of the collector are complete.
-    pub(super) in_objects: LookIn<Replica, Option<Answer>>,
-}
-
 /// The guard of a collector before its server runs.
 pub(super) struct Prepared {
-    look: Look,
     file: PathBuf,
     /// The store, if it is a directory.
     directory: Option<PathBuf>,
@@ -204,7 +192,6 @@ struct Watch {
     retry: Instant,
     wait: Duration,
     failures: LineAMinute,
-    look: Look,
     file: PathBuf,
     keeper: Keeper,
     known: GuardFile,
@@ -212,12 +199,12 @@ struct Watch {
 }
 
 /// Reads the file of the rollouts, and the state of a store that is a directory.
-pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Prepared> {
+pub(super) fn prepare(file: &Path, store: &str) -> Result<Prepared> {
     let known = GuardFile::read(file)?;
     let directory = StoreLocation::parse(store).directory();
     let state = directory.map(keeper::read).transpose()?.unwrap_or_default();
     let directory = directory.map(Path::to_owned);
-    Ok(Prepared { look, file: file.to_owned(), directory, known, state })
+    Ok(Prepared { file: file.to_owned(), directory, known, state })
 }
 
 impl Prepared {
@@ -228,24 +215,13 @@ impl Prepared {
         metrics: Arc<Findings>,
         runner: Option<Arc<Runner>>,
     ) -> Result<()> {
-        let Self { look, file, directory, known, state } = self;
+        let Self { file, directory, known, state } = self;
         let objects = || replica.map(Keeper::of_objects);
         let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };
         let [next, retry] = [Instant::now(); 2];
         let (wait, failures) = (FIRST_WAIT, LineAMinute::default());
-        let mut watch = Watch {
-            metrics,
-            runner,
-            next,
-            retry,
-            wait,
-            failures,
-            look,
-            file,
-            keeper,
-            known,
-            state,
-        };
+        let mut watch =
+            Watch { metrics, runner, next, retry, wait, failures, file, keeper, known, state };
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || watch.run())?;
         Ok(())
     }
@@ -268,12 +244,13 @@ impl Watch {
     fn look_at(&self, guarded: &Guarded) -> Result<Option<Answer>> {
         let Guarded { app, from, to, rise_percent, .. } = guarded;
         let (names, segment) = ([&**app, &**from, &**to], guarded.segment()?);
-        let Look { in_directory, in_objects } = self.look;
         match &self.keeper {
             Keeper::Directory(store) => {
-                in_directory(store, names, &segment, *rise_percent).map(Some)
+                guard::look(store, names, &segment, *rise_percent).map(Some)
             }
-            Keeper::Objects(leased) => in_objects(&leased.replica, names, &segment, *rise_percent),
+            Keeper::Objects(leased) => {
+                guard::look_in_objects(&leased.replica, names, &segment, *rise_percent)
+            }
         }
     }
 

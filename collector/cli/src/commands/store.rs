@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tracetee_fleet::guard::state;
 use tracetee_server::{
     BackedUp, Forgotten, Reader, StoreLocation, list_keys, make_private, make_tables, tables_of,
 };
@@ -117,10 +116,6 @@ pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
         tables_of(&args.store).display().to_string()
     };
     print(&format!("{} captures and loss reports are in {}\n", rebuilt.indexed, shown(&tables)));
-    // The command that mends the tables does not mend it.
-    if !is_remote {
-        state::check(&state::path(&args.store))?;
-    }
     Ok(())
 }
 

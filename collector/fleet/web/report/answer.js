@@ -64,12 +64,8 @@ function answerOfFleet(report, rates) {
 function changeSentence(report) {
   const { comparison } = report;
   if (comparison) {
-    const all = comparison.rows.find((row) => row.cause === null), surest = comparison.rows.find((row) => row.cause !== null && (row.verdict === "worse" || row.verdict === "better"));
-    if (!all || all.verdict === "not_compared") return sentence(goTo("comparison", `From ${comparison.from} to ${comparison.to}`), " no difference can be shown: no device has a counterpart.");
-    const words = { worse: "jank became worse", better: "jank became better", same: "no difference of jank is sure", too_few: "too few devices tell a difference" };
-    const sure = all.verdict === "worse" || all.verdict === "better" ? `the chance of such a difference by accident is ${all.p < 0.0001 ? "below 0.01 %" : `${(all.p * 100).toFixed(2)} %`}` : `p = ${all.p.toFixed(2)}`;
-    return sentence(goTo("comparison", `From ${comparison.from} to ${comparison.to} ${words[all.verdict]}`), `: ${all.ms_in_1000[0].toFixed(1)} to ${all.ms_in_1000[1].toFixed(1)} ms in a thousand frames (${sure})`,
-      ...(surest ? [`; ${nameOf(surest)} is ${surest.verdict}`] : []), ...pairOf(report, surest), ".");
+    const surest = comparison.rows.find((row) => row.cause !== null && (row.verdict === "worse" || row.verdict === "better"));
+    return sentence(goTo("comparison", comparison.sentence), ...pairOf(report, surest));
   }
   const known = report.versions.filter((row) => row.smoothness && isWanted(row));
   if (known.length < 2) return null;

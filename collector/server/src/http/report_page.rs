@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tracetee_fleet::Error;
-use tracetee_fleet::compare::classes;
+use tracetee_fleet::change::classes;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{AppReport, Ask, FleetReport};
 use tracetee_fleet::selection::Since;

@@ -9,7 +9,7 @@ use crate::store::captures::id_index;
 use crate::store::objects::disk::tables_of;
 use crate::store::objects::disk::{sidecar_of, walk};
 use crate::store::objects::intents::{self, COPY};
-use crate::store::objects::{FINDINGS, GUARDS, Listed, Objects, each};
+use crate::store::objects::{FINDINGS, Listed, Objects, each};
 use anyhow::{Context, Result, bail};
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -55,11 +55,6 @@ pub(super) fn copy(
     let mut copy = Copy { objects, to, copies: tempfile::tempdir()?, done: BackedUp::default() };
     copy.below(MAPPINGS, true)?;
     copy_tables(tables, &tables_of(to))?;
-    let copies = copy.copies.path();
-    match objects.file(GUARDS, copies)? {
-        Some(guards) => copy_tables(&guards, &to.join(GUARDS))?,
-        None => remove(&to.join(GUARDS))?,
-    }
     let now = SystemTime::now();
     let findings = Listed { path: FINDINGS.to_owned(), bytes: 0, modified: now };
     if !copy.object(&findings)? {

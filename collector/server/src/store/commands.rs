@@ -5,17 +5,16 @@ use crate::store::captures::local_store::lock;
 use crate::store::forget::{Forgotten, erase};
 use crate::store::index::rebuild::{self, Rebuilt, lock_against};
 use crate::store::interrupted::{forget_devices, forget_here, go_on_alone, settle};
+use crate::store::objects::Directory;
 use crate::store::objects::disk::tables_of;
 use crate::store::objects::intents::{self, BEAT};
 use crate::store::objects::location::{StoreLocation, shared};
-use crate::store::objects::{Directory, GUARDS};
 use crate::store::share::reader::Reader;
 use crate::store::share::replica::LOOK_EVERY;
 use anyhow::{Result, bail};
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use std::fs;
 use std::path::Path;
-use tracetee_fleet::guard::state;
 
 /// Copies a store to a directory, which is a copy of it already, or empty, or does not exist. `cache`: of an object store's tables.
 ///
@@ -114,8 +113,5 @@ fn erase_with_parts(address: &str, cache: Option<&Path>, device: &str) -> Result
     // Notes of captures that could not be analyzed here name their devices, too. The next analysis makes them anew.
     fs::remove_dir_all(reader.root().join("quarantine"))?;
     reader.leave_out(device, &paths)?;
-    if reader.objects.find(GUARDS)?.is_some() {
-        reader.with_guards(&mut |guards| Ok(state::forget(guards, device)?))?;
-    }
     Ok(forgotten)
 }

@@ -16,18 +16,11 @@ use crate::store::objects::intents::{
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
-use tracetee_fleet::Error;
-use tracetee_fleet::guard::state;
 
 /// Deletes what a device has sent to a store in a directory, and then its intent. The caller holds `rebuild.lock`.
 pub(super) fn forget_here(root: &Path, device: &str) -> Result<Forgotten> {
     let (forgotten, _) = erase(&Directory(root.to_owned()), root, device)?;
-    let state = state::forget(&state::path(root), device);
-    // Another attempt would find the same damage.
-    if state.as_ref().err().is_none_or(Error::is_guard_damage) {
-        intents::end(root, &intents::of_device(device))?;
-    }
-    state.context("deleted the captures, but not the device's digest in the guards' state")?;
+    intents::end(root, &intents::of_device(device))?;
     Ok(forgotten)
 }
 

@@ -29,8 +29,6 @@ use tracetee_protocol::CaptureMeta;
 /// Bytes of one object that is read into memory: what a collector takes.
 pub(crate) const MAX_OBJECT_BYTES: u64 = 256 << 20;
 
-/// The guards' states.
-pub(crate) const GUARDS: &str = "guard.sqlite";
 /// The findings of the collectors' guard.
 pub(crate) const FINDINGS: &str = "findings.json";
 

@@ -22,8 +22,7 @@ impl Weighted {
 }
 
 /// Returns the places of the rejected hypotheses, the strongest first.
-#[must_use]
-pub fn rejected(all: &[Weighted], level: f64) -> Vec<usize> {
+pub(crate) fn rejected(all: &[Weighted], level: f64) -> Vec<usize> {
     // Less can never be rejected, even with all others: most hypotheses need not be sorted.
     let least = -(level * real(all.len() as u64)).ln();
     let mut order: Vec<(usize, f64)> =
