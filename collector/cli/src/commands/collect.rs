@@ -2,6 +2,7 @@
 
 use super::findings;
 use super::findings::command::Runner;
+use super::guard::look;
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::{Log, print};
 use anyhow::{Result, anyhow, bail};
@@ -50,7 +51,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
             &args.trusted_proxy,
         ),
     };
-    let prepare = |file| findings::prepare(file, &args.store);
+    let prepare = |file| findings::prepare(file, &args.store, look);
     let guard = args.guard.as_deref().map(prepare).transpose()?;
     let runner = args.on_finding.clone().map(Runner::new).map(Arc::new);
     let server = Server::start(args.listen, options)?;

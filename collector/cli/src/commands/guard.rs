@@ -1,5 +1,6 @@
 //! `tracetee guard` and `tracetee bisect`.
 
+use super::findings::Place;
 use super::store::{copies_beside, location, tables_in, with_copies};
 use crate::args::{AnswerFormat, BisectArgs, GuardArgs};
 use crate::input::mapping_of;
@@ -15,7 +16,7 @@ use tracetee_fleet::change::examples::{CAPTURES, add_examples};
 use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Database;
 use tracetee_jank::Options;
-use tracetee_server::{Replica, make_private};
+use tracetee_server::make_private;
 
 /// Exit status of a stop, and of "not yet".
 const STOP: u8 = 1;
@@ -31,7 +32,10 @@ pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
             let file = |raw_key: &str| copies.file(raw_key);
             look_at(&copies.reader.tables(), names, segment, *rise, &file)
         })?,
-        (_, false) => look(store, names, segment, *rise)?,
+        (_, false) => {
+            let file = |raw_key: &str| Ok(store.join(raw_key));
+            look_at(&tables_in(store), names, segment, *rise, &file)?
+        }
     };
     print(&match format {
         AnswerFormat::Text => answer.to_text([from, to]),
@@ -44,19 +48,20 @@ pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
     })
 }
 
-/// Looks at an app's rollout, from a version to another, and answers.
-pub(super) fn look(store: &Path, names: [&str; 3], segment: &Segment, rise: f64) -> Result<Answer> {
-    let file = |raw_key: &str| Ok(store.join(raw_key));
-    look_at(&tables_in(store), names, segment, rise, &file)
-}
-
-/// As [`look`], in an object store, by the tables of a collector; `None` until they are complete.
-pub(super) fn look_in_objects(
-    replica: &Replica,
+/// Looks at a rollout in a store; `None` until the tables of a collector of an object store are complete.
+pub(super) fn look(
+    place: Place<'_>,
     names: [&str; 3],
     segment: &Segment,
     rise: f64,
 ) -> Result<Option<Answer>> {
+    let replica = match place {
+        Place::Directory(store) => {
+            let file = |raw_key: &str| Ok(store.join(raw_key));
+            return look_at(&tables_in(store), names, segment, rise, &file).map(Some);
+        }
+        Place::Objects(replica) => replica,
+    };
     let Some(tables) = replica.complete_tables() else { return Ok(None) };
     let directory = copies_beside(replica.root())?;
     let file = |raw_key: &str| {

@@ -81,26 +81,10 @@ pub(super) fn at<T>(all: &[T], number: u32) -> Option<&T> {
     usize::try_from(number).ok().and_then(|index| all.get(index))
 }
 
-/// Numbers of values, in the order in which they come.
-#[derive(Debug)]
-struct Numbered<T>(HashMap<T, u32, RandomState>, Vec<T>);
-
-impl<T> Default for Numbered<T> {
-    fn default() -> Self {
-        Self(HashMap::default(), Vec::new())
-    }
-}
-
-impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
-    fn number(&mut self, value: T) -> u32 {
-        // A fleet has far fewer; more would share the last number.
-        let next = u32::try_from(self.1.len()).unwrap_or(u32::MAX);
-        let number = *self.0.entry(value.clone()).or_insert(next);
-        if number == next {
-            self.1.push(value);
-        }
-        number
-    }
+/// Returns the number of a value, in the order in which they come.
+fn number<T: Eq + Hash>(all: &mut IndexSet<T, RandomState>, value: T) -> u32 {
+    // A fleet has far fewer; more would share the last number.
+    u32::try_from(all.insert_full(value).0).unwrap_or(u32::MAX)
 }
 
 /// A device's traits and days by version.
@@ -115,10 +99,10 @@ struct Found {
 pub struct Builder {
     segment: Segment,
     has_test_devices: bool,
-    days: Numbered<Text>,
-    screens: Numbered<Text>,
-    series: Numbered<Series>,
-    devices: Numbered<Text>,
+    days: IndexSet<Text, RandomState>,
+    screens: IndexSet<Text, RandomState>,
+    series: IndexSet<Series, RandomState>,
+    devices: IndexSet<Text, RandomState>,
     found: Vec<Found>,
     /// Device and version of the sums that come.
     current: Option<(usize, usize)>,
@@ -133,9 +117,9 @@ impl Builder {
 
     /// Begins a device under a version: 0 for the earlier one, 1 for the later one.
     pub fn device(&mut self, version: usize, device: &str, traits: Traits) {
-        let number = self.devices.number(device.into());
+        let number = number(&mut self.devices, device.into());
         let index = usize::try_from(number).unwrap_or(usize::MAX);
-        self.found.resize_with(self.devices.1.len(), Default::default);
+        self.found.resize_with(self.devices.len(), Default::default);
         self.current = Some((index, version));
         if let Some(known) = self.found.get_mut(index).and_then(|of| of.traits.get_mut(version)) {
             *known = Some(traits);
@@ -143,7 +127,7 @@ impl Builder {
     }
 
     fn sums(&mut self, day: &str) -> Option<&mut Sums> {
-        let day = self.days.number(day.into());
+        let day = number(&mut self.days, day.into());
         let (index, version) = self.current?;
         let days = self.found.get_mut(index)?.days.get_mut(version)?;
         let known = days.iter().position(|sums| sums.day == day);
@@ -163,9 +147,9 @@ impl Builder {
         if frames == 0 || self.is_out(screen) {
             return;
         }
-        let number = self.screens.number(screen.into());
+        let number = number(&mut self.screens, screen.into());
         let total = Series { screen: Some(screen.into()), ..Series::default() };
-        let series = self.series.number(total);
+        let series = number(&mut self.series, total);
         if let Some(sums) = self.sums(day) {
             sums.frames.push((number, frames));
             sums.times.extend((jank_ns > 0).then_some((series, jank_ns)));
@@ -177,9 +161,9 @@ impl Builder {
         if ns == 0 || self.is_out(screen) {
             return;
         }
-        self.screens.number(screen.into());
+        number(&mut self.screens, screen.into());
         let series = Series { screen: Some(screen.into()), cause: cause.into(), key: key.into() };
-        let series = self.series.number(series);
+        let series = number(&mut self.series, series);
         if let Some(sums) = self.sums(day) {
             sums.times.push((series, ns));
         }
