@@ -8,8 +8,8 @@ use super::classes::{ModelClasses, class_of};
 use super::segment::Segment;
 use crate::table::Text;
 use foldhash::fast::RandomState;
-use hmac_sha256::Hash;
-use std::collections::HashMap;
+use indexmap::IndexSet;
+use std::hash::Hash;
 
 /// Traits of a device that decide with which others it is compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -147,11 +147,11 @@ impl Builder {
         if frames == 0 || self.is_out(screen) {
             return;
         }
-        let number = number(&mut self.screens, screen.into());
+        let on = number(&mut self.screens, screen.into());
         let total = Series { screen: Some(screen.into()), ..Series::default() };
         let series = number(&mut self.series, total);
         if let Some(sums) = self.sums(day) {
-            sums.frames.push((number, frames));
+            sums.frames.push((on, frames));
             sums.times.extend((jank_ns > 0).then_some((series, jank_ns)));
         }
     }
@@ -174,22 +174,22 @@ impl Builder {
     pub fn finish(self) -> Fleet {
         let Self { segment, has_test_devices, days, mut screens, series, devices, found, .. } =
             self;
-        let screen_of =
-            series.1.iter().map(|of| screens.number(of.screen.clone().unwrap_or_default()));
-        let mut fleet =
-            Fleet { screen_of: screen_of.collect(), series: series.1, ..Fleet::default() };
-        fleet.screens = screens.1;
-        let mut order: Vec<usize> = (0..days.1.len()).collect();
-        order.sort_by(|a, b| days.1.get(*a).cmp(&days.1.get(*b)));
+        let screen = |of: &Series| of.screen.clone().unwrap_or_default();
+        let screen_of = series.iter().map(|of| number(&mut screens, screen(of))).collect();
+        let series = series.into_iter().collect();
+        let mut fleet = Fleet { screen_of, series, ..Fleet::default() };
+        fleet.screens = screens.into_iter().collect();
+        let mut order: Vec<usize> = (0..days.len()).collect();
+        order.sort_by_key(|index| days.get_index(*index));
         let mut day_numbers = vec![0; order.len()];
         for (number, index) in (0_u32..).zip(&order) {
             day_numbers.get_mut(*index).into_iter().for_each(|day| *day = number);
         }
-        fleet.days = order.iter().filter_map(|index| days.1.get(*index).cloned()).collect();
+        fleet.days = order.iter().filter_map(|index| days.get_index(*index).cloned()).collect();
         let quick = found.iter().filter_map(|of| of.traits[0].as_ref());
         let models = ModelClasses::of_devices(quick.map(|of| (&of.model, of.quick_ns)));
         let mut kept = Vec::new();
-        for (id, Found { traits, mut days }) in devices.1.iter().zip(found) {
+        for (id, Found { traits, mut days }) in devices.iter().zip(found) {
             // Those before the update: the later version cannot move them.
             let [before, after] = traits;
             let is_test = [&before, &after].into_iter().flatten().any(|traits| traits.is_test);
@@ -212,7 +212,10 @@ impl Builder {
             let class = models.class(model);
             let class = class.map_or_else(String::new, |class| class.to_string());
             let alike = format!("{class} {} {api} {hz}", class_of(*quick_ns));
-            kept.push((Hash::hash(id.as_bytes()), Device { alike: alike.into(), days }));
+            kept.push((
+                hmac_sha256::Hash::hash(id.as_bytes()),
+                Device { alike: alike.into(), days },
+            ));
         }
         kept.sort_by_key(|(digest, _)| *digest);
         fleet.devices = kept.into_iter().map(|(_, device)| device).collect();

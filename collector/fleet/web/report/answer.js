@@ -64,7 +64,8 @@ function answerOfFleet(report, rates) {
 function changeSentence(report) {
   const { comparison } = report;
   if (comparison) {
-    const surest = comparison.rows.find((row) => row.cause !== null && (row.verdict === "worse" || row.verdict === "better"));
+    const isSure = (row) => row.cause !== null && (row.verdict === "worse" || row.verdict === "better");
+    const surest = comparison.rows.find(isSure) || comparison.rows.find((row) => row.cause !== null);
     return sentence(goTo("comparison", comparison.sentence), ...pairOf(report, surest));
   }
   const known = report.versions.filter((row) => row.smoothness && isWanted(row));
