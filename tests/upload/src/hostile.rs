@@ -33,7 +33,7 @@ pub enum Behaviour {
 
 /// A running hostile server. It ends with the process.
 pub struct Hostile {
-    /// Its address, `http://…` or `https://…`.
+    /// URL of the server.
     pub url: String,
     requests: Arc<AtomicUsize>,
     heads: Arc<Mutex<String>>,

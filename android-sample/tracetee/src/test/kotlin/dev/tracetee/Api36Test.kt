@@ -72,7 +72,7 @@ class Api36Test : CaptureTest() {
         first.send(jank(7, SurfaceControl.JankData.JANK_NONE, 8), jank(8, SurfaceControl.JankData.JANK_COMPOSER, 9))
         first.send()
         first.send(jank(9, SurfaceControl.JankData.JANK_APPLICATION or SurfaceControl.JankData.JANK_OTHER, 12))
-        // What is under way when a registration ends is dropped.
+        // The end of a registration drops reports that are under way.
         settle()
         // In the background a window loses its surface.
         activity.pause().stop()
