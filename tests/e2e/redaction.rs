@@ -4,7 +4,7 @@
 
 use serde_json::json;
 use tracetee_tests::device::{Device, about, sections};
-use tracetee_tests::trace;
+use tracetee_tests::{files_below, trace};
 
 const SECRETS: [&str; 4] = [
     "SELECT * FROM users WHERE name = 'Erika Mustermann'",
@@ -79,7 +79,7 @@ fn raw_names_are_in_no_file_of_a_running_app_unless_a_window_is_crash_proof() {
         }));
         let run = device.run_any("section erika@example.org 1 kill");
         assert!(!run.output.status.success());
-        let found = files(&device.directory()).iter().any(|file| {
+        let found = files_below(&device.directory()).iter().any(|file| {
             let bytes = std::fs::read(file).unwrap();
             bytes.windows(5).any(|window| window == b"erika")
         });
@@ -88,12 +88,12 @@ fn raw_names_are_in_no_file_of_a_running_app_unless_a_window_is_crash_proof() {
             use std::os::unix::fs::PermissionsExt;
             let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode(device.directory().join("pools")), 0o700);
-            for file in files(&device.directory().join("pools")) {
+            for file in files_below(&device.directory().join("pools")) {
                 assert_eq!(mode(file), 0o600);
             }
             // The next start redacts it, and deletes the file.
             device.run("sleep 1500");
-            for file in files(&device.directory()) {
+            for file in files_below(&device.directory()) {
                 let text = if file.extension().is_some_and(|extension| extension == "zst") {
                     trace::text(&file)
                 } else {
@@ -103,17 +103,4 @@ fn raw_names_are_in_no_file_of_a_running_app_unless_a_window_is_crash_proof() {
             }
         }
     }
-}
-
-fn files(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(self::files(&path));
-        } else {
-            files.push(path);
-        }
-    }
-    files
 }

@@ -4,13 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 use tracetee_tests::busy::with_busy_loops;
 use tracetee_tests::device::{Device, Ran, app_start_window, sections};
 use tracetee_tests::slow_disk::SlowDisk;
-use tracetee_tests::{compile, source, trace};
+use tracetee_tests::{compile, files_below, source, trace};
 
 const COUNT: usize = 1000;
 /// Words of the script that wait until the agent has decided.
@@ -92,19 +92,10 @@ fn the_recorder_of_the_window_is_used_from_the_start_on() {
 }
 
 fn find(directory: &Path, bytes: &[u8]) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(find(&path, bytes));
-        } else {
-            let content = std::fs::read(&path).unwrap();
-            if content.windows(bytes.len()).any(|part| part == bytes) {
-                found.push(path.display().to_string());
-            }
-        }
-    }
-    found
+    let has = |path: &PathBuf| {
+        std::fs::read(path).unwrap().windows(bytes.len()).any(|part| part == bytes)
+    };
+    files_below(directory).into_iter().filter(has).map(|path| path.display().to_string()).collect()
 }
 
 #[test]

@@ -48,6 +48,32 @@ pub fn cache(name: &str) -> PathBuf {
     directory
 }
 
+/// All files below a directory, sorted; none if it is not there. Others may write and delete there meanwhile.
+#[must_use]
+pub fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let (mut files, mut directories) = (Vec::new(), vec![directory.to_owned()]);
+    while let Some(next) = directories.pop() {
+        let entries = match std::fs::read_dir(&next) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            entries => entries.unwrap_or_else(|error| panic!("{}: {error}", next.display())),
+        };
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            if path.is_dir() { directories.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The bytes of a file that others may delete meanwhile: none then.
+#[must_use]
+pub fn read_if_there(path: &Path) -> Vec<u8> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        bytes => bytes.unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+    }
+}
+
 /// The program `tracetee`, built for release: `TRACETEE_PROGRAM`, or what cargo makes of this tree.
 #[must_use]
 pub fn tracetee() -> &'static Path {

@@ -5,26 +5,16 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 use tracetee_fleet::database::Database;
-use tracetee_tests::tracetee;
+use tracetee_tests::{files_below, tracetee};
 use tracetee_tests_fleet::{answers, compare};
 use tracetee_tests_upload::collector::{Collector, file, run};
 use tracetee_tests_upload::s3::{Bucket, STORE, environment};
 
 /// The files of the tables, as they lie below a directory.
 fn parquet_files(below: &Path) -> Vec<String> {
-    let (mut files, mut directories) = (Vec::new(), vec![below.to_owned()]);
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|of| of == "parquet") {
-                files.push(path.strip_prefix(below).unwrap().display().to_string());
-            }
-        }
-    }
-    files.sort();
-    files
+    let files = files_below(below).into_iter();
+    let parquet = files.filter(|path| path.extension().is_some_and(|of| of == "parquet"));
+    parquet.map(|path| path.strip_prefix(below).unwrap().display().to_string()).collect()
 }
 
 /// True if two engines have the same value. A store's keys differ where the store does.

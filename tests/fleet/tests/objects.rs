@@ -5,13 +5,13 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tracetee_simulate::Plan;
-use tracetee_tests::tracetee;
+use tracetee_tests::{files_below, tracetee};
 use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::collector::{Collector, file, put_capture, run};
 use tracetee_tests_upload::s3::{environment, serve, serve_at};
@@ -60,20 +60,8 @@ fn by_ticket(url: &str, id: &str, meta: &Value, body: &[u8], spoil: bool) -> u16
 }
 
 fn objects(bucket: &Path, extension: &str) -> Vec<String> {
-    let (mut files, mut directories) = (Vec::new(), vec![bucket.to_owned()]);
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.strip_prefix(bucket).unwrap().display().to_string();
-            if path.is_dir() {
-                directories.push(path);
-            } else if name.ends_with(extension) {
-                files.push(name);
-            }
-        }
-    }
-    files.sort();
-    files
+    let name = |path: PathBuf| path.strip_prefix(bucket).unwrap().display().to_string();
+    files_below(bucket).into_iter().map(name).filter(|name| name.ends_with(extension)).collect()
 }
 
 #[test]

@@ -3,14 +3,14 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracetee_simulate::{Plan, Simulated};
-use tracetee_tests::tracetee;
+use tracetee_tests::{files_below, read_if_there, tracetee};
 use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::Numbers;
 use tracetee_tests_upload::collector::{Collector, put_capture, run};
@@ -205,26 +205,18 @@ fn digest_of(tables: &rusqlite::Connection) -> (i64, i64, String) {
 
 /// Returns the files below a directory that contain a text, also compressed.
 fn grep(directory: &Path, text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let entry = entry.unwrap();
-        // s3s-fs keeps the metadata of objects that are deleted.
-        if entry.file_name().to_str().unwrap().starts_with(".bucket-") {
-            continue;
-        }
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(grep(&path, text));
-            continue;
-        }
-        let content = std::fs::read(&path).unwrap();
+    let has = |path: &PathBuf| {
+        let content = read_if_there(path);
         let unpacked = zstd::stream::decode_all(&*content).unwrap_or_default();
         let has = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
-        if has(&content) || has(&unpacked) {
-            found.push(path.display().to_string());
-        }
-    }
-    found
+        has(&content) || has(&unpacked)
+    };
+    let files = files_below(directory).into_iter();
+    // s3s-fs keeps the metadata of objects that are deleted.
+    let of_store = files.filter(|path| {
+        !path.components().any(|part| part.as_os_str().to_string_lossy().starts_with(".bucket-"))
+    });
+    of_store.filter(has).map(|path| path.display().to_string()).collect()
 }
 
 #[test]

@@ -95,16 +95,7 @@ impl Collector {
     /// All files below a directory of its store.
     #[must_use]
     pub fn files(&self, directory: &str) -> Vec<PathBuf> {
-        let mut files = Vec::new();
-        let mut directories = vec![self.directory.path().join("store").join(directory)];
-        while let Some(directory) = directories.pop() {
-            for entry in std::fs::read_dir(directory).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() { directories.push(path) } else { files.push(path) }
-            }
-        }
-        files.sort();
-        files
+        tracetee_tests::files_below(&self.store().join(directory))
     }
 
     /// A request, and its answer.

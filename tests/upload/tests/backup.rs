@@ -1,28 +1,11 @@
 //! `tracetee store backup`: a copy that is made while a collector works gives the same report, and forgets what the store forgets.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use tracetee_tests::{stderr, tracetee};
+use tracetee_tests::{files_below, stderr, tracetee};
 use tracetee_tests_upload::collector::Collector;
-
-/// All files below a directory, by their paths.
-fn files(directory: &Path) -> Vec<String> {
-    let (mut files, mut directories) = (Vec::new(), vec![directory.to_owned()]);
-    while let Some(next) = directories.pop() {
-        for entry in fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                directories.push(path);
-            } else {
-                files.push(path.strip_prefix(directory).unwrap().display().to_string());
-            }
-        }
-    }
-    files.sort();
-    files
-}
 
 #[test]
 fn a_backup_beside_a_collector_gives_the_same_report_and_forgets_what_the_store_forgets() {
@@ -70,7 +53,11 @@ fn a_backup_beside_a_collector_gives_the_same_report_and_forgets_what_the_store_
     collector.settle();
     let said = backup();
     assert!(said.contains(" were there already"), "{said}");
-    let raw = |root: &Path| files(&root.join("raw"));
+    let raw = |root: &Path| {
+        let root = root.join("raw");
+        let name = |path: &PathBuf| path.strip_prefix(&root).unwrap().display().to_string();
+        files_below(&root).iter().map(name).collect::<Vec<_>>()
+    };
     assert_eq!(raw(&store), raw(&copy));
     assert!(raw(&store).len() > 400);
     assert_eq!(report("store"), report("copy"));

@@ -8,33 +8,19 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracetee_fleet::database::Database;
-use tracetee_tests::tracetee;
+use tracetee_tests::{files_below, read_if_there, tracetee};
 use tracetee_tests_upload::collector::{Collector, put_capture, run};
 
 const KILLS: u32 = 24;
 /// Time in which a collector ends what was killed: the minute, and a machine that others use is slow.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// All files below a directory.
-fn files(directory: &Path) -> Vec<PathBuf> {
-    let (mut files, mut directories) = (Vec::new(), vec![directory.to_owned()]);
-    while let Some(next) = directories.pop() {
-        for entry in fs::read_dir(next).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            if path.is_dir() { directories.push(path) } else { files.push(path) }
-        }
-    }
-    files.sort();
-    files
-}
-
 /// Files that have a text, SQLite's free pages and logs included.
 fn with_text(directory: &Path, text: &str) -> Vec<PathBuf> {
     let has = |path: &PathBuf| {
-        let bytes = fs::read(path).unwrap_or_default();
-        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        read_if_there(path).windows(text.len()).any(|window| window == text.as_bytes())
     };
-    files(directory).into_iter().filter(has).collect()
+    files_below(directory).into_iter().filter(has).collect()
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -90,7 +76,7 @@ fn kill(
         std::thread::sleep(time * number / KILLS);
         process.kill().unwrap();
         process.wait().unwrap();
-        interrupted += u32::from(!files(&place.join(intents)).is_empty());
+        interrupted += u32::from(!files_below(&place.join(intents)).is_empty());
         check(&place);
         fs::remove_dir_all(place).unwrap();
     }
@@ -108,7 +94,7 @@ fn a_forget_that_is_killed_is_ended_by_the_next_command() {
         report(store);
         let left = with_text(store, device);
         assert!(left.is_empty() || left.len() >= before - 1, "all of it or nothing: {left:?}");
-        assert_eq!(files(&store.join("intents")), [""; 0].map(PathBuf::from));
+        assert_eq!(files_below(&store.join("intents")), [""; 0].map(PathBuf::from));
         // Another one finds the store free.
         assert!(make(store).status().unwrap().success());
         assert_eq!(with_text(store, device), [""; 0].map(PathBuf::from));
@@ -122,7 +108,8 @@ fn a_forget_that_is_killed_is_ended_by_the_collector_and_no_upload_is_lost() {
     collector.simulate(30, 12, &[]);
     let (meta, body) = a_capture(&collector);
     let (store, device) = (collector.store(), meta["install_id"].as_str().unwrap());
-    let has_begun = || files(&store.join("intents")).iter().any(|path| !path.ends_with("new"));
+    let has_begun =
+        || files_below(&store.join("intents")).iter().any(|path| !path.ends_with("new"));
     let (mut put_off, mut interrupted) = (0, 0);
     for number in 0..6_u32 {
         let mut forget = command(&["store", "forget", device], &store).spawn().unwrap();
@@ -178,7 +165,7 @@ fn a_rebuild_that_is_killed_leaves_the_old_tables_or_the_new_ones() {
     let interrupted = kill(&make, &store, "intents", &|store| {
         assert_eq!(report(store), before);
         assert_eq!(names(store), known, "nothing is left of it");
-        assert!(files(&store.join("intents")).is_empty());
+        assert!(files_below(&store.join("intents")).is_empty());
     });
     assert!(interrupted > 0, "no kill hit it");
 }
@@ -195,17 +182,17 @@ fn a_backup_that_is_killed_leaves_a_store_of_what_was_copied() {
     let interrupted = std::cell::Cell::new(0);
     kill(&make, &store, "intents", &|place| {
         let copy = place.join("../copy");
-        if !files(&copy.join("intents")).is_empty() {
+        if !files_below(&copy.join("intents")).is_empty() {
             interrupted.set(interrupted.get() + 1);
         }
         if copy.join("tables.sqlite").exists() {
             report(&copy);
-            assert!(files(&copy.join("intents")).is_empty());
-            let parts = files(&copy);
+            assert!(files_below(&copy.join("intents")).is_empty());
+            let parts = files_below(&copy);
             assert!(parts.iter().all(|path| path.extension().is_none_or(|of| of != "part")));
             let tables = Database::read(&copy.join("tables.sqlite")).unwrap();
             let rows = tables.by_age().unwrap().len();
-            let stored = files(&copy.join("raw"));
+            let stored = files_below(&copy.join("raw"));
             let stored = stored.iter().filter(|path| path.extension().unwrap() == "zst").count();
             assert!(rows <= stored, "no row without its capture");
         }
