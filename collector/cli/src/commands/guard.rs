@@ -1,7 +1,7 @@
 //! `tracetee guard` and `tracetee bisect`.
 
 use super::findings::Place;
-use super::store::{copies_beside, location, tables_in, with_copies};
+use super::store::{File, copies_beside, tables_in, with_tables};
 use crate::args::{AnswerFormat, BisectArgs, GuardArgs};
 use crate::input::mapping_of;
 use crate::terminal::{print, say};
@@ -25,18 +25,10 @@ const NOT_YET: u8 = 2;
 /// Looks at a rollout. The exit status is the verdict: 0 go, 1 stop, 2 not yet.
 pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
     make_private();
-    let GuardArgs { app, from, to, segment, rise, store, cache, format } = args;
+    let GuardArgs { app, from, to, segment, rise, store, format } = args;
     let names = [&**app, &**from, &**to];
-    let answer = match location(store) {
-        (address, true) => with_copies(&address, cache.as_deref(), |copies| {
-            let file = |raw_key: &str| copies.file(raw_key);
-            look_at(&copies.reader.tables(), names, segment, *rise, &file)
-        })?,
-        (_, false) => {
-            let file = |raw_key: &str| Ok(store.join(raw_key));
-            look_at(&tables_in(store), names, segment, *rise, &file)?
-        }
-    };
+    let look = |tables: &Path, file: &File<'_>| look_at(tables, names, segment, *rise, file);
+    let answer = with_tables(store, look)?;
     print(&match format {
         AnswerFormat::Text => answer.to_text([from, to]),
         AnswerFormat::Json => serde_json::to_string_pretty(&answer)? + "\n",
@@ -55,10 +47,11 @@ pub(super) fn look(
     segment: &Segment,
     rise: f64,
 ) -> Result<Option<Answer>> {
+    let look =
+        |tables: &Path, file: &File<'_>| look_at(tables, names, segment, rise, file).map(Some);
     let replica = match place {
         Place::Directory(store) => {
-            let file = |raw_key: &str| Ok(store.join(raw_key));
-            return look_at(&tables_in(store), names, segment, rise, &file).map(Some);
+            return look(&tables_in(store), &|raw_key| Ok(store.join(raw_key)));
         }
         Place::Objects(replica) => replica,
     };
@@ -70,7 +63,7 @@ pub(super) fn look(
         }
         Ok(directory.path().join(raw_key))
     };
-    look_at(&tables, names, segment, rise, &file).map(Some)
+    look(&tables, &file)
 }
 
 /// As [`look`], by these tables, and the files of captures by their keys.
@@ -79,7 +72,7 @@ fn look_at(
     [app, from, to]: [&str; 3],
     segment: &Segment,
     rise: f64,
-    file: &dyn Fn(&str) -> Result<PathBuf>,
+    file: &File<'_>,
 ) -> Result<Answer> {
     let database = Database::read(tables)?;
     let fleet = database.fleet(app, [from, to], segment, false)?;
@@ -104,14 +97,9 @@ fn open(path: &Result<PathBuf>) -> Option<Capture> {
 
 /// Finds the versions with which causes changed.
 pub(crate) fn bisect(args: &BisectArgs) -> Result<()> {
-    let BisectArgs { app, cause, screen, store, cache, format } = args;
+    let BisectArgs { app, cause, screen, store, format } = args;
     let read = |tables: &Path| bisected(&Database::read(tables)?, app, screen.as_deref());
-    let comparisons = match location(store) {
-        (address, true) => {
-            with_copies(&address, cache.as_deref(), |copies| read(&copies.reader.tables()))?
-        }
-        (_, false) => read(&tables_in(store))?,
-    };
+    let comparisons = with_tables(store, |tables, _| read(tables))?;
     let found = changes(comparisons, cause.as_deref());
     print(&match format {
         AnswerFormat::Text if found == Changes::default() => {

@@ -1,6 +1,6 @@
 //! `tracetee store rebuild`, `backup`, `forget` and `tables`.
 
-use crate::args::{BackupArgs, ForgetArgs, RebuildArgs, TablesArgs};
+use crate::args::{BackupArgs, ForgetArgs, RebuildArgs, StoreOptions, TablesArgs};
 use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
@@ -45,10 +45,27 @@ pub(crate) fn cache_of(address: &str, given: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// A store's address, and the directory for its tables if it is an object store's.
-fn with_cache(store: &Path, given: Option<&Path>) -> (String, Option<PathBuf>) {
-    let (store, is_remote) = location(store);
-    let cache = if is_remote { cache_of(&store, given) } else { None };
+fn with_cache(options: &StoreOptions) -> (String, Option<PathBuf>) {
+    let (store, is_remote) = location(&options.store);
+    let cache = if is_remote { cache_of(&store, options.cache.as_deref()) } else { None };
     (store, cache)
+}
+
+/// Returns the file of a capture by its key.
+pub(crate) type File<'a> = dyn Fn(&str) -> Result<PathBuf> + 'a;
+
+/// Does some work with the tables and the captures of a store, as [`with_copies`] if it is an object store.
+pub(crate) fn with_tables<T>(
+    options: &StoreOptions,
+    work: impl Fn(&Path, &File<'_>) -> Result<T>,
+) -> Result<T> {
+    let StoreOptions { store, cache } = options;
+    match location(store) {
+        (address, true) => with_copies(&address, cache.as_deref(), |copies| {
+            work(&copies.reader.tables(), &|raw_key| copies.file(raw_key))
+        }),
+        (_, false) => work(&tables_in(store), &|raw_key| Ok(store.join(raw_key))),
+    }
 }
 
 /// Does some work with the tables of an object store on this machine. Makes them anew, and does it again, if it finds them damaged.
@@ -122,10 +139,9 @@ pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
 /// Copies a store.
 pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
     make_private();
-    let (store, cache) = with_cache(&args.store, args.cache.as_deref());
-    let store = StoreLocation::parse(&store);
+    let (store, cache) = with_cache(&args.store);
     let BackedUp { copied, bytes, kept, deleted, .. } =
-        tracetee_server::backup(store, cache.as_deref(), &args.output)?;
+        tracetee_server::backup(StoreLocation::parse(&store), cache.as_deref(), &args.output)?;
     print(&format!(
         "copied {copied} files ({}) and the tables to {}; {kept} files were there already, {deleted} deleted\n",
         crate::units::bytes(bytes),
@@ -137,10 +153,9 @@ pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
 /// Deletes everything that a device has sent.
 pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     make_private();
-    let (store, cache) = with_cache(&args.store, args.cache.as_deref());
-    let store = StoreLocation::parse(&store);
+    let (store, cache) = with_cache(&args.store);
     let Forgotten { captures, loss_reports, quarantined, unreadable, .. } =
-        tracetee_server::forget(store, cache.as_deref(), &args.install_id)?;
+        tracetee_server::forget(StoreLocation::parse(&store), cache.as_deref(), &args.install_id)?;
     print(&format!(
         "forgot {}: {captures} captures, {loss_reports} loss reports, {quarantined} bodies in quarantine\n",
         shown(&args.install_id)
@@ -148,7 +163,7 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     if unreadable > 0 {
         say(&format!(
             "{unreadable} files in {} could not be read and may be from this device; look at them by hand",
-            args.store.display()
+            args.store.store.display()
         ));
     }
     Ok(())

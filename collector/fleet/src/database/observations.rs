@@ -47,11 +47,9 @@ impl Database {
         self.check_devices(app)?;
         let fleet = self.devices(app, versions, segment, has_test_devices)?;
         if fleet.devices.iter().all(|device| device.days[0].is_empty()) {
-            let what = format!(
-                "no device of {app} with version {} has frames that rates count; see `tracetee report` for the versions",
-                versions[0]
-            );
-            return Err(Error::Missing(what));
+            let why = "has frames that rates count; see `tracetee report` for the versions";
+            let from = versions[0];
+            return Err(Error::Missing(format!("no device of {app} with version {from} {why}")));
         }
         Ok(fleet)
     }
