@@ -10,7 +10,7 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::rows::{About, Rows};
 use tracetee_simulate::{Plan, PlannedClass, PlannedRollout};
 
-const DEVICES: u64 = 90;
+const DEVICES: u64 = 150;
 
 /// The rows of a fleet whose later version has the cause `Feed.bind`, by day.
 fn days(plan: &Plan) -> BTreeMap<String, Vec<Rows>> {
@@ -50,7 +50,7 @@ fn the_exit_status_of_the_guard_is_its_verdict() {
         apis: vec![34],
         slowness_percent: 100,
         causes_percent: 100,
-        update_hours: 96,
+        update_hours: 240,
     };
     let plan = Plan {
         rollout: Some(rollout),
