@@ -8,9 +8,9 @@ use std::process::{Command, Output};
 use tracetee_fleet::capture::{Limits, rows};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::rows::{About, Rows};
-use tracetee_simulate::{Plan, PlannedClass, PlannedRollout};
+use tracetee_simulate::{Plan, PlannedChange, PlannedClass, PlannedRollout};
 
-const DEVICES: u64 = 150;
+const DEVICES: u64 = 300;
 
 /// The rows of a fleet whose later version has the cause `Feed.bind`, by day.
 fn days(plan: &Plan) -> BTreeMap<String, Vec<Rows>> {
@@ -52,9 +52,18 @@ fn the_exit_status_of_the_guard_is_its_verdict() {
         causes_percent: 100,
         update_hours: 240,
     };
+    let worse = PlannedChange {
+        version: "2.1".to_owned(),
+        slice: "Feed.bind".to_owned(),
+        screens: Vec::new(),
+        classes: Vec::new(),
+        rate_percent: 100,
+        time_percent: 300,
+    };
     let plan = Plan {
         rollout: Some(rollout),
         classes: vec![phones],
+        changes: vec![worse],
         days: 14,
         frames: 240,
         ..Plan::default()

@@ -6,7 +6,7 @@
 //! hypothesis "no change" the mean is 0. A device is in many observations: the variance of their sum counts those that share one
 //! (Aronow, Samii and Assenova, "Cluster-robust variance estimation for dyadic data", 2015).
 
-use super::constants::{FLOOR, GUARD_ERROR, LEAST_CHANGE};
+use super::constants::{FLOOR, GUARD_SIZES, LEAST_CHANGE};
 use crate::significance::real;
 use foldhash::fast::RandomState;
 use serde::Serialize;
@@ -66,6 +66,9 @@ pub struct Estimate {
     /// Standard error of the logarithm of the change.
     #[serde(skip)]
     pub error: f64,
+    /// Standard error of twice the mean evidence. No value of a series changes its scale, be the series new or old.
+    #[serde(skip)]
+    pub evidence_error: f64,
 }
 
 impl Estimate {
@@ -89,14 +92,24 @@ impl Estimate {
     /// information, under a normal mixture of sizes (Robbins 1970; Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform
     /// central limit theory and asymptotic confidence sequences", 2021). The chance that it ever reaches 1/a is at most a.
     pub(crate) fn log_evidence(&self) -> f64 {
-        // Information now, in units of that at which the guard is most sensitive.
-        let information = (GUARD_ERROR / self.error).powi(2);
-        if !information.is_finite() || self.score <= 0.0 {
-            return 0.0;
+        if self.evidence_error > 0.0 && self.score > 0.0 {
+            log_mixture(self.score, self.evidence_error)
+        } else {
+            0.0
         }
-        let share = information / (information + 1.0);
-        self.score * self.score * share / 2.0 - information.ln_1p() / 2.0
     }
+}
+
+/// Logarithm of the mean evidence of a score over the sizes of a change for which a guard looks.
+fn log_mixture(score: f64, error: f64) -> f64 {
+    let logs = GUARD_SIZES.map(|size| {
+        let information = (size / error).powi(2);
+        let share = information / (information + 1.0);
+        score * score * share / 2.0 - information.ln_1p() / 2.0
+    });
+    let most = logs.into_iter().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = logs.map(|log| (log - most).exp()).into_iter().sum();
+    most + (sum / real(logs.len() as u64)).ln()
 }
 
 /// Sums over observations: of the evidence, of its slope in the logarithm of the factor, and the variance of the first.
@@ -141,6 +154,7 @@ pub(crate) fn estimate(all: &[Observation], observations: u64) -> Estimate {
         values.iter().map(|value| value.min(most)).sum::<f64>() / real(observations.max(1))
     };
     let is_known = variance > 0.0;
+    let weights: f64 = all.iter().map(|of| of.weight).sum();
     Estimate {
         devices: devices.len() as u64,
         ms_in_1000: [mean(0), mean(1)],
@@ -157,20 +171,20 @@ pub(crate) fn estimate(all: &[Observation], observations: u64) -> Estimate {
         } else {
             f64::INFINITY
         },
+        evidence_error: 2.0 * variance.sqrt() / weights.max(f64::MIN_POSITIVE),
     }
 }
 
 /// Returns the error of the logarithm of a change at which a guard finds a change of this size, with a quantile of its power, if it
 /// needs this logarithm of evidence.
 pub(crate) fn error_needed(log_change: f64, log_evidence: f64, quantile: f64) -> f64 {
-    let mut error = GUARD_ERROR;
-    // It settles: the logarithm grows slowly.
-    for _ in 0..20 {
-        let information = (GUARD_ERROR / error).powi(2);
-        let needed = (2.0 * log_evidence + information.ln_1p()) * (1.0 + 1.0 / information);
-        error = f64::midpoint(error, log_change / (needed.sqrt() + quantile));
+    let [mut low, mut high] = [f64::MIN_POSITIVE, log_change];
+    for _ in 0..HALVINGS {
+        let error = f64::midpoint(low, high);
+        let is_found = log_mixture((log_change / error - quantile).max(0.0), error) > log_evidence;
+        if is_found { low = error } else { high = error }
     }
-    error
+    low
 }
 
 /// Adjusts p-values by Holm's method, so that each can be compared with [`super::constants::LEVEL`].
@@ -268,7 +282,7 @@ mod tests {
     #[test]
     fn the_error_at_which_a_guard_finds_a_change_has_the_evidence() {
         let error = error_needed(0.1, 9.0, 0.0);
-        let found = Estimate { score: 0.1 / error, error, ..Estimate::default() };
+        let found = Estimate { score: 0.1 / error, evidence_error: error, ..Estimate::default() };
         assert!((found.log_evidence() - 9.0).abs() < 0.01, "{found:?}");
     }
 
