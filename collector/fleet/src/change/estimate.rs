@@ -92,11 +92,7 @@ impl Estimate {
     /// information, under a normal mixture of sizes (Robbins 1970; Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform
     /// central limit theory and asymptotic confidence sequences", 2021). The chance that it ever reaches 1/a is at most a.
     pub(crate) fn log_evidence(&self) -> f64 {
-        if self.evidence_error > 0.0 && self.score > 0.0 {
-            log_mixture(self.score, self.evidence_error)
-        } else {
-            0.0
-        }
+        log_mixture(self.score.max(0.0), self.evidence_error)
     }
 }
 
@@ -153,26 +149,23 @@ pub(crate) fn estimate(all: &[Observation], observations: u64) -> Estimate {
         let most = most.unwrap_or_default();
         values.iter().map(|value| value.min(most)).sum::<f64>() / real(observations.max(1))
     };
-    let is_known = variance > 0.0;
     let weights: f64 = all.iter().map(|of| of.weight).sum();
-    Estimate {
+    let known = Estimate {
         devices: devices.len() as u64,
         ms_in_1000: [mean(0), mean(1)],
         control_ms_in_1000: [mean(2), mean(3)],
-        percent: if is_known { percent(change) } else { 0.0 },
-        percent_interval: if is_known {
-            [percent(change - half), percent(change + half)]
-        } else {
-            [-100.0, percent(MOST)]
-        },
-        score: if is_known { sum / variance.sqrt() } else { 0.0 },
-        error: if is_known {
-            variance.sqrt() / slope.max(f64::MIN_POSITIVE)
-        } else {
-            f64::INFINITY
-        },
+        percent: percent(change),
+        percent_interval: [percent(change - half), percent(change + half)],
+        score: sum / variance.sqrt(),
+        error: variance.sqrt() / slope.max(f64::MIN_POSITIVE),
         evidence_error: 2.0 * variance.sqrt() / weights.max(f64::MIN_POSITIVE),
+    };
+    if variance > 0.0 {
+        return known;
     }
+    let percent_interval = [-100.0, percent(MOST)];
+    let [error, evidence_error] = [f64::INFINITY; 2];
+    Estimate { percent: 0.0, percent_interval, score: 0.0, error, evidence_error, ..known }
 }
 
 /// Returns the error of the logarithm of a change at which a guard finds a change of this size, with a quantile of its power, if it
