@@ -12,11 +12,11 @@ use tempfile::TempDir;
 use tracetee_fleet::capture::{Limits, rows};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::rows::{About, Rows};
-use tracetee_simulate::{Plan, PlannedClass, PlannedRollout};
+use tracetee_simulate::{Plan, PlannedChange, PlannedClass, PlannedRollout};
 use tracetee_tests_upload::collector::{Collector, put_capture};
 use tracetee_tests_upload::s3::Bucket;
 
-const DEVICES: u64 = 90;
+const DEVICES: u64 = 300;
 
 /// The plan of a fleet whose later version has the cause `Feed.bind`.
 fn plan() -> Plan {
@@ -33,10 +33,18 @@ fn plan() -> Plan {
         apis: vec![34],
         slowness_percent: 100,
         causes_percent: 100,
-        update_hours: 96,
+        update_hours: 240,
     };
-    let (rollout, classes) = (Some(rollout), vec![phones]);
-    Plan { rollout, classes, days: 14, frames: 240, ..Plan::default() }
+    let worse = PlannedChange {
+        version: "2.1".to_owned(),
+        slice: "Feed.bind".to_owned(),
+        screens: Vec::new(),
+        classes: Vec::new(),
+        rate_percent: 100,
+        time_percent: 300,
+    };
+    let (rollout, classes, changes) = (Some(rollout), vec![phones], vec![worse]);
+    Plan { rollout, classes, changes, days: 14, frames: 240, ..Plan::default() }
 }
 
 /// Fills a store with such a fleet.

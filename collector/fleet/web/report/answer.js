@@ -65,8 +65,7 @@ function changeSentence(report) {
   const { comparison } = report;
   if (comparison) {
     const isSure = (row) => row.cause !== null && (row.verdict === "worse" || row.verdict === "better");
-    const surest = comparison.rows.find(isSure) || comparison.rows.find((row) => row.cause !== null);
-    return sentence(goTo("comparison", comparison.sentence), ...pairOf(report, surest));
+    return sentence(goTo("comparison", comparison.sentence), ...pairOf(report, comparison.rows.find(isSure) || report.causes[0]));
   }
   const known = report.versions.filter((row) => row.smoothness && isWanted(row));
   if (known.length < 2) return null;
@@ -75,7 +74,7 @@ function changeSentence(report) {
     data.live_s ? link("compare them", () => ask({ compare: `${before.ver}..${after.ver}` })) : `report --compare ${before.ver} ${after.ver}`, ").");
 }
 
-/** The worst pair of a comparison: a capture of each version, of the cause that differs most, side by side. */
+/** The worst pair of a comparison: a capture of each version, of the cause that differs most, or has most time if none is sure, side by side. */
 function pairOf(report, row) {
   if (!row) return [];
   const { from, to } = report.comparison;
