@@ -1,24 +1,14 @@
 //! A comparison as a script uses it: the exit status, and Markdown for a pull request.
 
-use serde_json::{Value, json};
 use std::process::Command;
 use tracetee_tests::{stderr, tracetee};
-use tracetee_tests_upload::collector::{Collector, file};
+use tracetee_tests_upload::collector::Collector;
+use tracetee_tests_upload::rollout;
 
 #[test]
 fn a_comparison_fails_a_script_if_the_later_version_is_worse() {
     let collector = Collector::start(&[]);
-    // The plan has a cause that comes with 2.1, and none that goes with it. Devices that update later are the controls.
-    let plan = collector.tracetee(&["simulate", "--print-plan"]);
-    let mut plan: Value = serde_json::from_str(&plan).unwrap();
-    plan["classes"] = json!([{
-        "name": "phones", "share": 1, "models": ["A", "B"], "apis": [34],
-        "slowness_percent": 100, "causes_percent": 100, "update_hours": 96,
-    }]);
-    plan["rollout"] = json!({"from": "2.0", "to": "2.1", "release_hour": 120, "captures": 14});
-    (plan["days"], plan["frames"]) = (json!(14), json!(240));
-    let plan = file(collector.directory.path(), "plan.json", &plan.to_string());
-    collector.simulate(90, 60, &["--plan", plan.to_str().unwrap()]);
+    rollout::simulate(&collector, &[]);
     let report = |arguments: &[&str]| {
         let mut command = Command::new(tracetee());
         command.args(["report", "--store", "store"]).args(arguments);

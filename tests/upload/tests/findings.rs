@@ -12,46 +12,15 @@ use tempfile::TempDir;
 use tracetee_fleet::capture::{Limits, rows};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::rows::{About, Rows};
-use tracetee_simulate::{Plan, PlannedChange, PlannedClass, PlannedRollout};
 use tracetee_tests_upload::collector::{Collector, put_capture};
+use tracetee_tests_upload::rollout::{DEVICES, plan};
 use tracetee_tests_upload::s3::Bucket;
 
-const DEVICES: u64 = 300;
-
-/// The plan of a fleet whose later version has the cause `Feed.bind`.
-fn plan() -> Plan {
-    let rollout = PlannedRollout {
-        from: "2.0".to_owned(),
-        to: "2.1".to_owned(),
-        release_hour: 120,
-        captures: 14,
-    };
-    let phones = PlannedClass {
-        name: "phones".to_owned(),
-        share: 1,
-        models: vec!["A".to_owned()],
-        apis: vec![34],
-        slowness_percent: 100,
-        causes_percent: 100,
-        update_hours: 240,
-    };
-    let worse = PlannedChange {
-        version: "2.1".to_owned(),
-        slice: "Feed.bind".to_owned(),
-        screens: Vec::new(),
-        classes: Vec::new(),
-        rate_percent: 100,
-        time_percent: 300,
-    };
-    let (rollout, classes, changes) = (Some(rollout), vec![phones], vec![worse]);
-    Plan { rollout, classes, changes, days: 14, frames: 240, ..Plan::default() }
-}
-
-/// Fills a store with such a fleet.
+/// Fills a store with the fleet of the rollout.
 fn fill(store: &Path) {
     let plan = plan();
     let mut days: BTreeMap<u64, Vec<Rows>> = BTreeMap::new();
-    for capture in (0..DEVICES).flat_map(|number| plan.device(4, number).0) {
+    for capture in (0..u64::from(DEVICES)).flat_map(|number| plan.device(4, number).0) {
         let day = capture.meta.made_ms.unwrap() / 86_400_000;
         let about = About {
             capture_id: capture.id.to_string(),
@@ -221,7 +190,8 @@ fn of_the_collectors_of_a_bucket_one_at_a_time_reports_findings() {
     let elsewhere = TempDir::new().unwrap();
     fs::write(elsewhere.path().join("findings.json"), "{").unwrap();
     let mut collectors = vec![bucket.collector_in(elsewhere, &options), bucket.collector(&options)];
-    for (number, capture) in (0..DEVICES).flat_map(|number| plan().device(4, number).0).enumerate()
+    for (number, capture) in
+        (0..u64::from(DEVICES)).flat_map(|number| plan().device(4, number).0).enumerate()
     {
         let meta = serde_json::from_str(&capture.meta.to_json()).unwrap();
         let (url, id) = (&collectors[number % 2].url, capture.id.to_string());
