@@ -159,7 +159,7 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
     await_same(&[&first, &second], &local);
     let left = grep(&bucket.directory.path().join("s3"), &device);
     assert!(left.is_empty(), "{left:?}");
-    assert_eq!(send(&first.url, &captures[0]), Some(503), "put off for a minute");
+    assert_eq!(send(&first.url, &captures[0]), Some(503), "put off");
     assert_eq!(report_of(&bucket, &["--format", "json"]), report(&store, &["--format", "json"]));
 
     // All anew.

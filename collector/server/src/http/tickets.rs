@@ -57,10 +57,11 @@ impl Tickets {
         Ok(Some(Self { bucket, credentials, prefix }))
     }
 
-    /// Gives a ticket for an object. `app`: the token's.
+    /// Gives a ticket for an object with this metadata. `app`: the token's.
     pub(crate) fn give(
         &self,
         asked: &TicketRequest,
+        mut meta: CaptureMeta,
         app: Option<&str>,
         max_bytes: u64,
     ) -> Result<Ticket> {
@@ -72,13 +73,6 @@ impl Tickets {
         if asked.bytes > max_bytes {
             bail!("bytes is larger than {max_bytes}");
         }
-        let mut meta = match &*asked.meta {
-            "" => CaptureMeta::default(),
-            text => {
-                let json = URL_SAFE_NO_PAD.decode(text).context("meta is no base64")?;
-                CaptureMeta::from_json(&json).context("meta is no JSON object")?
-            }
-        };
         if let Some(app) = app {
             meta.app = Some(app.to_owned());
         }

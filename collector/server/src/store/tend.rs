@@ -160,7 +160,8 @@ impl Replica {
             }
         }
         let intents = self.objects.list_all("intents")?;
-        let ended = intents.into_iter().filter(|note| note.modified + 2 * SYNC_EVERY < now);
+        let kept = intents::AFTERWARDS + SYNC_EVERY;
+        let ended = intents.into_iter().filter(|note| note.modified + kept < now);
         self.objects.delete(&ended.map(|note| note.path).collect::<Vec<_>>())
     }
 

@@ -33,6 +33,7 @@ use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::part::directory;
+use tracetee_protocol::LossReport;
 
 /// Captures of a transaction.
 pub(crate) const BATCH: usize = if cfg!(test) { 4 } else { 500 };
@@ -354,11 +355,19 @@ impl Replica {
             Kind::Capture(key) => {
                 let incoming = local.incoming();
                 fs::write(&incoming.path, bytes)?;
+                // It came by a ticket from before.
+                if local.forgets_capture(&meta, &incoming.path) {
+                    return self.objects.delete(&[path.to_owned()]);
+                }
                 if local.keep(key, &incoming, &meta)?.is_some() {
                     indexer.take(&key.app, Work::Capture(key.clone(), None));
                 }
             }
             Kind::Losses(_) => {
+                let report = LossReport::from_json(&bytes).unwrap_or_default();
+                if local.forgets(report.device.install_id.as_deref()) {
+                    return self.objects.delete(&[path.to_owned()]);
+                }
                 let place = self.root.join(path);
                 make_parent(&place)?;
                 fs::write(&place, bytes)?;
