@@ -2,6 +2,7 @@
 //! controls of the others.
 
 use crate::collector::{Collector, file};
+use std::time::SystemTime;
 use tracetee_simulate::{Plan, PlannedChange, PlannedClass, PlannedRollout};
 
 /// Devices of the fleet. In one of 200 nothing is sure.
@@ -9,7 +10,10 @@ pub const DEVICES: u32 = 300;
 /// Frames of a capture. A device needs some hundred to be like others.
 const FRAMES: u64 = 240;
 
-/// The plan.
+/// Days of the plan.
+const DAYS: u64 = 14;
+
+/// The plan, of the last days: a collector does not believe ids that are much older.
 #[must_use]
 pub fn plan() -> Plan {
     let rollout = PlannedRollout {
@@ -35,11 +39,13 @@ pub fn plan() -> Plan {
         rate_percent: 100,
         time_percent: 300,
     };
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     Plan {
+        from_s: (now / 86_400 - DAYS) * 86_400,
         rollout: Some(rollout),
         classes: vec![phones],
         changes: vec![worse],
-        days: 14,
+        days: DAYS,
         frames: FRAMES,
         ..Plan::default()
     }

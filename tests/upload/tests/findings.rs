@@ -190,8 +190,9 @@ fn of_the_collectors_of_a_bucket_one_at_a_time_reports_findings() {
     let elsewhere = TempDir::new().unwrap();
     fs::write(elsewhere.path().join("findings.json"), "{").unwrap();
     let mut collectors = vec![bucket.collector_in(elsewhere, &options), bucket.collector(&options)];
+    let plan = plan();
     for (number, capture) in
-        (0..u64::from(DEVICES)).flat_map(|number| plan().device(4, number).0).enumerate()
+        (0..u64::from(DEVICES)).flat_map(|number| plan.device(4, number).0).enumerate()
     {
         let meta = serde_json::from_str(&capture.meta.to_json()).unwrap();
         let (url, id) = (&collectors[number % 2].url, capture.id.to_string());

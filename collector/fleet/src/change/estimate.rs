@@ -147,7 +147,8 @@ pub(crate) fn estimate(all: &[Observation], observations: u64) -> Estimate {
         values.sort_by(f64::total_cmp);
         let most = values.get(values.len() - values.len().div_ceil(CUT_IN)).copied();
         let most = most.unwrap_or_default();
-        values.iter().map(|value| value.min(most)).sum::<f64>() / real(observations.max(1))
+        // Of no values the sum is -0.
+        (0.0 + values.iter().map(|value| value.min(most)).sum::<f64>()) / real(observations.max(1))
     };
     let weights: f64 = all.iter().map(|of| of.weight).sum();
     let known = Estimate {
