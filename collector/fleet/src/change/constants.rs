@@ -15,7 +15,7 @@ pub const SAME_BELOW: f64 = 0.10;
 pub const POWER: f64 = 0.9;
 /// Sizes of a change for which a guard looks, as twice the mean evidence of an observation, which is about the change's logarithm:
 /// small ones in large fleets, and large ones in small fleets. Its level holds whatever they are.
-pub const GUARD_SIZES: [f64; 2] = [0.04, 0.4];
+pub const GUARD_SIZES: [f64; 2] = [0.1, 0.4];
 /// Share of the later version's frames or jank, on screens that it alone has, from which on nothing is known of the whole.
 pub const LEAST_UNKNOWN: f64 = 0.05;
 /// Minimum number of frames of a device before the release, and of a day after it.
