@@ -1,19 +1,24 @@
-"""Makes a container image as an OCI layout, with the same bytes each time. Used by package.py."""
+#!/usr/bin/env python3
+"""Writes a container image as an OCI layout, with the same bytes each time.
+
+    image.py LAYOUT VERSION REVISION ARCHITECTURE=LAYER.tar,LAYER.tar…     called by ./package
+
+SOURCE_DATE_EPOCH is the date of the image.
+"""
 
 import datetime
 import hashlib
-import io
 import json
-import re
-import tarfile
-
-from tree import File, compressed, tar
+import os
+import pathlib
+import subprocess
+import sys
 
 MEDIA = "application/vnd.oci.image"
-# Nobody's: the program needs no rights of root.
+# The user that ./base makes.
 USER = 65532
-# Docker's field, which OCI does not have: engines that do not know it ignore it. Times are in ns. A collector with TLS, or at another
-# address, needs a command of its own.
+# Docker's field, which OCI does not have: engines that do not know it ignore it. Times are in ns.
+# A collector with TLS, or at another address, needs a command of its own.
 HEALTH = {
     "Test": ["CMD", "/usr/bin/tracetee", "probe"],
     "Interval": 30_000_000_000,
@@ -21,36 +26,24 @@ HEALTH = {
     "StartPeriod": 10_000_000_000,
     "Retries": 3,
 }
-# Files of Debian's packages that the image has.
-CERTIFICATE = re.compile(r"usr/share/ca-certificates/mozilla/.*\.crt")
-KEPT = re.compile(r"(lib|lib64)(/|$)|usr$|usr/lib(/|$)|usr/share$|usr/share/doc(/(libc6|libgcc-s1|gcc-12-base|ca-certificates)(/|$)|$)")
-LEFT_OUT = re.compile(
-    r"/(libssl|libcrypto|engines-3|ossl-modules|perl|perl-base|gconv|audit|ssl|examples|README|NEWS|TODO)([./]|$)|changelog"
-)
 
 
-def accounts():
-    """Returns the files that name the user, and the directory for the store."""
-    return {
-        "etc/passwd": File(f"root:x:0:0:root:/:/sbin/nologin\ntracetee:x:{USER}:{USER}:tracetee:/data:/sbin/nologin\n".encode()),
-        "etc/group": File(f"root:x:0:\ntracetee:x:{USER}:\n".encode()),
-        "etc/nsswitch.conf": File(b"hosts: files dns\n"),
-    }
-
-
-def layout(images, version, revision, epoch):
-    """Returns the files of a layout, by path. `images` has (architecture, layers as tars) of each platform."""
-    blobs = {}
+def main():
+    directory, version, revision, *images = sys.argv[1:]
+    layout = pathlib.Path(directory)
+    blobs = layout / "blobs/sha256"
+    blobs.mkdir(parents=True)
 
     def blob(content, media, **more):
         digest = hashlib.sha256(content).hexdigest()
-        blobs[f"blobs/sha256/{digest}"] = File(content)
+        (blobs / digest).write_bytes(content)
         return {"mediaType": media, "digest": f"sha256:{digest}", "size": len(content), **more}
 
     def json_blob(value, media, **more):
         return blob(json.dumps(value, sort_keys=True).encode(), media, **more)
 
-    created = datetime.datetime.fromtimestamp(epoch, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    date = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.UTC)
+    created = date.strftime("%Y-%m-%dT%H:%M:%SZ")
     notes = {
         "org.opencontainers.image.created": created,
         "org.opencontainers.image.licenses": "MIT OR Apache-2.0",
@@ -59,7 +52,9 @@ def layout(images, version, revision, epoch):
         "org.opencontainers.image.version": version,
     }
     manifests = []
-    for architecture, layers in images:
+    for image in images:
+        architecture, _, names = image.partition("=")
+        layers = [pathlib.Path(name).read_bytes() for name in names.split(",")]
         config = {
             "architecture": architecture,
             "os": "linux",
@@ -95,54 +90,14 @@ def layout(images, version, revision, epoch):
     named = json_blob(
         index, index["mediaType"], annotations={"org.opencontainers.image.ref.name": version}
     )
-    return {
-        **blobs,
-        "index.json": File(json.dumps({**index, "manifests": [named]}, sort_keys=True).encode()),
-        "oci-layout": File(b'{"imageLayoutVersion": "1.0.0"}'),
-    }
+    (layout / "index.json").write_text(json.dumps({**index, "manifests": [named]}, sort_keys=True))
+    (layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
 
 
-def base_layer(unpacked, epoch):
-    """Returns the layer below the program: of Debian's packages in the tar `unpacked` the C library, its compilers'
-    run-time library, their copyrights, and all certificates in one file; a user, and an empty /data that is its own."""
-    certificates = b""
-    packed = io.BytesIO()
-    with (
-        tarfile.open(fileobj=io.BytesIO(unpacked)) as source,
-        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as out,
-    ):
-        entries = {entry.name.removeprefix("./").rstrip("/"): entry for entry in source}
-        for name, entry in sorted(entries.items()):
-            if CERTIFICATE.fullmatch(name):
-                certificates += source.extractfile(entry).read()
-            if KEPT.match(name) and not LEFT_OUT.search(name):
-                entry.name = name
-                out.addfile(entry, source.extractfile(entry) if entry.isreg() else None)
-    if not certificates:
-        raise SystemExit("no certificates among the files for the image")
-    owned = io.BytesIO()
-    with tarfile.open(fileobj=owned, mode="w", format=tarfile.PAX_FORMAT) as out:
-        # What an engine mounts there needs a place in a root that is read-only.
-        mounts = [("dev", 0o755, 0), ("proc", 0o755, 0), ("sys", 0o755, 0), ("tmp", 0o1777, 0)]
-        for path, mode, owner in [*mounts, ("data", 0o755, USER)]:
-            entry = tarfile.TarInfo(path)
-            entry.type = tarfile.DIRTYPE
-            entry.mode, entry.mtime = mode, epoch
-            entry.uid = entry.gid = owner
-            out.addfile(entry)
-    settings = {**accounts(), "etc/ssl/certs/ca-certificates.crt": File(certificates)}
-    return joined(packed.getvalue(), tar(settings, epoch), owned.getvalue())
+def compressed(layer):
+    """Returns a layer as gzip of the command: Python's differs between versions."""
+    return subprocess.run(["gzip", "-9n"], input=layer, check=True, capture_output=True).stdout
 
 
-def joined(*archives):
-    """Returns one tar with the entries of all; a directory that several have is there once."""
-    packed = io.BytesIO()
-    seen = set()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as out:
-        for archive in archives:
-            with tarfile.open(fileobj=io.BytesIO(archive)) as source:
-                for entry in source:
-                    if not (entry.isdir() and entry.name in seen):
-                        seen.add(entry.name)
-                        out.addfile(entry, source.extractfile(entry) if entry.isreg() else None)
-    return packed.getvalue()
+if __name__ == "__main__":
+    main()

@@ -13,10 +13,11 @@ pub(crate) use guard::{AnswerFormat, BisectArgs, GuardArgs};
 pub(crate) use report::{FailOn, ReportArgs, ReportFormat};
 pub(crate) use store::{
     BackupArgs, ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs, StoreCommand,
-    TablesArgs,
+    StoreOptions, TablesArgs,
 };
 pub(crate) use traces::{AtraceArgs, ConvertArgs, DmtracedumpArgs};
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
@@ -106,6 +107,9 @@ pub(crate) enum LinuxCommand {
     #[command(subcommand)]
     Store(StoreCommand),
     /// Send captures of a simulated fleet with known jank causes.
+    ///
+    /// The plan has versions, causes, devices, a rollout, and a world: knobs for what else moves jank, such as dates, first
+    /// days after an update, bots and records that cannot be right.
     Simulate(SimulateArgs),
     /// Capture a sample app, upload the captures, and report them.
     Demo(DemoArgs),
@@ -250,10 +254,10 @@ pub(crate) struct CollectArgs {
     #[arg(long, value_name = "N", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) app_rate: u32,
     /// Maximum number of open connections [default: 4096, or fewer if the descriptor limit is lower].
-    #[arg(long, value_name = "N", value_parser = connections)]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     pub(crate) max_connections: Option<usize>,
     /// Maximum number of open connections from one address [default: a quarter of --max-connections].
-    #[arg(long, value_name = "N", value_parser = connections)]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     pub(crate) connections_per_client: Option<usize>,
     /// Address of a proxy in front, which names the client in X-Forwarded-For; may be repeated.
     #[arg(long, value_name = "IP")]
@@ -287,15 +291,6 @@ fn http_url(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err("must begin with http:// or https://".to_owned())
-    }
-}
-
-fn connections(text: &str) -> Result<usize, String> {
-    let count: usize = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (1..=1_000_000).contains(&count) {
-        Ok(count)
-    } else {
-        Err("must be from 1 to 1000000".to_owned())
     }
 }
 

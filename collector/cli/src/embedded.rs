@@ -5,12 +5,7 @@ use anyhow::Result;
 #[cfg(not(embedded))]
 use anyhow::bail;
 use std::borrow::Cow;
-
-/// The sample app of the demo and the stand-in libcutils that it calls.
-pub(crate) struct SampleApp {
-    pub(crate) program: &'static [u8],
-    pub(crate) libcutils: &'static [u8],
-}
+use tracetee_demo::SampleApp;
 
 /// Bytes of the agent's library.
 #[cfg(embedded)]

@@ -8,13 +8,15 @@ use std::process::{Command, Output};
 use tracetee_fleet::capture::{Limits, rows};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::rows::{About, Rows};
-use tracetee_fleet::simulate::{Plan, PlannedRollout};
+use tracetee_simulate::{Plan, PlannedChange, PlannedClass, PlannedRollout};
+
+const DEVICES: u64 = 300;
 
 /// The rows of a fleet whose later version has the cause `Feed.bind`, by day.
 fn days(plan: &Plan) -> BTreeMap<String, Vec<Rows>> {
     let mut days: BTreeMap<String, Vec<Rows>> = BTreeMap::new();
-    for capture in (0..100).flat_map(|number| plan.device(4, number).0) {
-        let day = format!("day {}", capture.meta.made_ms.unwrap() / 86_400_000);
+    for capture in (0..DEVICES).flat_map(|number| plan.device(4, number).0) {
+        let day = format!("day {:06}", capture.meta.made_ms.unwrap() / 86_400_000);
         let about = About {
             capture_id: capture.id.to_string(),
             day: day.clone(),
@@ -38,10 +40,34 @@ fn the_exit_status_of_the_guard_is_its_verdict() {
     let rollout = PlannedRollout {
         from: "2.0".to_owned(),
         to: "2.1".to_owned(),
-        release_hour: 72,
-        captures: 6,
+        release_hour: 120,
+        captures: 14,
     };
-    let plan = Plan { rollout: Some(rollout), days: 8, frames: 240, ..Plan::default() };
+    let phones = PlannedClass {
+        name: "phones".to_owned(),
+        share: 1,
+        models: vec!["A".to_owned()],
+        apis: vec![34],
+        slowness_percent: 100,
+        causes_percent: 100,
+        update_hours: 240,
+    };
+    let worse = PlannedChange {
+        version: "2.1".to_owned(),
+        slice: "Feed.bind".to_owned(),
+        screens: Vec::new(),
+        classes: Vec::new(),
+        rate_percent: 100,
+        time_percent: 300,
+    };
+    let plan = Plan {
+        rollout: Some(rollout),
+        classes: vec![phones],
+        changes: vec![worse],
+        days: 14,
+        frames: 240,
+        ..Plan::default()
+    };
     let mut database = Database::open(&directory.path().join("tables.sqlite")).unwrap();
     let store = directory.path().to_str().unwrap();
     let guard = |from: &str, more: &[&str]| {
@@ -65,7 +91,6 @@ fn the_exit_status_of_the_guard_is_its_verdict() {
     assert!(text.contains("finding 1: Feed: section Feed.bind"), "{text}");
     // There are no captures to open.
     assert!(error.contains("left out an example"), "{error}");
-    assert!(directory.path().join("guard.sqlite").exists());
     let (status, text, _) = guard("2.0", &["--segment", "screen=Settings", "--format", "json"]);
     let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((status, &answer["verdict"]), (Some(2), &"not_yet".into()));
@@ -84,6 +109,6 @@ fn the_exit_status_of_the_guard_is_its_verdict() {
     let bisect =
         tracetee(&["bisect", "--store", store, "--app", &plan.app, "--cause", "Feed.bind"]);
     let text = String::from_utf8(bisect.stdout).unwrap();
-    assert!(text.starts_with("2.0 -> 2.1: Feed: section Feed.bind, "), "{text}");
+    assert!(text.starts_with("2.0 -> 2.1: section Feed.bind +"), "{text}");
     assert_eq!(text.lines().count(), 1);
 }

@@ -13,7 +13,7 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::parquet;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::rows::{About, Rows};
-use tracetee_fleet::simulate::{Plan, PlannedClass};
+use tracetee_simulate::{Plan, PlannedClass};
 
 /// Devices that are simulated.
 const SIMULATED: u64 = 300;
@@ -110,7 +110,7 @@ fn run(
     let compare = Some(("2.0".to_owned(), "2.1".to_owned()));
     let report = FleetReport::from_database(&database, &Ask { compare, ..Ask::default() })?;
     let compared = report.apps.iter().filter_map(|app| app.comparison.as_ref());
-    let compared: u64 = compared.map(|of| of.devices.stratified.iter().sum::<u64>()).sum();
+    let compared: u64 = compared.map(|of| of.coverage.compared).sum();
     let comparison_s = processor_s() - began - report_s;
     let count = |table: &str| {
         let counts = database.rows::<u64>(&format!("SELECT COUNT(*) FROM {table}"));

@@ -23,7 +23,6 @@ use tracetee_jank::Stopped;
 mod changes;
 mod digests;
 mod examples;
-mod fleet;
 mod name_limits;
 mod nearest_rank;
 mod observations;

@@ -19,24 +19,6 @@ pub enum Error {
         /// The version of its layout.
         found: i64,
     },
-    /// Another version wrote the guards' state.
-    #[error(
-        "{} was written by another tracetee: its layout is {found}, which this program does not know; use that program, \
-         or move the file away to guard all rollouts from their beginning",
-        path.display()
-    )]
-    Guard {
-        /// The file.
-        path: PathBuf,
-        /// The version of its layout.
-        found: i64,
-    },
-    /// The guards' state is damaged.
-    #[error(
-        "guard.sqlite, the state of the guards, is damaged ({0}), and the captures cannot restore it; delete guard.sqlite from the \
-         store, and all rollouts are guarded from their beginning"
-    )]
-    GuardDamage(rusqlite::Error),
     /// Rows of this table cannot be read: they are damaged, or have values of other types than its columns.
     #[error(
         "the table {0} has damaged rows; run `tracetee store rebuild` to make the tables from the captures"
@@ -104,20 +86,6 @@ fn of_version(path: &Path, found: i64) -> String {
 }
 
 impl Error {
-    /// Returns the same error, of the guards' state.
-    pub(crate) fn of_guards(self) -> Self {
-        match self {
-            Self::Sqlite(error) if is_damage(&error) => Self::GuardDamage(error),
-            error => error,
-        }
-    }
-
-    /// True if the guards' state is damaged.
-    #[must_use]
-    pub const fn is_guard_damage(&self) -> bool {
-        matches!(self, Self::GuardDamage(_))
-    }
-
     /// True if the tables are damaged: `tracetee store rebuild` makes them again.
     #[must_use]
     pub fn is_damage(&self) -> bool {

@@ -2,9 +2,8 @@
 //!
 //! The journey of a capture: [`capture`] analyzes it and makes [`rows`] of the five tables of [`schema`]. [`parquet`] writes
 //! them to files for any engine, [`part`] passes them on between collectors. A collector adds them up instead: [`sums`] defines the sums, [`database`] keeps them (SQLite).
-//! [`report`] makes reports of the answers to [`queries`] over the sums. [`compare`] compares two versions on devices that are alike,
-//! and [`significance`] tests whether they differ by more than chance. [`guard`] watches the rollout of a version, and [`bisect`]
-//! finds the version of a change.
+//! [`report`] makes reports of the answers to [`queries`] over the sums. [`change`] tells what a version changed: it compares two versions,
+//! guards a rollout, and finds the version of a change.
 
 #![deny(unsafe_code)]
 
@@ -12,12 +11,10 @@
 #[cfg(test)]
 extern crate self as tracetee_fleet;
 
-pub mod bisect;
 pub mod capture;
-pub mod compare;
+pub mod change;
 pub mod database;
 mod error;
-pub mod guard;
 pub mod object_keys;
 pub mod parquet;
 pub mod part;
@@ -27,7 +24,6 @@ pub mod rows;
 pub mod schema;
 pub mod selection;
 pub mod significance;
-pub mod simulate;
 pub mod sums;
 mod table;
 

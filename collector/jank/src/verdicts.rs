@@ -4,10 +4,10 @@
 //! The compositor knows a frame by its vsync id, which is in `Choreographer#doFrame N`, or, if the main thread began late, in the
 //! `resynced to N` inside. FrameMetrics without an id, before Android 16, belongs to the first frame that began at its
 //! intended vsync or later. JankData has durations since the expected begin, and from Android 17's second quarterly
-//! release on the time at which the display showed the frame. A verdict that cannot be read, or that fits no frame, judges
-//! none, and is counted. The library's callback for deadlines asks for a vsync, so that a frame may come in which nothing is
-//! drawn; the library says so (`undrawn`). JankData of other surfaces than a window's (a game's, Flutter's) judges none: nothing in it names
-//! a frame of these engines.
+//! release on the time at which the display showed the frame. A verdict that cannot be read, that fits no frame, or whose frame
+//! would have ended after the record, judges none, and is counted. The library's callback for deadlines asks for a vsync, so that
+//! a frame may come in which nothing is drawn; the library says so (`undrawn`). JankData of other surfaces than a window's (a
+//! game's, Flutter's) judges none: nothing in it names a frame of these engines.
 
 use crate::deadline::Expected;
 use crate::found::Found;
@@ -98,6 +98,10 @@ impl Metrics {
             && begin_ns < vsync_ns.saturating_add(self.total_ns)
     }
 
+    const fn end_ns(&self) -> u64 {
+        self.intended_ns.saturating_add(self.total_ns)
+    }
+
     /// Finds the vsync of the frame that began at a time.
     fn placed(self, begin_ns: u64) -> Self {
         let vsync_ns = self.vsyncs_ns().find(|&vsync_ns| self.fits(vsync_ns, begin_ns));
@@ -125,6 +129,11 @@ enum Read {
     Surface,
 }
 
+/// True if a time has been when a record was written: a frame is reported after its end.
+const fn has_been(ns: u64, record: &Instant) -> bool {
+    ns <= record.at_ns.saturating_add(TOLERANCE_NS)
+}
+
 fn read(trace: &Trace, instant: &Instant) -> Option<Read> {
     let Args { source, frame } = serde_json::from_str(trace.names.text(instant.args)).ok()?;
     let fields: BTreeMap<&str, &str> =
@@ -140,6 +149,7 @@ fn read(trace: &Trace, instant: &Instant) -> Option<Read> {
             let known = |key: &str| number(key).filter(|&ns| ns > 0);
             let late_ns = |(shown, expected): (u64, u64)| shown.checked_sub(expected);
             let shown_late_ns = known("present_ns")
+                .filter(|&ns| has_been(ns, instant))
                 .zip(known("expected_ns"))
                 .and_then(late_ns)
                 .filter(|&ns| ns <= MAX_NS);
@@ -193,7 +203,12 @@ impl Verdicts {
                     Read::Metrics(None, metrics) => places.at(&metrics),
                     Read::Surface => None,
                 }?;
-                Some((place, read, found.get(place)?.ui.start_ns))
+                let begin_ns = found.get(place)?.ui.start_ns;
+                let can_be = match read {
+                    Read::Metrics(_, of) => has_been(of.placed(begin_ns).end_ns(), instant),
+                    _ => true,
+                };
+                can_be.then_some((place, read, begin_ns))
             });
             match judged {
                 Some((place, read, start_ns)) => {

@@ -3,7 +3,7 @@
 //!
 //! The journey of a capture: `http/serve.rs` accepts the connection, if `http/connections.rs` has a place for it;
 //! the routes in `http` ask `http/tokens.rs` which app sends; `http/ingest.rs` streams the body to a file and checks
-//! it; `store/storage.rs` stores it once, and `store/indexer.rs` makes rows of it. People read the report in
+//! it; `store/storage.rs` stores it once, and `store/index/indexer.rs` makes rows of it. People read the report in
 //! `http/page.rs`. What a client says becomes part of a path only as a UUID, and as the encoded names of app and
 //! version.
 //!
@@ -24,16 +24,18 @@ pub use http::tls::read as read_tls;
 pub use http::tokens::{Right, Tokens, first as first_token};
 pub use line_a_minute::LineAMinute;
 pub use server::{Options, Server};
-pub use store::backup::{BackedUp, backup};
-pub use store::forget::{Forgotten, forget};
-pub use store::intents::go_on;
-pub use store::location::StoreLocation;
+pub use store::backup::BackedUp;
+pub use store::captures::profiles::StoredProfile;
+pub use store::captures::retention::Retention;
+pub use store::commands::{backup, forget, rebuild};
+pub use store::forget::Forgotten;
+pub use store::index::rebuild::Rebuilt;
+pub use store::interrupted::go_on;
+pub use store::make_private;
 pub use store::mappings::mapping_of_stored;
+pub use store::objects::disk::tables_of;
+pub use store::objects::location::StoreLocation;
 pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
-pub use store::profiles::StoredProfile;
-pub use store::reader::Reader;
-pub use store::rebuild::{Rebuilt, rebuild};
-pub use store::replica::Replica;
-pub use store::retention::Retention;
-pub use store::{make_private, tables_of};
+pub use store::share::reader::Reader;
+pub use store::share::replica::Replica;
 pub use tokio_rustls::TlsAcceptor;

@@ -12,10 +12,10 @@ use crate::http::serve::{Serving, Tls};
 use crate::http::tickets::Tickets;
 use crate::http::tokens::Tokens;
 use crate::http::{self, Collector, StoredCapture};
-use crate::store::intents;
-use crate::store::location::StoreLocation;
-use crate::store::replica::Replica;
-use crate::store::retention::{self, Deleted, Retention};
+use crate::store::captures::retention::{Deleted, Retention};
+use crate::store::interrupted;
+use crate::store::objects::location::StoreLocation;
+use crate::store::share::replica::Replica;
 use crate::store::storage::Storage;
 use anyhow::{Context, Result, bail};
 use axum::Router;
@@ -25,7 +25,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -279,7 +279,7 @@ fn maintain(
         let mut retained: Option<Instant> = None;
         let mut was_interrupted = false;
         loop {
-            match intents::go_on(root) {
+            match interrupted::go_on(root) {
                 Ok(done) => {
                     done.into_iter().for_each(|done| tracing::warn!("{done}"));
                     was_interrupted = false;
@@ -296,7 +296,7 @@ fn maintain(
                 || retained.is_none_or(|at| at.elapsed() >= RETENTION_EVERY)
             {
                 retained = Some(Instant::now());
-                let applied = retention::apply(root, retention, SystemTime::now());
+                let applied = storage.retain(retention);
                 collector.store_size.note_retained();
                 match applied {
                     Ok(deleted) if deleted == Deleted::default() => {}
@@ -306,7 +306,7 @@ fn maintain(
                 if let Err(error) = storage.limit_quarantine(retention) {
                     tracing::error!("cannot look through the quarantine: {error}");
                 }
-                match retention::size(root) {
+                match storage.bytes() {
                     Ok(bytes) => collector.store_size.note_measured(bytes),
                     Err(error) => tracing::error!("cannot measure the store: {error:#}"),
                 }

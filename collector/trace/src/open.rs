@@ -134,7 +134,9 @@ mod tests {
         let text = decompress_whole(&frames, 2000).unwrap();
         assert_eq!((text.len(), text.first(), text.last()), (2000, Some(&b'a'), Some(&b'b')));
         assert_eq!(decompress_whole(&frames, 1999), None);
-        let unknown = zstd::stream::encode_all(&[b'a'; 1000][..], 1).unwrap();
+        let mut unknown = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+        unknown.write_all(&[b'a'; 1000]).unwrap();
+        let unknown = unknown.finish().unwrap();
         assert_eq!(decompress_whole(&unknown, 2000), None);
         for cut in 1..frames.len() {
             let whole = decompress_whole(&frames[..cut], 2000);

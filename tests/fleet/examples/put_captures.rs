@@ -12,9 +12,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tracetee_fleet::simulate::Plan;
 use tracetee_protocol::http;
 use tracetee_protocol::notes::COMMENT;
+use tracetee_simulate::Plan;
 
 /// Simulated captures whose contents are repeated.
 const CONTENTS: usize = 400;
@@ -84,7 +84,7 @@ struct Content {
 fn contents(frames: u64, count: usize) -> Vec<Content> {
     let plan = Plan { frames, triggered_percent: 0, ..Plan::default() };
     let captures = (0..).flat_map(|device| plan.device(23, device).0);
-    let content = |capture: tracetee_fleet::simulate::Simulated| {
+    let content = |capture: tracetee_simulate::Simulated| {
         let (head, rest) = capture.text.split_once(COMMENT).unwrap();
         let (_, rest) = rest.split_once('\n').unwrap();
         let rest = zstd::bulk::compress(rest.as_bytes(), 1).unwrap();

@@ -8,8 +8,8 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::queries::{SET, choose};
 use tracetee_fleet::report::quantile_errors::QuantileErrors;
 use tracetee_fleet::schema::CAPTURES;
-use tracetee_fleet::simulate::Simulated;
 use tracetee_fleet::sums::schema::{FLEET_ROLLUPS, ROLLUPS};
+use tracetee_simulate::Simulated;
 use tracetee_tests::tools::tool;
 use tracetee_tests::{cache, root};
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::simulate::Plan;
+use tracetee_simulate::Plan;
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::{contents, meta_of};
 use tracetee_tests_upload::Numbers;

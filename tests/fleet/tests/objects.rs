@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
-use tracetee_fleet::simulate::Plan;
+use std::time::{Duration, Instant};
+use tracetee_simulate::Plan;
 use tracetee_tests::{files_below, tracetee};
 use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::collector::{Collector, file, put_capture, run};
-use tracetee_tests_upload::s3::{environment, serve, serve_at};
+use tracetee_tests_upload::s3::{Bucket, STORE, environment, serve, serve_at};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Body, Request, Response, Transport};
 
@@ -35,14 +35,23 @@ fn send(method: &'static str, url: &str, headers: &[(String, String)], body: &[u
     Http::new(None).unwrap().send(&request).unwrap()
 }
 
-/// Asks for a ticket, and follows it. Gives the status of S3.
-fn by_ticket(url: &str, id: &str, meta: &Value, body: &[u8], spoil: bool) -> u16 {
-    let digest = if spoil { vec![7; 32] } else { tracetee_tests_upload::digest(body).to_vec() };
+/// Asks for a ticket.
+fn ticket(url: &str, id: &str, meta: &Value, body: &[u8], digest: &[u8]) -> Response {
     let asked = json!({
         "kind": "captures", "id": id, "bytes": body.len(), "sha256": STANDARD.encode(digest),
         "meta": URL_SAFE_NO_PAD.encode(meta.to_string()),
     });
-    let answer = send("POST", &format!("{url}/v1/tickets"), &[], asked.to_string().as_bytes());
+    send("POST", &format!("{url}/v1/tickets"), &[], asked.to_string().as_bytes())
+}
+
+/// Asks for a ticket, and follows it. Gives the status of S3.
+fn by_ticket(url: &str, id: &str, meta: &Value, body: &[u8], spoil: bool) -> u16 {
+    let digest = if spoil { vec![7; 32] } else { tracetee_tests_upload::digest(body).to_vec() };
+    follow(&ticket(url, id, meta, body, &digest), body)
+}
+
+/// Follows a ticket. Gives the status of S3.
+fn follow(answer: &Response, body: &[u8]) -> u16 {
     assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
     let ticket: Value = serde_json::from_slice(&answer.body).unwrap();
     let headers: Vec<(String, String)> = ticket["headers"]
@@ -222,7 +231,7 @@ fn a_store_that_is_away_is_said_and_what_was_acknowledged_is_there_when_it_comes
         acknowledged.push(number);
     }
     runtime.shutdown_timeout(Duration::from_secs(1));
-    let since = std::time::Instant::now();
+    let since = Instant::now();
     assert_eq!(put(3), 503);
     println!("refused after {} ms", since.elapsed().as_millis());
     // At once, and before its body is read.
@@ -317,4 +326,43 @@ fn what_is_acknowledged_while_the_store_goes_and_comes_is_there_and_counts() {
     let counted: u64 = versions.iter().map(|of| of["captures"].as_u64().unwrap()).sum();
     // A last one may be stored without its sender having heard of it.
     assert_eq!(counted, stored.len() as u64);
+}
+
+#[test]
+fn what_comes_by_a_ticket_after_its_device_was_forgotten_is_deleted() {
+    let bucket = Bucket::default();
+    let collector = bucket.collector(&[]);
+    let files = bucket.directory.path().join("s3/fleet");
+    let captures = Plan { frames: 20, ..Plan::default() }.device(1, 0).0;
+    let [first, second] = [&captures[0], &captures[1]];
+    let put = || {
+        let (id, body) = (first.id.to_string(), first.body().unwrap());
+        put_capture(&collector.url, &id, &meta_of(first), &body)
+    };
+    assert_eq!(put(), Some(201));
+    let (id, body) = (second.id.to_string(), second.body().unwrap());
+    let meta = Value::Object(meta_of(second));
+    let ask = || ticket(&collector.url, &id, &meta, &body, &tracetee_tests_upload::digest(&body));
+    let from_before = ask();
+    let device = first.meta.install_id.as_deref().unwrap();
+    let mut forget = Command::new(tracetee());
+    forget.args(["store", "forget", device, "--store", STORE]);
+    let cache = tempfile::tempdir().unwrap();
+    run(forget.env("XDG_CACHE_HOME", cache.path()).envs(environment(&bucket.endpoint)));
+    assert_eq!(objects(&files, ".ftrace.zst"), [""; 0]);
+    assert_eq!((put(), ask().status), (Some(503), 503));
+    // S3 knows nothing of that.
+    assert_eq!(follow(&from_before, &body), 200);
+    let come = objects(&files, ".ftrace.zst");
+    assert_eq!(come.len(), 1, "{come:?}");
+    // A collector takes what it has not received itself when it is a minute old.
+    let old = std::time::SystemTime::now() - Duration::from_secs(120);
+    let file = std::fs::File::options().append(true).open(files.join(&come[0])).unwrap();
+    file.set_modified(old).unwrap();
+    let other = bucket.collector(&[]);
+    let until = Instant::now() + Duration::from_secs(120);
+    while !objects(&files, ".ftrace.zst").is_empty() {
+        assert!(Instant::now() < until, "{}", other.log());
+        std::thread::sleep(Duration::from_millis(200));
+    }
 }

@@ -10,9 +10,9 @@ use tracetee_fleet::capture::{self, Limits};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::parquet;
 use tracetee_fleet::rows::{About, Rows, from_loss_report};
-use tracetee_fleet::simulate::Plan;
 use tracetee_fleet::sums::Contribution;
 use tracetee_protocol::LossReport;
+use tracetee_simulate::Plan;
 use tracetee_tests::tools::phone_trace;
 use tracetee_tests_fleet::{answers, compare};
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tracetee_fleet::simulate::{Plan, Simulated};
+use tracetee_simulate::{Plan, Simulated};
 use tracetee_tests::{files_below, read_if_there, tracetee};
 use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::Numbers;
@@ -143,8 +143,7 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
     let count = captures.len() + 1;
     let none = format!("copied 0 files (0 B) and the tables to {}; {count} files", copy.display());
     assert!(again.starts_with(&none), "{again}");
-    let looked = ["guard.sqlite", "tables.sqlite"].map(|name| copy.join(name).exists());
-    assert_eq!(looked, [true, true]);
+    assert!(copy.join("tables.sqlite").exists());
 
     // Forgotten, also on collectors that run.
     let device = install_id(&captures[0]);
@@ -160,7 +159,7 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
     await_same(&[&first, &second], &local);
     let left = grep(&bucket.directory.path().join("s3"), &device);
     assert!(left.is_empty(), "{left:?}");
-    assert_eq!(send(&first.url, &captures[0]), Some(503), "put off for a minute");
+    assert_eq!(send(&first.url, &captures[0]), Some(503), "put off");
     assert_eq!(report_of(&bucket, &["--format", "json"]), report(&store, &["--format", "json"]));
 
     // All anew.

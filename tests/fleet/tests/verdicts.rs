@@ -1,22 +1,14 @@
 //! A comparison as a script uses it: the exit status, and Markdown for a pull request.
 
-use serde_json::{Value, json};
 use std::process::Command;
 use tracetee_tests::{stderr, tracetee};
-use tracetee_tests_upload::collector::{Collector, file};
+use tracetee_tests_upload::collector::Collector;
+use tracetee_tests_upload::rollout;
 
 #[test]
 fn a_comparison_fails_a_script_if_the_later_version_is_worse() {
     let collector = Collector::start(&[]);
-    // The plan has a cause that comes with 2.1, and none that goes with it. Only devices of known models are compared.
-    let plan = collector.tracetee(&["simulate", "--print-plan"]);
-    let mut plan: Value = serde_json::from_str(&plan).unwrap();
-    plan["classes"] = json!([{
-        "name": "phones", "share": 1, "models": ["A", "B"], "apis": [34],
-        "slowness_percent": 100, "causes_percent": 100, "update_hours": 0,
-    }]);
-    let plan = file(collector.directory.path(), "plan.json", &plan.to_string());
-    collector.simulate(400, 60, &["--plan", plan.to_str().unwrap()]);
+    rollout::simulate(&collector, &[]);
     let report = |arguments: &[&str]| {
         let mut command = Command::new(tracetee());
         command.args(["report", "--store", "store"]).args(arguments);
@@ -27,13 +19,17 @@ fn a_comparison_fails_a_script_if_the_later_version_is_worse() {
     let markdown = ["--format", "markdown", "--fail-on", "worse", "--compare"];
     let (status, text) = report(&[&markdown[..], &["2.0", "2.1"]].concat());
     assert_eq!(status, 1, "{text}");
-    assert!(text.starts_with("## `com.example.shop`\n\n`2.1` is **worse in "), "{text}");
+    assert!(text.starts_with("## `com.example.shop`\n\n`2.1 is worse than 2.0: "), "{text}");
     assert!(text.contains("| **worse** |"), "{text}");
     // The report is the same without the option, and the status is not.
     let without = ["--format", "markdown", "--compare", "2.0", "2.1"];
     assert_eq!(report(&without), (0, text));
+    // Nobody went back from 2.1 to 2.0.
     let (status, text) = report(&[&markdown[..], &["2.1", "2.0"]].concat());
-    assert_eq!(status, 0, "{text}");
+    assert!(status == 0 && text.contains("`Cannot know whether 2.0 is worse than 2.1: "), "{text}");
+    let unknown = ["--fail-on", "unknown", "--compare"];
+    assert_eq!(report(&[&unknown[..], &["2.1", "2.0"]].concat()).0, 1);
+    assert_eq!(report(&[&unknown[..], &["2.0", "2.1"]].concat()).0, 1);
     let (status, text) = report(&["--fail-on", "worse"]);
     assert!(status == 2 && text.contains("--compare"), "{text}");
     let (status, text) = report(&["--compare", "2.0", "9.9", "--fail-on", "worse"]);

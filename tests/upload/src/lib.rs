@@ -5,6 +5,7 @@ pub mod account;
 pub mod chaos;
 pub mod collector;
 pub mod hostile;
+pub mod rollout;
 pub mod s3;
 pub mod servers;
 pub mod validators;

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tracetee_tests::root;
 use tracetee_tests_upload::collector::{Collector, METRICS, TOKEN};
+use tracetee_tests_upload::rollout;
 use tracetee_tests_upload::validators::{script, validator};
 
 const READER: &str = "a-token-that-reads-reports";
@@ -44,7 +45,7 @@ fn a_comparison_is_one_comment_and_its_status_says_what_is_worse() {
         format!("com.example.shop {TOKEN}\ncom.example.shop {READER} read\n* {METRICS} metrics\n");
     std::fs::write(directory.path().join("tokens"), tokens).unwrap();
     let collector = Collector::start_in(directory, &["--token-file", "tokens"]);
-    collector.simulate(120, 120, &["--token-file", "tokens"]);
+    rollout::simulate(&collector, &["--token-file", "tokens"]);
     let run = |from: &str, token: &str, fail_on: &str| {
         let output = Command::new("python3")
             .arg(root().join("collector/packaging/action/comment.py"))

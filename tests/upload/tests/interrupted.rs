@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracetee_fleet::database::Database;
-use tracetee_tests::{files_below, read_if_there, stderr, tracetee};
+use tracetee_tests::{files_below, read_if_there, tracetee};
 use tracetee_tests_upload::collector::{Collector, put_capture, run};
 
 const KILLS: u32 = 24;
@@ -203,46 +203,4 @@ fn a_backup_that_is_killed_leaves_a_store_of_what_was_copied() {
     });
     println!("{} of {KILLS} interrupted", interrupted.get());
     assert!(interrupted.get() > 0, "no kill hit it");
-}
-
-#[test]
-fn a_damaged_state_of_the_guards_is_reported_with_advice_that_mends_it() {
-    let (_directory, store, meta, _) = store();
-    let guard = || {
-        let names =
-            ["guard", "--app", "com.example.shop", "--from", "2.0", "--to", "2.1", "--store"];
-        Command::new(tracetee()).args(names).arg(&store).output().unwrap()
-    };
-    assert!(guard().stderr.is_empty());
-    let state = store.join("guard.sqlite");
-    for length in [100, 5000] {
-        let mut bytes = fs::read(&state).unwrap();
-        bytes.truncate(length);
-        bytes[length - 100..].fill(7);
-        fs::write(&state, &bytes).unwrap();
-        let rebuild = Command::new(tracetee())
-            .args(["store", "rebuild", "--store"])
-            .arg(&store)
-            .output()
-            .unwrap();
-        let forget = Command::new(tracetee())
-            .args(["store", "forget", meta["install_id"].as_str().unwrap(), "--store"])
-            .arg(&store)
-            .output()
-            .unwrap();
-        for output in [guard(), rebuild, forget] {
-            let said = stderr(&output);
-            assert!(
-                !output.status.success() && said.contains("delete guard.sqlite from the store"),
-                "{said}"
-            );
-        }
-        assert!(
-            files_below(&store.join("intents")).is_empty(),
-            "another attempt would find the same damage"
-        );
-        fs::remove_file(&state).unwrap();
-        assert!(guard().stderr.is_empty());
-        run(Command::new(tracetee()).args(["store", "rebuild", "--store"]).arg(&store));
-    }
 }

@@ -85,7 +85,7 @@ fn reports_are_as_their_schema_says() {
     let fleet: Value =
         serde_json::from_slice(&fs::read(own.join("compared-60.json")).unwrap()).unwrap();
     for pointer in
-        ["", "/apps/0", "/apps/0/causes/0", "/apps/0/comparison/devices", "/apps/0/fixes/rows/0"]
+        ["", "/apps/0", "/apps/0/causes/0", "/apps/0/comparison/coverage", "/apps/0/fixes/rows/0"]
     {
         let mut wrong = fleet.clone();
         wrong.pointer_mut(pointer).unwrap()["new_field"] = json!(1);

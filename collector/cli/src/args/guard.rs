@@ -1,8 +1,8 @@
 //! Options of `guard` and `bisect`.
 
+use super::store::StoreOptions;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
-use tracetee_fleet::guard::fleet::Segment;
+use tracetee_fleet::change::segment::Segment;
 
 /// Options of `guard`.
 #[derive(Debug, Args)]
@@ -22,12 +22,8 @@ pub(crate) struct GuardArgs {
     /// Rise of all jank that must have been noticed before a go, percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
     pub(crate) rise: f64,
-    /// The collector's store: a directory, s3://BUCKET/PREFIX, gs://… or az://….
-    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
-    pub(crate) store: PathBuf,
-    /// Directory for the tables of an object store [default: in the user's cache].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) cache: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
     /// Format of the answer.
     #[arg(long, value_enum, default_value_t = AnswerFormat::Text)]
     pub(crate) format: AnswerFormat,
@@ -45,12 +41,8 @@ pub(crate) struct BisectArgs {
     /// Include only this screen.
     #[arg(long, value_name = "SCREEN")]
     pub(crate) screen: Option<String>,
-    /// The collector's store: a directory, s3://BUCKET/PREFIX, gs://… or az://….
-    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
-    pub(crate) store: PathBuf,
-    /// Directory for the tables of an object store [default: in the user's cache].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) cache: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
     /// Format of the answer.
     #[arg(long, value_enum, default_value_t = AnswerFormat::Text)]
     pub(crate) format: AnswerFormat,

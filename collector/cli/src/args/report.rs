@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use tracetee_fleet::compare::classes;
+use tracetee_fleet::change::classes;
 use tracetee_fleet::selection::Since;
 use tracetee_jank::Which;
 
@@ -95,6 +95,8 @@ impl ReportArgs {
 pub(crate) enum FailOn {
     /// The second version is worse, in jank as a whole or in a cause.
     Worse,
+    /// The second version is worse, or nobody can know.
+    Unknown,
 }
 
 /// Format of a report.

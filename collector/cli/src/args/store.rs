@@ -42,6 +42,17 @@ pub(crate) enum StoreCommand {
     Mapping(MappingCommand),
 }
 
+/// Where the commands that work on a store find it.
+#[derive(Debug, Args)]
+pub(crate) struct StoreOptions {
+    /// The collector's store: a directory, s3://BUCKET/PREFIX, gs://… or az://….
+    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
+    pub(crate) store: PathBuf,
+    /// Directory for the tables of an object store [default: in the user's cache].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+}
+
 /// Options of `store rebuild`.
 #[derive(Debug, Args)]
 pub(crate) struct RebuildArgs {
@@ -53,12 +64,8 @@ pub(crate) struct RebuildArgs {
 /// Options of `store backup`.
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// Store to copy: a directory, s3://BUCKET/PREFIX, gs://… or az://….
-    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
-    pub(crate) store: PathBuf,
-    /// Directory for the tables of an object store [default: in the user's cache].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) cache: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
     /// Directory to copy to: new, empty, or an earlier backup.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
@@ -67,12 +74,8 @@ pub(crate) struct BackupArgs {
 /// Options of `store forget`.
 #[derive(Debug, Args)]
 pub(crate) struct ForgetArgs {
-    /// Store to delete from: a directory, s3://BUCKET/PREFIX, gs://… or az://….
-    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
-    pub(crate) store: PathBuf,
-    /// Directory for the tables of an object store [default: in the user's cache].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) cache: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
     /// Install id of the device.
     pub(crate) install_id: String,
 }

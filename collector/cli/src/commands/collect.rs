@@ -1,8 +1,8 @@
 //! `tracetee collect`: the server that devices send to, until Ctrl-C or SIGTERM. SIGHUP reads tokens and certificate again.
 
+use super::findings;
 use super::findings::command::Runner;
-use super::findings::{self, Look};
-use super::guard::{look, look_in_objects};
+use super::guard::look;
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::{Log, print};
 use anyhow::{Result, anyhow, bail};
@@ -51,13 +51,12 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
             &args.trusted_proxy,
         ),
     };
-    let look = Look { in_directory: look, in_objects: look_in_objects };
-    let guard =
-        args.guard.as_deref().map(|file| findings::prepare(file, &args.store, look)).transpose()?;
+    let prepare = |file| findings::prepare(file, &args.store, look);
+    let guard = args.guard.as_deref().map(prepare).transpose()?;
     let runner = args.on_finding.clone().map(Runner::new).map(Arc::new);
     let server = Server::start(args.listen, options)?;
-    let told = server.findings();
-    guard.map(|guard| guard.start(server.replica(), told, runner.clone())).transpose()?;
+    let metrics = server.findings();
+    guard.map(|guard| guard.start(server.replica(), metrics, runner.clone())).transpose()?;
     let (address, store) = (server.address, &args.store);
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));
     let page = server.page;

@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
-use tracetee_fleet::guard::findings::{Finding, Rise};
-use tracetee_fleet::guard::fleet::Segment;
-use tracetee_fleet::guard::verdict::Answer;
+use tracetee_fleet::change::answer::Answer;
+use tracetee_fleet::change::findings::{Finding, Rise};
+use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::selection::utc;
 use tracetee_server::{FindingLabels, Findings, LineAMinute, Replica, StoreLocation};
 
@@ -174,16 +174,14 @@ impl State {
     }
 }
 
-/// Looks in a store at an app's rollout, from a version to another, in a segment, for a rise by so many percent.
-type LookIn<S, A> = fn(&S, [&str; 3], &Segment, f64) -> Result<A>;
-
-/// Looks at a rollout.
-#[derive(Clone, Copy)]
-pub(super) struct Look {
-    pub(super) in_directory: LookIn<Path, Answer>,
-    /// Gives `None` until the tables of the collector are complete.
-    pub(super) in_objects: LookIn<Replica, Option<Answer>>,
+/// The store of a collector.
+pub(super) enum Place<'a> {
+    Directory(&'a Path),
+    Objects(&'a Replica),
 }
+
+/// Looks at an app's rollout, from a version to another, in a segment, for a rise by so many percent.
+pub(super) type Look = fn(Place<'_>, [&str; 3], &Segment, f64) -> Result<Option<Answer>>;
 
 /// The guard of a collector before its server runs.
 pub(super) struct Prepared {
@@ -197,14 +195,14 @@ pub(super) struct Prepared {
 
 /// The guard of a collector.
 struct Watch {
-    told: Arc<Findings>,
+    look: Look,
+    metrics: Arc<Findings>,
     runner: Option<Arc<Runner>>,
     /// Time of the next look, of the next run of the command, and the wait after a failure of that.
     next: Instant,
     retry: Instant,
     wait: Duration,
     failures: LineAMinute,
-    look: Look,
     file: PathBuf,
     keeper: Keeper,
     known: GuardFile,
@@ -221,11 +219,11 @@ pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Prepared> 
 }
 
 impl Prepared {
-    /// Starts the thread. `replica`: of an object store. `told`: what `/metrics` has.
+    /// Starts the thread. `replica`: of an object store. `metrics`: what `/metrics` has.
     pub(super) fn start(
         self,
         replica: Option<Arc<Replica>>,
-        told: Arc<Findings>,
+        metrics: Arc<Findings>,
         runner: Option<Arc<Runner>>,
     ) -> Result<()> {
         let Self { look, file, directory, known, state } = self;
@@ -233,8 +231,19 @@ impl Prepared {
         let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };
         let [next, retry] = [Instant::now(); 2];
         let (wait, failures) = (FIRST_WAIT, LineAMinute::default());
-        let mut watch =
-            Watch { told, runner, next, retry, wait, failures, look, file, keeper, known, state };
+        let mut watch = Watch {
+            look,
+            metrics,
+            runner,
+            next,
+            retry,
+            wait,
+            failures,
+            file,
+            keeper,
+            known,
+            state,
+        };
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || watch.run())?;
         Ok(())
     }
@@ -244,7 +253,7 @@ impl Watch {
     fn run(&mut self) {
         loop {
             if !self.keeper.has(&mut self.state) {
-                self.told.set(Vec::new());
+                self.metrics.set(Vec::new());
             } else if Instant::now() >= self.next {
                 self.look();
                 self.next = Instant::now() + Duration::from_secs(self.known.every_s);
@@ -257,13 +266,11 @@ impl Watch {
     fn look_at(&self, guarded: &Guarded) -> Result<Option<Answer>> {
         let Guarded { app, from, to, rise_percent, .. } = guarded;
         let (names, segment) = ([&**app, &**from, &**to], guarded.segment()?);
-        let Look { in_directory, in_objects } = self.look;
-        match &self.keeper {
-            Keeper::Directory(store) => {
-                in_directory(store, names, &segment, *rise_percent).map(Some)
-            }
-            Keeper::Objects(leased) => in_objects(&leased.replica, names, &segment, *rise_percent),
-        }
+        let place = match &self.keeper {
+            Keeper::Directory(store) => Place::Directory(store),
+            Keeper::Objects(leased) => Place::Objects(&leased.replica),
+        };
+        (self.look)(place, names, &segment, *rise_percent)
     }
 
     fn look(&mut self) {
@@ -288,10 +295,10 @@ impl Watch {
         let dropped = self.state.drop_surplus(most);
         if self.runner.is_some() {
             // ORDERING: Relaxed, here and below; counts.
-            self.told.dropped.fetch_add(dropped, Ordering::Relaxed);
+            self.metrics.dropped.fetch_add(dropped, Ordering::Relaxed);
         }
-        self.told.set(self.state.labels());
-        self.told.note_look();
+        self.metrics.set(self.state.labels());
+        self.metrics.note_look();
         if before != self.state {
             self.save();
         }
@@ -307,13 +314,13 @@ impl Watch {
         {
             match runner.tell(&message.to_json()) {
                 Ok(()) => {
-                    self.told.commands.fetch_add(1, Ordering::Relaxed);
+                    self.metrics.commands.fetch_add(1, Ordering::Relaxed);
                     self.state.pending.remove(0);
                     self.wait = FIRST_WAIT;
                     self.save();
                 }
                 Err(error) => {
-                    self.told.failures.fetch_add(1, Ordering::Relaxed);
+                    self.metrics.failures.fetch_add(1, Ordering::Relaxed);
                     if let Some(others) = self.failures.admit(Instant::now()) {
                         let again_in_s = self.wait.as_secs();
                         tracing::error!(others, again_in_s, "--on-finding: {error:#}");

@@ -1,22 +1,22 @@
 //! `tracetee guard` and `tracetee bisect`.
 
-use super::store::{copies_beside, location, tables_in, with_copies};
+use super::findings::Place;
+use super::store::{File, copies_beside, tables_in, with_tables};
 use crate::args::{AnswerFormat, BisectArgs, GuardArgs};
 use crate::input::mapping_of;
 use crate::terminal::{print, say};
 use anyhow::{Result, anyhow, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tracetee_fleet::bisect::Change;
 use tracetee_fleet::capture::{Capture, read_file};
+use tracetee_fleet::change::answer::{Answer, Verdict, answer};
+use tracetee_fleet::change::bisect::{Changes, changes};
+use tracetee_fleet::change::comparison::{Comparison, comparison};
+use tracetee_fleet::change::examples::{CAPTURES, add_examples};
+use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Database;
-use tracetee_fleet::guard::examples::{CAPTURES, add_examples};
-use tracetee_fleet::guard::fleet::Segment;
-use tracetee_fleet::guard::state::{self, Rollout};
-use tracetee_fleet::guard::verdict::{Answer, Verdict, answer};
 use tracetee_jank::Options;
-use tracetee_server::{Replica, make_private};
-use tracetee_trace::shown;
+use tracetee_server::make_private;
 
 /// Exit status of a stop, and of "not yet".
 const STOP: u8 = 1;
@@ -25,19 +25,12 @@ const NOT_YET: u8 = 2;
 /// Looks at a rollout. The exit status is the verdict: 0 go, 1 stop, 2 not yet.
 pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
     make_private();
-    let GuardArgs { app, from, to, segment, rise, store, cache, format } = args;
+    let GuardArgs { app, from, to, segment, rise, store, format } = args;
     let names = [&**app, &**from, &**to];
-    let answer = match location(store) {
-        (address, true) => with_copies(&address, cache.as_deref(), |copies| {
-            copies.reader.with_guards(&mut |guards| {
-                let file = |raw_key: &str| copies.file(raw_key);
-                look_at(&copies.reader.tables(), guards, names, segment, *rise, &file)
-            })
-        })?,
-        (_, false) => look(store, names, segment, *rise)?,
-    };
+    let look = |tables: &Path, file: &File<'_>| look_at(tables, names, segment, *rise, file);
+    let answer = with_tables(store, look)?;
     print(&match format {
-        AnswerFormat::Text => answer.to_text(),
+        AnswerFormat::Text => answer.to_text([from, to]),
         AnswerFormat::Json => serde_json::to_string_pretty(&answer)? + "\n",
     });
     Ok(match answer.verdict {
@@ -47,19 +40,21 @@ pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
     })
 }
 
-/// Takes the devices of an app's rollout, from a version to another, that have come since the last look, and answers.
-pub(super) fn look(store: &Path, names: [&str; 3], segment: &Segment, rise: f64) -> Result<Answer> {
-    let file = |raw_key: &str| Ok(store.join(raw_key));
-    look_at(&tables_in(store), &state::path(store), names, segment, rise, &file)
-}
-
-/// As [`look`], in an object store, by the tables of a collector; `None` until they are complete.
-pub(super) fn look_in_objects(
-    replica: &Replica,
+/// Looks at a rollout in a store; `None` until the tables of a collector of an object store are complete.
+pub(super) fn look(
+    place: Place<'_>,
     names: [&str; 3],
     segment: &Segment,
     rise: f64,
 ) -> Result<Option<Answer>> {
+    let look =
+        |tables: &Path, file: &File<'_>| look_at(tables, names, segment, rise, file).map(Some);
+    let replica = match place {
+        Place::Directory(store) => {
+            return look(&tables_in(store), &|raw_key| Ok(store.join(raw_key)));
+        }
+        Place::Objects(replica) => replica,
+    };
     let Some(tables) = replica.complete_tables() else { return Ok(None) };
     let directory = copies_beside(replica.root())?;
     let file = |raw_key: &str| {
@@ -68,28 +63,22 @@ pub(super) fn look_in_objects(
         }
         Ok(directory.path().join(raw_key))
     };
-    let mut work = |guards: &Path| look_at(&tables, guards, names, segment, rise, &file);
-    replica.with_guards(&mut work).map(Some)
+    look(&tables, &file)
 }
 
-/// As [`look`], by these tables, the guards' states, and the files of captures by their keys.
+/// As [`look`], by these tables, and the files of captures by their keys.
 fn look_at(
     tables: &Path,
-    guards: &Path,
     [app, from, to]: [&str; 3],
     segment: &Segment,
     rise: f64,
-    file: &dyn Fn(&str) -> Result<PathBuf>,
+    file: &File<'_>,
 ) -> Result<Answer> {
     let database = Database::read(tables)?;
-    let segment_text = segment.to_text();
-    let rollout = Rollout { app, from, to, segment: &segment_text };
-    let read = || database.fleet(app, [from, to], segment);
-    let (guard, fleet) = state::look(guards, rollout, read)?;
-    let mut answer = answer(&guard, &fleet, rise);
+    let fleet = database.fleet(app, [from, to], segment, false)?;
+    let mut answer = answer(&fleet, rise);
     for finding in &mut answer.findings {
-        let kept = |version| database.examples(app, version, &finding.root, CAPTURES);
-        let kept = [kept(from)?, kept(to)?];
+        let kept = database.examples(app, to, &finding.root, CAPTURES)?;
         add_examples(finding, &kept, &|raw_key| open(&file(raw_key)));
     }
     Ok(answer)
@@ -108,27 +97,28 @@ fn open(path: &Result<PathBuf>) -> Option<Capture> {
 
 /// Finds the versions with which causes changed.
 pub(crate) fn bisect(args: &BisectArgs) -> Result<()> {
-    let BisectArgs { app, cause, screen, store, cache, format } = args;
-    let read = |tables: &Path| {
-        Ok(Database::read(tables)?.history(app, cause.as_deref(), screen.as_deref())?)
-    };
-    let history = match location(store) {
-        (address, true) => {
-            with_copies(&address, cache.as_deref(), |copies| read(&copies.reader.tables()))?
-        }
-        (_, false) => read(&tables_in(store))?,
-    };
-    let changes = history.changes();
+    let BisectArgs { app, cause, screen, store, format } = args;
+    let read = |tables: &Path| bisected(&Database::read(tables)?, app, screen.as_deref());
+    let comparisons = with_tables(store, |tables, _| read(tables))?;
+    let found = changes(comparisons, cause.as_deref());
     print(&match format {
-        AnswerFormat::Text if changes.is_empty() => {
-            let versions: Vec<_> = history.versions.iter().map(|of| shown(of)).collect();
-            format!(
-                "no change was found from version to version; looked at: {}\n",
-                versions.join(", ")
-            )
+        AnswerFormat::Text if found == Changes::default() => {
+            "no change was found from version to version\n".to_owned()
         }
-        AnswerFormat::Text => changes.iter().map(Change::to_text).collect(),
-        AnswerFormat::Json => serde_json::to_string_pretty(&changes)? + "\n",
+        AnswerFormat::Text => found.to_text(),
+        AnswerFormat::Json => serde_json::to_string_pretty(&found)? + "\n",
     });
     Ok(())
+}
+
+/// Compares each version with the one before it.
+fn bisected(database: &Database, app: &str, screen: Option<&str>) -> Result<Vec<Comparison>> {
+    let segment = Segment { screen: screen.map(Into::into), ..Segment::default() };
+    let versions = database.versions(app)?;
+    let compare = |pair: &[String]| {
+        let [from, to] = [&pair[0], &pair[1]];
+        let fleet = database.fleet(app, [from, to], &segment, false);
+        fleet.map(|fleet| comparison(from, to, &fleet))
+    };
+    Ok(versions.windows(2).map(compare).collect::<Result<_, _>>()?)
 }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_with_profile};
+use tracetee_fleet::change::comparison::Verdict;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::html::{self, Captures, Timeline};
@@ -39,10 +40,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
     };
     let paths = copied.as_ref().map_or(&*args.captures, |(_, file)| std::slice::from_ref(file));
     let (dumps, captures) = dumps(paths)?;
-    let (text, is_worse) = match &*captures {
+    let (text, verdicts) = match &*captures {
         [] if args.captures.is_empty() => of_store(args)?,
         [] => bail!("the files contain names of processes, but no trace"),
-        [one] => (of_one(args, one, &dumps)?, false),
+        [one] => (of_one(args, one, &dumps)?, Vec::new()),
         _ => of_several(args, &args.captures)?,
     };
     match &args.output {
@@ -55,7 +56,11 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
-    let fails = args.fail_on == Some(FailOn::Worse) && is_worse;
+    let fails = verdicts.iter().any(|verdict| match args.fail_on {
+        None => false,
+        Some(FailOn::Worse) => *verdict == Verdict::Worse,
+        Some(FailOn::Unknown) => matches!(verdict, Verdict::Worse | Verdict::Unknown),
+    });
     Ok(if fails { ExitCode::from(EXIT_WORSE) } else { ExitCode::SUCCESS })
 }
 
@@ -91,16 +96,16 @@ fn written(
     report: &FleetReport,
     captures: Captures<'_>,
     file_of: &FileOf<'_>,
-) -> Result<(Vec<u8>, bool)> {
+) -> Result<(Vec<u8>, Vec<Verdict>)> {
     let text = match args.format() {
         ReportFormat::Text => report.to_text(),
         ReportFormat::Markdown => report.to_markdown(),
         ReportFormat::Json => serde_json::to_string_pretty(report)? + "\n",
         ReportFormat::Html => html::fleet(report, captures, &timelines(args, report, file_of)?),
         ReportFormat::Folded => report.to_folded(),
-        ReportFormat::Pprof => return Ok((report.to_pprof(), report.is_worse())),
+        ReportFormat::Pprof => return Ok((report.to_pprof(), report.verdicts().collect())),
     };
-    Ok((text.into_bytes(), report.is_worse()))
+    Ok((text.into_bytes(), report.verdicts().collect()))
 }
 
 /// Makes the timelines that a fleet's page carries: of the best example of each app's first causes, up to
@@ -227,7 +232,7 @@ fn embedded(name: &str, capture: &Capture) -> Result<Vec<u8>, String> {
     ))
 }
 
-fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<(Vec<u8>, bool)> {
+fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<(Vec<u8>, Vec<Verdict>)> {
     let given = mapping(args.mapping.as_deref())?;
     let mut database = Database::open(Path::new(":memory:"))?;
     let mut read = 0;

@@ -1,13 +1,12 @@
 //! `tracetee store rebuild`, `backup`, `forget` and `tables`.
 
-use crate::args::{BackupArgs, ForgetArgs, RebuildArgs, TablesArgs};
+use crate::args::{BackupArgs, ForgetArgs, RebuildArgs, StoreOptions, TablesArgs};
 use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tracetee_fleet::guard::state;
 use tracetee_server::{
     BackedUp, Forgotten, Reader, StoreLocation, list_keys, make_private, make_tables, tables_of,
 };
@@ -43,6 +42,30 @@ pub(crate) fn cache_of(address: &str, given: Option<&Path>) -> Option<PathBuf> {
     name.truncate(16);
     let directory = cache.join("tracetee/stores").join(name);
     std::fs::create_dir_all(&directory).is_ok().then_some(directory)
+}
+
+/// A store's address, and the directory for its tables if it is an object store's.
+fn with_cache(options: &StoreOptions) -> (String, Option<PathBuf>) {
+    let (store, is_remote) = location(&options.store);
+    let cache = if is_remote { cache_of(&store, options.cache.as_deref()) } else { None };
+    (store, cache)
+}
+
+/// Returns the file of a capture by its key.
+pub(crate) type File<'a> = dyn Fn(&str) -> Result<PathBuf> + 'a;
+
+/// Does some work with the tables and the captures of a store, as [`with_copies`] if it is an object store.
+pub(crate) fn with_tables<T>(
+    options: &StoreOptions,
+    work: impl Fn(&Path, &File<'_>) -> Result<T>,
+) -> Result<T> {
+    let StoreOptions { store, cache } = options;
+    match location(store) {
+        (address, true) => with_copies(&address, cache.as_deref(), |copies| {
+            work(&copies.reader.tables(), &|raw_key| copies.file(raw_key))
+        }),
+        (_, false) => work(&tables_in(store), &|raw_key| Ok(store.join(raw_key))),
+    }
 }
 
 /// Does some work with the tables of an object store on this machine. Makes them anew, and does it again, if it finds them damaged.
@@ -100,8 +123,7 @@ pub(super) fn copies_beside(replica: &Path) -> Result<TempDir> {
 pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
     make_private();
     let (store, is_remote) = location(&args.store);
-    let rebuilt =
-        if is_remote { Reader::rebuild(&store)? } else { tracetee_server::rebuild(&args.store)? };
+    let rebuilt = tracetee_server::rebuild(StoreLocation::parse(&store))?;
     if rebuilt.retried > 0 {
         say(&format!("{} captures from quarantine were tried again", rebuilt.retried));
     }
@@ -111,24 +133,15 @@ pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
         tables_of(&args.store).display().to_string()
     };
     print(&format!("{} captures and loss reports are in {}\n", rebuilt.indexed, shown(&tables)));
-    // The command that mends the tables does not mend it.
-    if !is_remote {
-        state::check(&state::path(&args.store))?;
-    }
     Ok(())
 }
 
 /// Copies a store.
 pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
     make_private();
-    let backed_up = match location(&args.store) {
-        (address, true) => {
-            let cache = cache_of(&address, args.cache.as_deref());
-            Reader::backup(&address, cache.as_deref(), &args.output)?
-        }
-        (_, false) => tracetee_server::backup(&args.store, &args.output)?,
-    };
-    let BackedUp { copied, bytes, kept, deleted, .. } = backed_up;
+    let (store, cache) = with_cache(&args.store);
+    let BackedUp { copied, bytes, kept, deleted, .. } =
+        tracetee_server::backup(StoreLocation::parse(&store), cache.as_deref(), &args.output)?;
     print(&format!(
         "copied {copied} files ({}) and the tables to {}; {kept} files were there already, {deleted} deleted\n",
         crate::units::bytes(bytes),
@@ -140,14 +153,9 @@ pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
 /// Deletes everything that a device has sent.
 pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     make_private();
-    let forgotten = match location(&args.store) {
-        (address, true) => {
-            let cache = cache_of(&address, args.cache.as_deref());
-            Reader::forget(&address, cache.as_deref(), &args.install_id)?
-        }
-        (_, false) => tracetee_server::forget(&args.store, &args.install_id)?,
-    };
-    let Forgotten { captures, loss_reports, quarantined, unreadable, .. } = forgotten;
+    let (store, cache) = with_cache(&args.store);
+    let Forgotten { captures, loss_reports, quarantined, unreadable, .. } =
+        tracetee_server::forget(StoreLocation::parse(&store), cache.as_deref(), &args.install_id)?;
     print(&format!(
         "forgot {}: {captures} captures, {loss_reports} loss reports, {quarantined} bodies in quarantine\n",
         shown(&args.install_id)
@@ -155,7 +163,7 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     if unreadable > 0 {
         say(&format!(
             "{unreadable} files in {} could not be read and may be from this device; look at them by hand",
-            args.store.display()
+            args.store.store.display()
         ));
     }
     Ok(())

@@ -128,18 +128,6 @@ impl Database {
             apply(transaction, changes)
         })
     }
-
-    /// Marks an app's captures of a version: the collector analyzes them again.
-    ///
-    /// # Errors
-    /// [`Error::Sqlite`].
-    pub fn outdate(&mut self, app: &str, ver: &str) -> Result<(), Error> {
-        let sql = format!("UPDATE captures SET {ANALYZED_BY} = 0 WHERE app = ? AND ver = ?");
-        self.write(|transaction, _| {
-            transaction.execute(&sql, [app, ver])?;
-            Ok(())
-        })
-    }
 }
 
 /// The numbers of the captures with this value in a column.
@@ -273,4 +261,22 @@ pub(super) fn read<R: TableRow>(
         rows.push(R::of(values).ok_or(Error::Damaged(R::TABLE.name))?);
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Database;
+    use super::super::tables::ANALYZED_BY;
+    use crate::error::Error;
+
+    impl Database {
+        /// Marks an app's captures of a version, as if an earlier version of this program had analyzed them.
+        pub(crate) fn outdate(&mut self, app: &str, ver: &str) -> Result<(), Error> {
+            let sql = format!("UPDATE captures SET {ANALYZED_BY} = 0 WHERE app = ? AND ver = ?");
+            self.write(|transaction, _| {
+                transaction.execute(&sql, [app, ver])?;
+                Ok(())
+            })
+        }
+    }
 }

@@ -330,6 +330,7 @@ impl Database {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::segment::Segment;
     use crate::report::fleet::{Ask, FleetReport};
     use crate::sums::tests::pool;
     use std::path::Path;
@@ -385,10 +386,11 @@ mod tests {
         other.execute("UPDATE device_values SET ns = ns + 1 WHERE app = ?", [&app]).unwrap();
         let ask = Ask { app: Some(app.clone()), ..Ask::default() };
         FleetReport::from_database(&database, &ask).unwrap();
-        let ask = Ask { compare: Some((ver.clone(), ver)), ..ask };
+        let ask = Ask { compare: Some((ver.clone(), ver.clone())), ..ask };
         let error = FleetReport::from_database(&database, &ask).unwrap_err().to_string();
         assert!(error.contains("device_values"), "{error}");
-        let error = database.history(&app, None, None).unwrap_err().to_string();
+        let fleet = database.fleet(&app, [&ver, &ver], &Segment::default(), false);
+        let error = fleet.unwrap_err().to_string();
         assert!(error.contains("device_values"), "{error}");
     }
 

@@ -1,8 +1,8 @@
 //! Reads the example captures of a rise.
 
 use super::Database;
+use crate::change::findings::Rise;
 use crate::error::Error;
-use crate::guard::findings::Rise;
 use rusqlite::params;
 
 impl Database {

@@ -1,7 +1,8 @@
-//! Reads what a comparison observes: row by row, because a fleet has hundreds of thousands of them.
+//! Reads the devices of two versions: row by row, because a fleet has hundreds of thousands of them.
 
 use super::Database;
-use crate::compare::{Collected, Observations, Rules, Side, Traits};
+use crate::change::observations::{Builder, Fleet, Traits};
+use crate::change::segment::Segment;
 use crate::error::Error;
 use crate::queries;
 use crate::table::Text;
@@ -30,36 +31,62 @@ fn count(row: &Row<'_>, place: usize) -> Result<u64, Error> {
 }
 
 impl Database {
-    /// Reads the devices of two versions of an app, on one screen or all (empty), and arranges them for a comparison.
+    /// Reads the devices of two versions of an app, of a segment.
     ///
     /// # Errors
-    /// [`Error::Sqlite`].
-    pub fn observations(
+    /// [`Error::Sqlite`]; [`Error::Checksum`] if rows are damaged; [`Error::Missing`] if no device has sent the earlier version.
+    pub fn fleet(
         &self,
         app: &str,
         versions: [&str; 2],
-        screen: &str,
-        rules: &Rules,
-    ) -> Result<Observations, Error> {
-        Ok(self.collected(app, versions, screen)?.arrange(rules))
-    }
-
-    /// Reads the devices of two versions of an app, on one screen or all (empty).
-    pub(super) fn collected(
-        &self,
-        app: &str,
-        versions: [&str; 2],
-        screen: &str,
-    ) -> Result<Collected, Error> {
-        self.run(&queries::choose_devices(app, screen))?;
-        let mut collected = Collected::default();
-        for (side, ver) in [Side::From, Side::To].into_iter().zip(versions) {
-            self.collect(&mut collected, side, ver)?;
+        segment: &Segment,
+        has_test_devices: bool,
+    ) -> Result<Fleet, Error> {
+        let _snapshot = self.snapshot()?;
+        self.check_sums(app, true)?;
+        self.check_devices(app)?;
+        let fleet = self.devices(app, versions, segment, has_test_devices)?;
+        if fleet.devices.iter().all(|device| device.days[0].is_empty()) {
+            let why = "has frames that rates count; see `tracetee report` for the versions";
+            let from = versions[0];
+            return Err(Error::Missing(format!("no device of {app} with version {from} {why}")));
         }
-        Ok(collected)
+        Ok(fleet)
     }
 
-    fn collect(&self, collected: &mut Collected, side: Side, ver: &str) -> Result<(), Error> {
+    /// Reads the devices as [`Self::fleet`], from rows that have been checked.
+    pub(crate) fn devices(
+        &self,
+        app: &str,
+        versions: [&str; 2],
+        segment: &Segment,
+        has_test_devices: bool,
+    ) -> Result<Fleet, Error> {
+        let screen = segment.screen.as_deref().unwrap_or_default();
+        self.run(&queries::choose_devices(app, screen))?;
+        let mut builder = Builder::new(segment, has_test_devices);
+        for (version, ver) in versions.into_iter().enumerate() {
+            self.collect(&mut builder, version, ver)?;
+        }
+        Ok(builder.finish())
+    }
+
+    /// Returns the versions of an app, the earliest first.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]; [`Error::Missing`] if there is no such app.
+    pub fn versions(&self, app: &str) -> Result<Vec<String>, Error> {
+        let sql = "SELECT ver FROM capture_rollups WHERE app = ? GROUP BY ver ORDER BY MAX(version_code), ver";
+        let mut statement = self.connection.prepare(sql)?;
+        let versions: Vec<String> =
+            statement.query_map([app], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        if versions.is_empty() {
+            return Err(Error::Missing(format!("no captures of the app {app} are in the store")));
+        }
+        Ok(versions)
+    }
+
+    fn collect(&self, builder: &mut Builder, version: usize, ver: &str) -> Result<(), Error> {
         let of_version = |query: queries::Query| {
             format!("SELECT * FROM ({}) WHERE ver = ?", query.text().trim_end())
         };
@@ -97,18 +124,18 @@ impl Database {
                 let found = known.next_if(|of| of.device == current);
                 is_known = found.is_some();
                 if let Some(Known { traits, .. }) = found {
-                    collected.device(side, device, traits);
+                    builder.device(version, device, traits);
                 }
             }
             row_count += 1;
             if !is_known || row_count > MOST_OF_DEVICE {
                 continue;
             }
-            let (screen, cause) = (text(row, 3)?, text(row, 4)?);
+            let [day, screen, cause] = [text(row, 3)?, text(row, 4)?, text(row, 5)?];
             if cause.is_empty() {
-                collected.frames(screen, count(row, 6)?, count(row, 7)?);
+                builder.frames(day, screen, count(row, 7)?, count(row, 8)?);
             } else {
-                collected.cause(screen, cause, text(row, 5)?, count(row, 7)?);
+                builder.cause(day, screen, cause, text(row, 6)?, count(row, 8)?);
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::changes::{contribution, read};
 use super::rollups::{Changes, apply};
 use super::tables::{self, NUMBER};
 use super::{Database, SharedEnd};
-use crate::compare::classes::class_of;
+use crate::change::classes::class_of;
 use crate::error::Error;
 use crate::rows::Value;
 use crate::schema::{LOSSES, LossRow};

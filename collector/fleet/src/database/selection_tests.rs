@@ -5,13 +5,13 @@ use crate::capture;
 use crate::report::fleet::{Ask, FleetReport};
 use crate::rows::{About, Rows, from_loss_report};
 use crate::selection::Since;
-use crate::simulate::Plan;
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tracetee_protocol::LossReport;
+use tracetee_simulate::Plan;
 
 /// Rows of a fleet of fast and of slow devices with two API levels, whose captures were made on three days, every third at the second half of its day.
 fn rows() -> Vec<Rows> {

@@ -1,9 +1,9 @@
 //! The report of a fleet: smoothness of versions and screens, causes of jank, and what a version made worse.
 
-use super::comparison::Comparison;
 use super::fixes::Fixes;
 use super::quantile_errors::QuantileErrors;
-use crate::compare::classes::range_ms;
+use crate::change::classes::range_ms;
+use crate::change::comparison::Comparison;
 use crate::database::Exceeded;
 use crate::error::Error;
 use crate::selection::Since;
@@ -27,7 +27,7 @@ pub struct Ask {
     pub version: Option<String>,
     /// Only captures of devices with this Android API level.
     pub api: Option<u64>,
-    /// Only captures of devices of this class, by [`crate::compare::classes::class_of`].
+    /// Only captures of devices of this class, by [`crate::change::classes::class_of`].
     pub class: Option<i32>,
     /// Two versions to compare: the earlier, the later.
     pub compare: Option<(String, String)>,

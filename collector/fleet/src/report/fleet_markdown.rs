@@ -2,10 +2,10 @@
 //!
 //! Names come from devices. They stand in code spans, so that none is markup, a link or somebody's name.
 
-use super::comparison::{Comparison, Difference, Verdict};
 use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness, Version};
 use super::table::{Column, left, right};
 use super::{grouped, ms, percent};
+use crate::change::comparison::{Comparison, Difference, Verdict};
 use std::fmt::Write;
 use tracetee_trace::shown;
 
@@ -13,6 +13,8 @@ use tracetee_trace::shown;
 const SHOWN: usize = 10;
 /// Characters of a name.
 const MAX_NAME_CHARS: usize = 200;
+/// Characters of a sentence, which has names.
+const MAX_SENTENCE_CHARS: usize = 2000;
 
 impl FleetReport {
     /// Writes the report as Markdown (GitHub's, with tables).
@@ -30,11 +32,9 @@ impl FleetReport {
         text
     }
 
-    /// True if a comparison of this report found something to be worse.
-    #[must_use]
-    pub fn is_worse(&self) -> bool {
-        let comparisons = self.apps.iter().filter_map(|app| app.comparison.as_ref());
-        comparisons.flat_map(|of| &of.rows).any(|row| row.verdict == Verdict::Worse)
+    /// Returns the verdicts of this report's comparisons.
+    pub fn verdicts(&self) -> impl Iterator<Item = Verdict> {
+        self.apps.iter().filter_map(|app| Some(app.comparison.as_ref()?.verdict))
     }
 }
 
@@ -82,21 +82,8 @@ fn push_app(text: &mut String, app: &AppReport) {
 }
 
 fn push_comparison(text: &mut String, comparison: &Comparison) {
-    let of = |verdict| comparison.rows.iter().filter(|row| row.verdict == verdict).count();
-    let (worse, better) = (of(Verdict::Worse), of(Verdict::Better));
-    let unsure = of(Verdict::TooFew) + of(Verdict::NotCompared);
     let (from, to) = (name(&comparison.from), name(&comparison.to));
-    let said = match (worse, better) {
-        (0, 0) if unsure > 0 => {
-            "has too few devices that can be compared for a verdict on all".to_owned()
-        }
-        (0, 0) => "shows no difference".to_owned(),
-        (0, better) => format!("is better in {better}"),
-        (worse, 0) => format!("is **worse in {worse}**"),
-        (worse, better) => format!("is **worse in {worse}** and better in {better}"),
-    };
-    let count = comparison.rows.len();
-    let _ = writeln!(text, "{to} {said} of {count} comparisons with {from}.\n");
+    let _ = writeln!(text, "{}\n", span(&comparison.sentence, MAX_SENTENCE_CHARS));
     let mut others = SHOWN;
     let rows = comparison.rows.iter().filter(|row| {
         let is_shown = row.verdict == Verdict::Worse || row.cause.is_none() || others > 0;
@@ -105,10 +92,7 @@ fn push_comparison(text: &mut String, comparison: &Comparison) {
     });
     let verdict = |row: &Difference| match row.verdict {
         Verdict::Worse => "**worse**",
-        Verdict::Better => "better",
-        Verdict::Same => "same",
-        Verdict::TooFew => "too few devices",
-        Verdict::NotCompared => "not compared",
+        verdict => verdict.text(),
     };
     let was = format!("{from}, ms in 1000 frames");
     let key = |row: &Difference| if row.cause.is_some() { name(&row.key) } else { String::new() };
@@ -118,8 +102,9 @@ fn push_comparison(text: &mut String, comparison: &Comparison) {
                 row.cause.clone().unwrap_or_else(|| "all jank".to_owned())
             }),
             left("name", key),
-            right(&was, |row: &Difference| format!("{:.1}", row.ms_in_1000[0])),
-            right(&to, |row: &Difference| format!("{:.1}", row.ms_in_1000[1])),
+            right(&was, |row: &Difference| format!("{:.1}", row.estimate.ms_in_1000[0])),
+            right(&to, |row: &Difference| format!("{:.1}", row.estimate.ms_in_1000[1])),
+            right("change", |row: &Difference| row.estimate.size()),
             right("p", |row: &Difference| {
                 if row.p < 0.0001 { "< 0.0001".to_owned() } else { format!("{:.4}", row.p) }
             }),
@@ -146,9 +131,13 @@ fn push_table<'r, R: 'r>(
 
 /// Writes a name as a code span that may stand in a table.
 fn name(text: &str) -> String {
+    span(text, MAX_NAME_CHARS)
+}
+
+fn span(text: &str, most: usize) -> String {
     let mut safe: String = text
         .chars()
-        .take(MAX_NAME_CHARS)
+        .take(most)
         .map(|char| match char {
             '`' => '\'',
             char if char.is_control() => ' ',
@@ -156,7 +145,7 @@ fn name(text: &str) -> String {
         })
         .collect();
     safe = shown(&safe).into_owned();
-    if text.chars().nth(MAX_NAME_CHARS).is_some() {
+    if text.chars().nth(most).is_some() {
         safe.push('…');
     }
     if safe.trim().is_empty() { String::new() } else { format!("`{}`", safe.replace('|', "\\|")) }
@@ -177,6 +166,7 @@ mod tests {
         let comparison = Comparison {
             from: "2.0".to_owned(),
             to: "2.1".to_owned(),
+            sentence: "2.1 is worse: `a` @d".to_owned(),
             rows: rows.collect(),
             ..Comparison::default()
         };
@@ -195,23 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn a_change_for_the_worse_is_said_first_and_names_are_no_markup() {
+    fn a_change_for_the_worse_is_shown_and_names_are_no_markup() {
         let many = [&[Verdict::Same; 30][..], &[Verdict::Worse]].concat();
-        let worse = report(&many);
-        assert!(worse.is_worse());
-        let text = worse.to_markdown();
-        assert!(text.contains("`2.1` is **worse in 1** of 31 comparisons with `2.0`."), "{text}");
-        assert!(
-            text.contains("| inflate | `key 30` | 0.0 | 0.0 | < 0.0001 | **worse** |"),
-            "{text}"
-        );
+        let text = report(&many).to_markdown();
+        assert!(text.contains("`2.1 is worse: 'a' @d`"), "{text}");
+        let row = "| inflate | `key 30` | 0.0 | 0.0 | +0 % (+0 to +0) | < 0.0001 | **worse** |";
+        assert!(text.contains(row), "{text}");
         assert!(
             !text.contains("`key 20`"),
             "only the first that are no change for the worse: {text}"
         );
         assert!(text.contains("| section | `a\\|'b' <c> @d` | 0 |"), "{text}");
-        for verdicts in [&[Verdict::Same, Verdict::Better][..], &[Verdict::TooFew], &[]] {
-            assert!(!report(verdicts).is_worse(), "{verdicts:?}");
-        }
     }
 }

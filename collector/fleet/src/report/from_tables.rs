@@ -1,14 +1,15 @@
 //! Makes the report of a fleet from the tables: one query for each part, app by app.
 
-use super::comparison;
 use super::fixes::CauseRow;
 use super::fleet::{AppReport, Ask, CauseOf, Example, FleetReport, Smoothness, Startup};
-use crate::compare::Rules;
+use crate::change::comparison::comparison;
+use crate::change::segment::Segment;
 use crate::database::Database;
 use crate::error::Error;
 use crate::queries;
 use crate::selection::Chosen;
 use crate::significance::real;
+use crate::table::Text;
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -145,9 +146,11 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
     if let Some((from, to)) = &ask.compare {
         let has = |ver: &str| report.versions.iter().any(|version| version.ver == ver);
         if has(from) && has(to) {
-            let rules = Rules { has_test_devices: ask.with_test_devices, ..Rules::default() };
-            let observations = database.observations(app, [from, to], screen, &rules)?;
-            report.comparison = Some(comparison::comparison(from, to, &observations));
+            let screen = ask.screen.as_deref().filter(|screen| !screen.is_empty());
+            let segment = Segment { screen: screen.map(Text::from), ..Segment::default() };
+            let versions = [&**from, &**to];
+            let fleet = database.devices(app, versions, &segment, ask.with_test_devices)?;
+            report.comparison = Some(comparison(from, to, &fleet));
         }
     }
     Ok(Some(report))

@@ -1,7 +1,6 @@
-//! Reports: of a fleet ([`fleet`], [`comparison`]) and of one capture ([`single`]), each as a structure that is JSON by
+//! Reports: of a fleet ([`fleet`], [`crate::change::comparison`]) and of one capture ([`single`]), each as a structure that is JSON by
 //! itself, as text for a terminal, of a fleet as Markdown, as one HTML file ([`html`]), and as folded stacks; and what the timeline's page of a trace says of its frames ([`timeline`]).
 
-pub mod comparison;
 mod comparison_text;
 pub mod fixes;
 pub mod fleet;

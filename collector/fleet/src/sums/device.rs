@@ -32,8 +32,8 @@ pub(super) fn add(sums: &mut Sums, capture: Named<'_>, rows: &Rows, causes: &[Ca
     }
     let of_frames = row(sums, "frames");
     let is_counted = capture.row.counted;
-    let value =
-        DeviceValues { app: capture.app, ver, device: capture.device, ..DeviceValues::default() };
+    let (app, device) = (capture.app, capture.device);
+    let value = DeviceValues { app, ver, device, day: dt, ..DeviceValues::default() };
     for (group, of_group) in frames_of(&mut sums.symbols, rows, is_counted) {
         let FrameSums { frames, ns, late, late_stateless } = of_group;
         let Once { screen, other: [pipeline, _], is_first } = group;

@@ -12,7 +12,7 @@ use crate::table::{Cell, Column, Kind, Rollup, Source, Table, TableRow, Text, Va
 
 /// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
 /// refused; `tracetee store rebuild` makes it from the captures.
-pub const FILE_VERSION: i64 = 12;
+pub const FILE_VERSION: i64 = 13;
 
 rollups! {
     /// The tables of sums of captures and loss reports.
@@ -272,7 +272,7 @@ rollups! {
         }
     }
 
-    /// Values of devices in frames that rates count, by version. Comparisons read them.
+    /// Values of devices in frames that rates count, by version and day. Comparisons read them.
     DEVICE_VALUES = "device_values": DeviceValues {
         keys {
             /// Package name of the app, or `unknown`.
@@ -281,6 +281,8 @@ rollups! {
             ver: Text,
             /// Install id of the device, or `unknown`.
             device: Text,
+            /// Day of the captures' ids, UTC, YYYY-MM-DD.
+            day: Text,
             /// Screen, or empty.
             screen: Text,
             /// Cause; empty for all frames.

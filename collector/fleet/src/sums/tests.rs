@@ -7,12 +7,12 @@ use crate::database::Database;
 use crate::report::fleet::{Ask, FleetReport};
 use crate::rows::{About, Rows, from_loss_report};
 use crate::schema::CAPTURES;
-use crate::simulate::Plan;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 use tracetee_protocol::LossReport;
+use tracetee_simulate::Plan;
 
 /// A row of a table, by column.
 type Row = serde_json::Map<String, serde_json::Value>;

@@ -22,12 +22,11 @@ const FILTERS = [
   ["day", "Day", (row) => row.dt ?? undefined],
   ["cause", "Cause", (row) => row.cause],
   ["pipeline", "Pipeline", (row) => row.pipeline ?? undefined],
-  ["api", "API", (row) => (row.api ? String(row.api) : undefined)],
-  ["class", "Device class", (row) => deviceClass(row)],
+  ["api", "API", () => undefined],
+  ["class", "Device class", () => undefined],
 ];
 const range = ([a, b]) => `${a.toFixed(1)} to ${b.toFixed(1)} ms`;
-const deviceClass = (row) => (row.device_ms ? range(row.device_ms) : undefined);
-/** What a collector filters by, whichever devices it has: API levels, and classes by the time of a quick frame (two of a factor of two, as compare/classes.rs has them). */
+/** What a collector filters by, whichever devices it has: API levels, and classes by the time of a quick frame (two of a factor of two, as change/classes.rs has them). */
 const FIXED = {
   api: Array.from({ length: 16 }, (_, i) => [`${i + 21}`, `${i + 21}`]),
   class: Array.from({ length: 15 }, (_, i) => [0, -0.5, 0.5].map((half) => 1000 / 60 * 2 ** ((i - 7 + half) / 2))).map(([middle, ...ends]) => [middle.toFixed(1), range(ends)]),

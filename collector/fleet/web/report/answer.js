@@ -64,12 +64,8 @@ function answerOfFleet(report, rates) {
 function changeSentence(report) {
   const { comparison } = report;
   if (comparison) {
-    const all = comparison.rows.find((row) => row.cause === null), surest = comparison.rows.find((row) => row.cause !== null && (row.verdict === "worse" || row.verdict === "better"));
-    if (!all || all.verdict === "not_compared") return sentence(goTo("comparison", `From ${comparison.from} to ${comparison.to}`), " no difference can be shown: no device has a counterpart.");
-    const words = { worse: "jank became worse", better: "jank became better", same: "no difference of jank is sure", too_few: "too few devices tell a difference" };
-    const sure = all.verdict === "worse" || all.verdict === "better" ? `the chance of such a difference by accident is ${all.p < 0.0001 ? "below 0.01 %" : `${(all.p * 100).toFixed(2)} %`}` : `p = ${all.p.toFixed(2)}`;
-    return sentence(goTo("comparison", `From ${comparison.from} to ${comparison.to} ${words[all.verdict]}`), `: ${all.ms_in_1000[0].toFixed(1)} to ${all.ms_in_1000[1].toFixed(1)} ms in a thousand frames (${sure})`,
-      ...(surest ? [`; ${nameOf(surest)} is ${surest.verdict}`] : []), ...pairOf(report, surest), ".");
+    const isSure = (row) => row.cause !== null && (row.verdict === "worse" || row.verdict === "better");
+    return sentence(goTo("comparison", comparison.sentence), ...pairOf(report, comparison.rows.find(isSure) || report.causes[0]));
   }
   const known = report.versions.filter((row) => row.smoothness && isWanted(row));
   if (known.length < 2) return null;
@@ -78,7 +74,7 @@ function changeSentence(report) {
     data.live_s ? link("compare them", () => ask({ compare: `${before.ver}..${after.ver}` })) : `report --compare ${before.ver} ${after.ver}`, ").");
 }
 
-/** The worst pair of a comparison: a capture of each version, of the cause that differs most, side by side. */
+/** The worst pair of a comparison: a capture of each version, of the cause that differs most, or has most time if none is sure, side by side. */
 function pairOf(report, row) {
   if (!row) return [];
   const { from, to } = report.comparison;

@@ -38,7 +38,7 @@ const causeColumns = (more) => [
   ["devices", (row) => count(row.devices)], ["frames", (row) => count(row.frames)],
   ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)], ["p50", (row) => ms(row.p50_ns)], ["p90", (row) => ms(row.p90_ns)], ["p99", (row) => ms(row.p99_ns)],
 ];
-const VERDICTS = { worse: "worse", better: "better", same: "no significant difference", too_few: "too few devices", not_compared: "not compared" };
+const VERDICTS = { worse: "worse", better: "better", same: "same", unknown: "cannot know" };
 
 function app(report) {
   page.append(make("h1", {}, report.app + (data.report.screen ? `, screen ${data.report.screen}` : "")));
@@ -110,7 +110,7 @@ function app(report) {
 // All apps, below the filters of the page.
 function fleet() {
   const { apps } = data.report;
-  const rows = apps.flatMap((of) => [...of.versions, ...of.screens, ...of.days, ...of.pipelines, ...of.causes, ...(of.comparison?.mix || [])]);
+  const rows = apps.flatMap((of) => [...of.versions, ...of.screens, ...of.days, ...of.pipelines, ...of.causes]);
   const server = data.live_s ? { apps: apps.map((of) => of.app), version: [...new Set(apps.flatMap((of) => of.versions.map((row) => row.ver)))], screen: [...new Set(apps.flatMap((of) => of.screens.map((row) => row.screen).filter(Boolean)))], ...FIXED } : null;
   page.append(filterForm(rows, server) || "");
   if (!apps.length) page.append(make("h1", {}, "tracetee"), make("p", {}, location.search ? "No captures of this app, version and time. Choose others, or all." : "No captures yet. Devices send them by themselves once a window of their remote configuration opens; `tracetee doctor --app` says what an app lacks."));

@@ -78,11 +78,12 @@ fn the_display_s_times_say_how_late_a_frame_was_shown() {
         (4, "present_ns=70000000 expected_ns=50000000", (Unknown, 20_000, 2)),
         // The app was 2 ms late, and the display waited for more.
         (2, "present_ns=80000000 expected_ns=50000000", (App, 2_000, 3)),
-        // Never shown; no time that can be; shown before it was complete.
+        // Never shown; no time that can be; shown before it was complete, or after the record.
         (1, "present_ns=0 expected_ns=50000000", (System, 10_000, 1)),
         (1, "present_ns=70000000", (System, 10_000, 1)),
         (1, "present_ns=40000000 expected_ns=50000000", (System, 10_000, 1)),
         (1, "present_ns=700000000000 expected_ns=50000000", (System, 10_000, 1)),
+        (1, "present_ns=91000000 expected_ns=50000000", (System, 10_000, 1)),
         (0, "present_ns=70000000 expected_ns=50000000", (InTime, 0, 0)),
     ] {
         let total_ns = if jank == 2 { 12_000_000 } else { 8_000_000 };
@@ -306,12 +307,16 @@ fn a_record_that_is_not_the_library_s_judges_nothing() {
         ("frame_metrics", good),
         ("frame_metrics", "vsync=7 intended_ns=18446744073709551615 allowed_ns=1 total_ns=9000000"),
         ("frame_metrics", "vsync=- intended_ns=0 allowed_ns=0 total_ns=600000000000"),
+        // Ends a millisecond after the record at 90 ms.
+        ("frame_metrics", "vsync=7 intended_ns=20000000 allowed_ns=1 total_ns=71000000"),
+        (
+            "frame_metrics",
+            "vsync=7 intended_ns=22000000 suspended_ns=2000000 allowed_ns=1 total_ns=71000000",
+        ),
     ] {
         let analysis = analyzed(true, &[(source, frame)]);
-        // The last one is believed, but has no deadline.
-        let left_out = u64::from(!frame.contains("intended_ns=0"));
         let judged = (analysis.frames[0].evidence, analysis.verdicts_left_out);
-        assert_eq!(judged, (MARKERS, left_out), "{source} {frame}");
+        assert_eq!(judged, (MARKERS, 1), "{source} {frame}");
     }
     for (details, payload) in [
         (r#"{"args":{"source":"jank_data","frame":"GOOD"}}"#, "I|100|frame verdict"),

@@ -3,9 +3,9 @@
 
 use super::rate::Pace;
 use crate::budget::Claim;
-use crate::store::arrived;
-use crate::store::local_store::Incoming;
-use crate::store::validate::check_capture;
+use crate::store::captures::arrived;
+use crate::store::captures::local_store::Incoming;
+use crate::store::captures::validate::check_capture;
 use axum::body::{Body, Bytes};
 use sha2::{Digest, Sha256};
 use std::fmt;

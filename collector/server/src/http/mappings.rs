@@ -8,7 +8,7 @@ use super::headers::{digest, text};
 use super::ingest::{self, Refused};
 use super::tokens::Right;
 use super::{Collector, Shared, add};
-use crate::store::mapping_files::MAX_TEXT_BYTES;
+use crate::store::mappings::files::MAX_TEXT_BYTES;
 use crate::store::mappings::{self, Put, Version};
 use axum::body::Body;
 use axum::extract::{Path, Request, State};

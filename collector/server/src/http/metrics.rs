@@ -4,7 +4,7 @@ use super::Collector;
 use super::connections::Connections;
 use super::remote_config::RemoteConfig;
 use super::requests::Requests;
-use crate::store::observed::{Observed, ScreenSums};
+use crate::store::index::observed::{Observed, ScreenSums};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use std::fmt::Write;

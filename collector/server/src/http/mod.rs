@@ -33,7 +33,7 @@ pub(crate) mod tokens;
 
 use crate::budget::{Budget, Bytes};
 use crate::line_a_minute::LineAMinute;
-use crate::store::retention;
+use crate::store::captures::retention;
 use crate::store::storage::Storage;
 use crate::store::tend::Observer;
 use crate::turns::Turns;

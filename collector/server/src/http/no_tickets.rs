@@ -1,6 +1,7 @@
 //! The [`Tickets`] of a program without object stores, which gives none.
 
 use anyhow::Result;
+use tracetee_protocol::CaptureMeta;
 use tracetee_protocol::ticket::{Ticket, TicketRequest};
 
 /// Gives out tickets to a bucket.
@@ -12,7 +13,13 @@ impl Tickets {
         Ok(None)
     }
 
-    pub(crate) const fn give(&self, _: &TicketRequest, _: Option<&str>, _: u64) -> Result<Ticket> {
+    pub(crate) fn give(
+        &self,
+        _: &TicketRequest,
+        _: CaptureMeta,
+        _: Option<&str>,
+        _: u64,
+    ) -> Result<Ticket> {
         match *self {}
     }
 }

@@ -7,7 +7,7 @@
 
 use super::tokens::Viewer;
 use crate::budget::Budget;
-use crate::store::tables_of;
+use crate::store::objects::disk::tables_of;
 use crate::turns::Turns;
 use serde::Deserialize;
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tracetee_fleet::Error;
-use tracetee_fleet::compare::classes;
+use tracetee_fleet::change::classes;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{AppReport, Ask, FleetReport};
 use tracetee_fleet::selection::Since;
@@ -248,7 +248,7 @@ mod tests {
     use std::io::Cursor;
     use tracetee_fleet::capture::{self, Limits};
     use tracetee_fleet::rows::{About, Rows};
-    use tracetee_fleet::simulate::{Plan, Simulated};
+    use tracetee_simulate::{Plan, Simulated};
 
     fn rows(app: &str, device: u64) -> Vec<Rows> {
         let plan = Plan { frames: 6, ..Plan::default() };

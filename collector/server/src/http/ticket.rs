@@ -4,11 +4,14 @@ use super::answer::{after_body, answer};
 use super::headers::MAX_META_BYTES;
 use super::ingest::{self, MAX_BODY_BYTES};
 use super::{Shared, add};
+use anyhow::{Context, Result};
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use tracetee_protocol::http;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tracetee_protocol::ticket::TicketRequest;
+use tracetee_protocol::{CaptureMeta, http};
 
 /// A presigned address for an object that is to go to S3 itself.
 pub(super) async fn ticket(State(collector): Shared, request: Request) -> Response {
@@ -22,21 +25,38 @@ pub(super) async fn ticket(State(collector): Shared, request: Request) -> Respon
         add(&collector.counts.refused, 1);
         answer(StatusCode::BAD_REQUEST, &why).into_response()
     };
-    let asked = match ingest::small(&mut body, MAX_META_BYTES).await {
-        Ok(bytes) => TicketRequest::from_json(&bytes).map_err(|error| error.to_string()),
-        Err(refused) => Err(refused.to_string()),
+    let bytes = match ingest::small(&mut body, MAX_META_BYTES).await {
+        Ok(bytes) => bytes,
+        Err(refused) => return refuse(refused.to_string()),
     };
-    let given = asked.and_then(|asked| {
-        tickets.give(&asked, app.as_deref(), MAX_BODY_BYTES).map_err(|error| format!("{error:#}"))
-    });
-    match given {
+    let (asked, meta) = match parse(&bytes) {
+        Ok(asked) => asked,
+        Err(error) => return refuse(format!("{error:#}")),
+    };
+    if let Some(why) = collector.storage.why_away(meta.install_id.as_deref()) {
+        return answer(StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    }
+    match tickets.give(&asked, meta, app.as_deref(), MAX_BODY_BYTES) {
         Ok(ticket) => {
             add(&collector.counts.tickets, 1);
             let json = [(header::CONTENT_TYPE, http::JSON)];
             (json, ticket.to_json()).into_response()
         }
-        Err(why) => refuse(why),
+        Err(error) => refuse(format!("{error:#}")),
     }
+}
+
+/// Reads a request and the metadata in it.
+fn parse(bytes: &[u8]) -> Result<(TicketRequest, CaptureMeta)> {
+    let asked = TicketRequest::from_json(bytes)?;
+    let meta = match &*asked.meta {
+        "" => CaptureMeta::default(),
+        text => {
+            let json = URL_SAFE_NO_PAD.decode(text).context("meta is no base64")?;
+            CaptureMeta::from_json(&json).context("meta is no JSON object")?
+        }
+    };
+    Ok((asked, meta))
 }
 
 fn no_tickets() -> Response {

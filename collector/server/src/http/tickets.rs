@@ -3,7 +3,8 @@
 //! A ticket signs everything that goes with the object: that it is written only where there is none, its
 //! checksum, its metadata with the token's app. What comes is looked at by nobody before a converter does.
 
-use crate::store::local_store::{key_of, losses_path, today};
+use crate::store::captures::days::today;
+use crate::store::captures::local_store::{key_of, losses_path};
 use anyhow::{Context, Result, bail};
 use axum::http::header;
 use base64::Engine;
@@ -56,10 +57,11 @@ impl Tickets {
         Ok(Some(Self { bucket, credentials, prefix }))
     }
 
-    /// Gives a ticket for an object. `app`: the token's.
+    /// Gives a ticket for an object with this metadata. `app`: the token's.
     pub(crate) fn give(
         &self,
         asked: &TicketRequest,
+        mut meta: CaptureMeta,
         app: Option<&str>,
         max_bytes: u64,
     ) -> Result<Ticket> {
@@ -71,13 +73,6 @@ impl Tickets {
         if asked.bytes > max_bytes {
             bail!("bytes is larger than {max_bytes}");
         }
-        let mut meta = match &*asked.meta {
-            "" => CaptureMeta::default(),
-            text => {
-                let json = URL_SAFE_NO_PAD.decode(text).context("meta is no base64")?;
-                CaptureMeta::from_json(&json).context("meta is no JSON object")?
-            }
-        };
         if let Some(app) = app {
             meta.app = Some(app.to_owned());
         }

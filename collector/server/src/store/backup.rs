@@ -1,34 +1,37 @@
-//! Copies a local store while a collector works on it, for `tracetee store backup`.
+//! Copies a store to a directory while collectors work on it, for `tracetee store backup`: a store on which a collector can be started.
 //!
-//! Mappings come first, then the tables, as they are in one transaction of SQLite, then the other files that the copy lacks. What comes
-//! meanwhile has no rows yet, and a collector makes them when it starts on the copy; rows of files that retention deletes
-//! meanwhile go from the copy. `forget` and `rebuild` are refused meanwhile. Stored files do not change: a second backup into the same directory
-//! copies only what came since. What the store has no longer goes from the copy. Files keep their times, by which retention goes.
+//! Mappings come first, then the tables, as they are in one transaction of SQLite, then the other objects that the copy lacks. What comes
+//! meanwhile has no rows yet, and a collector makes them when it starts on the copy; rows of what is deleted meanwhile go from
+//! the copy. Stored objects do not change: a second backup into the same directory copies only what came since. What the store has
+//! no longer goes from the copy. Files have the times of the objects, by which retention goes. Nothing is written into the store.
 
-use super::id_index;
-use super::intents::{self, COPY};
-use super::local_store::{self, walk};
-use super::rebuild::lock_against;
-use super::tables_of;
+use crate::store::captures::id_index;
+use crate::store::objects::disk::tables_of;
+use crate::store::objects::disk::{sidecar_of, walk};
+use crate::store::objects::intents::{self, COPY};
+use crate::store::objects::{FINDINGS, Listed, Objects, each};
 use anyhow::{Context, Result, bail};
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
+use tempfile::TempDir;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::{Database, copy_database};
-use tracetee_fleet::guard::state;
 
-/// Directories of a store that have something of their own; the others are made of them. Mappings come before the tables: a late one
-/// would have no captures that wait for it.
-pub(super) const BEFORE_TABLES: [&str; 1] = ["mappings"];
-const AFTER_TABLES: [&str; 3] = ["raw", "losses", "quarantine"];
+/// Mappings, which come before the tables: a late one would have no captures that wait for it.
+const MAPPINGS: &str = "mappings/v1";
+/// What comes after them. Notes of an object store's quarantine are left out: their captures are in `raw/`, and a collector on the
+/// copy tries them again.
+const AFTER_TABLES: [&str; 3] = ["raw/v1", "losses/v1", "quarantine"];
 /// File by which a directory is known as a copy: nothing is deleted in another one.
 const MARK: &str = "made-by-tracetee-store-backup";
 /// Extension of a file that is not whole.
 const PART: &str = "part";
 
-/// Result of [`backup`].
+/// What a backup has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackedUp {
@@ -42,29 +45,101 @@ pub struct BackedUp {
     pub deleted: u64,
 }
 
-/// Copies a store to a directory, which is a copy of it already, or empty, or does not exist.
-///
-/// # Errors
-/// When the store is none, the directory is something else, or a file cannot be read or written.
-pub fn backup(root: &Path, to: &Path) -> Result<BackedUp> {
-    if !root.join("raw").is_dir() {
-        bail!("{} is not the store of a collector: it has no directory raw", root.display());
+/// Copies a store with its tables to a directory that [`prepare`] has made one for copies.
+pub(super) fn copy(
+    objects: &dyn Objects,
+    tables: &Path,
+    has_bodies: bool,
+    to: &Path,
+) -> Result<BackedUp> {
+    let mut copy = Copy { objects, to, copies: tempfile::tempdir()?, done: BackedUp::default() };
+    copy.below(MAPPINGS, true)?;
+    copy_tables(tables, &tables_of(to))?;
+    let now = SystemTime::now();
+    let findings = Listed { path: FINDINGS.to_owned(), bytes: 0, modified: now };
+    if !copy.object(&findings)? {
+        remove(&to.join(FINDINGS))?;
     }
-    let _copy = prepare(to, Some(root))?;
-    let _alone = lock_against(root)?;
-    intents::go_on_alone(root)?;
-    let mut done = BackedUp::default();
-    copy_directories(root, to, &BEFORE_TABLES, &mut done)?;
-    copy_tables(&tables_of(root), &tables_of(to))?;
-    copy_tables(&state::path(root), &state::path(to))?;
-    let findings = root.join("findings.json");
-    if findings.exists() {
-        copy(&findings, &to.join("findings.json")).context("cannot copy findings.json")?;
+    for below in AFTER_TABLES {
+        copy.below(below, has_bodies || below != "quarantine")?;
     }
-    copy_directories(root, to, &AFTER_TABLES, &mut done)?;
     delete_rows(to)?;
     intents::end(to, COPY)?;
-    Ok(done)
+    Ok(copy.done)
+}
+
+/// A copy of a store that is being made.
+struct Copy<'a> {
+    objects: &'a dyn Objects,
+    to: &'a Path,
+    /// For objects on their way here.
+    copies: TempDir,
+    done: BackedUp,
+}
+
+impl Copy<'_> {
+    /// Copies the objects below a path that the copy lacks, if they are wanted, and deletes the others.
+    fn below(&mut self, below: &str, is_wanted: bool) -> Result<()> {
+        let all = if is_wanted { self.objects.list_all(below)? } else { Vec::new() };
+        let is_new =
+            |listed: &&Listed| !has(&self.to.join(&listed.path), listed.bytes, listed.modified);
+        let new: Vec<&Listed> = all.iter().filter(is_new).collect();
+        let (copied, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        // ORDERING: Relaxed; counts, which are read when all threads have ended.
+        each(&new, |listed| {
+            if self.object(listed)? {
+                copied.fetch_add(1, Ordering::Relaxed);
+                bytes.fetch_add(listed.bytes, Ordering::Relaxed);
+            }
+            Ok(())
+        })?;
+        self.done.copied += copied.into_inner();
+        self.done.bytes += bytes.into_inner();
+        self.done.kept += (all.len() - new.len()) as u64;
+        let directory = self.to.join(below);
+        if !directory.is_dir() {
+            return Ok(());
+        }
+        let known: HashSet<&str> = all.iter().map(|listed| &*listed.path).collect();
+        let mut others = Vec::new();
+        walk(&directory, &mut |path| {
+            let of_capture = path.with_extension("ftrace.zst");
+            let mut paths = [path, &of_capture].into_iter();
+            let is_known = paths.any(|path| {
+                let path = path.strip_prefix(self.to).ok().and_then(Path::to_str);
+                path.is_some_and(|path| known.contains(path))
+            });
+            others.extend((!is_known).then(|| path.to_owned()));
+        })?;
+        for path in others {
+            remove(&path).with_context(|| format!("cannot delete {}", path.display()))?;
+            self.done.deleted += 1;
+        }
+        Ok(())
+    }
+
+    /// Copies an object with its time, and what an object store knows of it. Returns false if it was deleted meanwhile.
+    fn object(&self, listed: &Listed) -> Result<bool> {
+        let Some(file) = self.objects.file(&listed.path, self.copies.path())? else {
+            return Ok(false);
+        };
+        let place = self.to.join(&listed.path);
+        let is_copy = file.starts_with(self.copies.path());
+        let beside = (sidecar_of(&file), sidecar_of(&place));
+        let beside = Some(beside).filter(|(from, _)| is_copy && from.exists());
+        for (from, to) in beside.into_iter().chain([(file, place)]) {
+            match write(&to, listed.modified, |part| fs::copy(&from, part)) {
+                Err(error) if error.kind() == ErrorKind::NotFound && !from.exists() => {
+                    return Ok(false);
+                }
+                written => written.with_context(|| format!("cannot write {}", to.display()))?,
+            };
+            if is_copy {
+                remove(&from)?;
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// Makes an unfinished copy a store of what has been copied, with all that the copy had before and that the store still has. May be
@@ -86,8 +161,8 @@ pub(super) fn make_whole(to: &Path) -> Result<()> {
     }
 }
 
-/// Makes the directory of a copy, outside of the directory `root`, and locks it until the result is dropped.
-pub(super) fn prepare(to: &Path, root: Option<&Path>) -> Result<File> {
+/// Checks that a directory is a copy, or may become one, outside of the directory `root`.
+pub(super) fn prepare(to: &Path, root: Option<&Path>) -> Result<()> {
     let is_empty = fs::read_dir(to).map_or(true, |mut entries| entries.next().is_none());
     if !is_empty && !to.join(MARK).exists() {
         bail!("{} is not empty, and no backup; choose another directory", to.display());
@@ -98,34 +173,20 @@ pub(super) fn prepare(to: &Path, root: Option<&Path>) -> Result<File> {
     {
         bail!("{} is inside the store; choose another directory", to.display());
     }
-    fs::write(to.join(MARK), "tracetee store backup deletes here what the store has no longer.\n")?;
-    let lock = local_store::lock(to)?;
+    Ok(fs::write(
+        to.join(MARK),
+        "tracetee store backup deletes here what the store has no longer.\n",
+    )?)
+}
+
+/// Begins a copy in a directory that nobody else has now. What an earlier one has begun is ended.
+pub(super) fn begin(to: &Path) -> Result<()> {
     // A collector that has worked on the copy has made it; the next one makes it anew.
     id_index::discard(to)?;
-    intents::settle(to)?;
-    intents::begin(to, COPY, "")?;
-    Ok(lock)
+    intents::begin(to, COPY, "")
 }
 
-pub(super) fn copy_directories(
-    root: &Path,
-    to: &Path,
-    names: &[&str],
-    done: &mut BackedUp,
-) -> Result<()> {
-    for name in names {
-        let (from, to) = (root.join(name), to.join(name));
-        if from.is_dir() {
-            copy_files(&from, &to, done)?;
-        }
-        if to.is_dir() {
-            delete_others(&from, &to, done)?;
-        }
-    }
-    Ok(())
-}
-
-pub(super) fn copy_tables(from: &Path, to: &Path) -> Result<()> {
+fn copy_tables(from: &Path, to: &Path) -> Result<()> {
     if !from.exists() {
         return Ok(());
     }
@@ -146,7 +207,7 @@ fn remove_logs(tables: &Path) -> Result<()> {
 }
 
 /// Deletes the rows of captures and loss reports that the copy lacks.
-pub(super) fn delete_rows(root: &Path) -> Result<()> {
+fn delete_rows(root: &Path) -> Result<()> {
     let tables = tables_of(root);
     if !tables.exists() {
         return Ok(());
@@ -166,49 +227,14 @@ pub(super) fn delete_rows(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn copy_files(from: &Path, to: &Path, done: &mut BackedUp) -> Result<()> {
-    let mut failed = None;
-    walk(from, &mut |path| {
-        if failed.is_some() {
-            return;
-        }
-        let Ok(below) = path.strip_prefix(from) else { return };
-        match copy(path, &to.join(below)) {
-            Ok(Some(bytes)) => {
-                done.copied += 1;
-                done.bytes += bytes;
-            }
-            Ok(None) => done.kept += 1,
-            // It was deleted meanwhile.
-            Err(error) if error.kind() == ErrorKind::NotFound && !path.exists() => {}
-            Err(error) => failed = Some((path.to_owned(), error)),
-        }
-    })?;
-    match failed {
-        None => Ok(()),
-        Some((path, error)) => {
-            Err(error).with_context(|| format!("cannot copy {}", path.display()))
-        }
-    }
-}
-
-/// Copies a file with its time. `None`: the copy has it.
-fn copy(from: &Path, to: &Path) -> io::Result<Option<u64>> {
-    let found = fs::metadata(from)?;
-    if has(to, found.len(), found.modified()?) {
-        return Ok(None);
-    }
-    write(to, found.modified()?, |part| fs::copy(from, part)).map(Some)
-}
-
 /// True if a copy has a file of this size and time.
-pub(super) fn has(to: &Path, bytes: u64, modified: SystemTime) -> bool {
+fn has(to: &Path, bytes: u64, modified: SystemTime) -> bool {
     fs::metadata(to)
         .is_ok_and(|copied| copied.len() == bytes && copied.modified().ok() == Some(modified))
 }
 
 /// Writes a file of a copy, whole or not at all, with its time. Returns what `fill` returns.
-pub(super) fn write<T>(
+fn write<T>(
     to: &Path,
     modified: SystemTime,
     fill: impl FnOnce(&Path) -> io::Result<T>,
@@ -225,22 +251,7 @@ pub(super) fn write<T>(
     Ok(filled)
 }
 
-/// Deletes what the store has no longer, and what is not whole.
-fn delete_others(from: &Path, to: &Path, done: &mut BackedUp) -> Result<()> {
-    let mut others = Vec::new();
-    walk(to, &mut |path| {
-        if path.strip_prefix(to).is_ok_and(|below| !from.join(below).exists()) {
-            others.push(path.to_owned());
-        }
-    })?;
-    for path in others {
-        remove(&path).with_context(|| format!("cannot delete {}", path.display()))?;
-        done.deleted += 1;
-    }
-    Ok(())
-}
-
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -1,26 +1,24 @@
-//! Deletes everything that a device has sent to a local store, for `tracetee store forget`, also while a collector runs.
+//! Deletes everything that a device has sent to a store, for `tracetee store forget`, also while collectors run.
 //!
-//! An intent (`intents.rs`) tells the collector to put off what the device sends meanwhile. Then the files are searched: those that
+//! An intent (`intents.rs`) tells collectors to put off what the device sends meanwhile. Then the objects are searched: those that
 //! are in the tables have their device there, and only the others are opened. What is stored before the intent is found by
 //! the search; what is stored after it finds the intent; and rows are inserted for files that still exist.
 
-use super::files::{Kind, delete, each_file};
-use super::intents;
-use super::local_store::{remove, sidecar_of, walk};
-use super::quarantined::Quarantined;
-use super::rebuild;
-use super::tables_of;
+use crate::store::captures::entries::{Entry, Kind, delete, each_entry};
+use crate::store::captures::local_store::header_has;
+use crate::store::captures::quarantined::Quarantined;
+use crate::store::objects::Objects;
+use crate::store::objects::disk::tables_of;
+use crate::store::objects::disk::{remove, sidecar_of};
 use anyhow::{Context, Result};
 use std::fs::{self, File};
-use std::io::{BufRead, Read};
 use std::path::Path;
 use tracetee_fleet::database::Database;
-use tracetee_fleet::guard::state::path as guards_of;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::schema::{CAPTURES, LOSSES};
-use tracetee_protocol::{CaptureMeta, notes};
+use tracetee_protocol::CaptureMeta;
 
-/// Result of [`forget`]: what was deleted.
+/// What was deleted.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Forgotten {
@@ -28,98 +26,76 @@ pub struct Forgotten {
     pub captures: u64,
     /// Loss reports.
     pub loss_reports: usize,
-    /// Bodies in quarantine.
+    /// Notes of what was set aside, each with its body.
     pub quarantined: usize,
-    /// Files that could not be read, and that may be of the device.
+    /// Objects that could not be read, and that may be of the device.
     pub unreadable: u64,
 }
 
-/// Deletes everything that a device has sent to a local store.
-///
-/// # Errors
-/// When the directory is no store, or a file cannot be deleted.
-pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
-    let tables = tables_of(root);
-    if !tables.exists() {
-        anyhow::bail!("{} is not a collector's store: tables.sqlite is missing", root.display());
-    }
-    // A rebuild would put rows into tables that this does not know.
-    let _no_rebuild = rebuild::lock_against(root)?;
-    intents::go_on_alone(root)?;
-    intents::begin(root, &intents::of_device(device), &intents::forget_text(device))?;
-    erase(root, device)
-}
-
-/// Deletes what a device has sent, and then its intent. May be repeated. The caller holds `rebuild.lock`.
-pub(super) fn erase(root: &Path, device: &str) -> Result<Forgotten> {
+/// Deletes what a device has sent, and its rows in the tables below `root`. May be repeated. Returns the paths, too.
+pub(super) fn erase(
+    objects: &dyn Objects,
+    root: &Path,
+    device: &str,
+) -> Result<(Forgotten, Vec<String>)> {
     let mut database = Database::open(&tables_of(root))?;
-    let (mut files, mut unreadable, mut wrong) = (Vec::new(), 0_u64, None);
-    each_file(root, &mut |kind, path| {
+    let copies = tempfile::tempdir()?;
+    let (mut found, mut unreadable, mut done) = (Vec::new(), 0_u64, Ok(()));
+    let mut look = |kind: Kind, path: String| -> Result<()> {
         let is_indexed = match &kind {
-            Kind::Capture(key) => database.has_row(&CAPTURES, "raw_key", &key.path()),
-            Kind::Losses(id) => database.has_row(&LOSSES, "report_id", id),
-            Kind::Quarantined(_) => Ok(false),
+            Kind::Capture(_) => database.has_row(&CAPTURES, "raw_key", &path)?,
+            Kind::Losses(id) => database.has_row(&LOSSES, "report_id", id)?,
+            Kind::Quarantined(_) | Kind::Alone => false,
         };
-        match is_indexed {
-            Ok(true) => {}
-            Ok(false) => match is_of(path, device) {
-                Ok(true) => files.push((kind, path.to_owned())),
-                Ok(false) => {}
-                Err(_) => unreadable += 1,
-            },
-            Err(error) => wrong = Some(error),
+        if is_indexed {
+            return Ok(());
+        }
+        let Some(file) = objects.file(&path, copies.path())? else { return Ok(()) };
+        match is_of(&file, device) {
+            Ok(true) => found.push((kind, path)),
+            Ok(false) => {}
+            Err(_) => unreadable += 1,
+        }
+        if file.starts_with(copies.path()) {
+            remove(&file)?;
+        }
+        Ok(())
+    };
+    each_entry(objects, &mut |Entry { kind, path, .. }| {
+        if done.is_ok() {
+            done = look(kind, path);
         }
     })?;
-    if let Some(error) = wrong {
-        return Err(error.into());
-    }
-    let mut alone = Vec::new();
-    // Metadata without a capture: of an upload or a deletion that was killed.
-    walk(&root.join("raw"), &mut |path| {
-        let is_sidecar = path.extension().is_some_and(|of| of == "json");
-        if is_sidecar && !path.with_extension("ftrace.zst").exists() {
-            alone.extend(is_of(path, device).is_ok_and(|is| is).then(|| path.to_owned()));
-        }
-    })?;
-    alone.iter().try_for_each(|path| remove(path))?;
+    done?;
     // After the search: what it found in the tables is there.
     for key in database.raw_keys_for_device(device)? {
-        let path = root.join(&key);
-        files.extend(RawKey::parse(&key).map(|key| (Kind::Capture(key), path)));
+        found.extend(RawKey::parse(&key).map(|raw_key| (Kind::Capture(raw_key), key)));
     }
     for (day, id) in database.loss_reports_for_device(device)? {
-        let path = root.join(format!("losses/v1/dt={day}/{id}.json"));
-        files.push((Kind::Losses(id), path));
+        let path = format!("losses/v1/dt={day}/{id}.json");
+        found.push((Kind::Losses(id), path));
     }
-    files.sort_by(|(_, a), (_, b)| a.cmp(b));
-    files.dedup();
-    let count = |is_it: fn(&Kind) -> bool| files.iter().filter(|(kind, _)| is_it(kind)).count();
+    found.sort_by(|(_, a), (_, b)| a.cmp(b));
+    found.dedup();
+    let count = |is_it: fn(&Kind) -> bool| found.iter().filter(|(kind, _)| is_it(kind)).count();
     let loss_reports = count(|kind| matches!(kind, Kind::Losses(_)));
     let quarantined = count(|kind| matches!(kind, Kind::Quarantined(_)));
-    let captures = delete(root, &mut database, &files)?;
+    let captures = delete(objects, root, &mut database, &found)?;
     database.delete_losses_of(device)?;
     database.forget_deleted().context(
         "deleted the captures, but could not compact the tables; run `tracetee store rebuild`",
     )?;
-    let state = tracetee_fleet::guard::state::forget(&guards_of(root), device);
-    // Another attempt would find the same damage.
-    if state.as_ref().err().is_none_or(tracetee_fleet::Error::is_guard_damage) {
-        intents::end(root, &intents::of_device(device))?;
-    }
-    state.context("deleted the captures, but not the device's digest in the guards' state")?;
-    Ok(Forgotten { captures, loss_reports, quarantined, unreadable })
+    let paths = found.into_iter().map(|(_, path)| path).collect();
+    Ok((Forgotten { captures, loss_reports, quarantined, unreadable }, paths))
 }
 
 /// True if metadata names the device.
-pub(super) fn names(about: &CaptureMeta, device: &str) -> bool {
+fn names(about: &CaptureMeta, device: &str) -> bool {
     about.install_id.as_deref() == Some(device)
 }
 
-/// Bytes of a capture's text in which its header is.
-const HEAD_BYTES: u64 = 64 * 1024;
-
-/// True if a file of [`each_file`] belongs to a device, by the metadata beside it or by its content.
-pub(super) fn is_of(path: &Path, device: &str) -> std::io::Result<bool> {
+/// True if the file of an entry belongs to a device, by the metadata beside it or by its content.
+fn is_of(path: &Path, device: &str) -> std::io::Result<bool> {
     let says =
         |json: &[u8]| CaptureMeta::from_json(json).is_some_and(|about| names(&about, device));
     if path.extension().is_some_and(|extension| extension == "json") {
@@ -140,32 +116,18 @@ fn header_names(path: &Path, device: &str) -> bool {
     header_has(path, &|about| names(about, device))
 }
 
-/// True if the readable part of a capture's header has such metadata.
-pub(super) fn header_has(path: &Path, has: &dyn Fn(&CaptureMeta) -> bool) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    let Ok(text) = tracetee_trace::open(file) else { return false };
-    let mut text = text.take(HEAD_BYTES);
-    let mut line = Vec::new();
-    while text.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) && line.starts_with(b"#") {
-        if let Some(json) = line.strip_prefix(notes::COMMENT.as_bytes())
-            && CaptureMeta::from_json(json).is_some_and(|about| has(&about))
-        {
-            return true;
-        }
-        line.clear();
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::indexer::Indexer;
-    use super::super::local_store::{LocalStore, key_of, today};
-    use super::super::location::StoreLocation;
-    use super::super::rebuild::rebuild;
-    use super::super::storage::Storage;
-    use super::super::test_store::{TEXT, meta, put, store, there};
     use super::*;
+    use crate::store::captures::days::today;
+    use crate::store::captures::local_store::{LocalStore, key_of};
+    use crate::store::commands::{forget, rebuild};
+    use crate::store::index::indexer::Indexer;
+    use crate::store::objects::Directory;
+    use crate::store::objects::disk::walk;
+    use crate::store::objects::location::StoreLocation;
+    use crate::store::storage::Storage;
+    use crate::store::test_store::{TEXT, meta, put, store, there};
     use serde_json::json;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -177,7 +139,7 @@ mod tests {
         // As if the collector had ended before it analysed them.
         fs::remove_file(tables_of(root)).unwrap();
         Database::open(&tables_of(root)).unwrap();
-        forget(root, "device 2").unwrap();
+        forget(StoreLocation::Directory(root), None, "device 2").unwrap();
         Indexer::start(root, &tables_of(root)).unwrap().finish();
         assert_eq!(there(root, &keys), [true, false, true]);
     }
@@ -198,7 +160,7 @@ mod tests {
         assert_eq!(put(&store, id, &of("2"), TEXT), None);
         // A deleted capture may be sent again.
         Database::open(&tables_of(root)).unwrap();
-        forget(root, "d").unwrap();
+        forget(StoreLocation::Directory(root), None, "d").unwrap();
         let place = put(&store, id, &of("2"), TEXT).unwrap();
         assert!(place.exists());
     }
@@ -236,7 +198,7 @@ mod tests {
         Indexer::start(root, &tables_of(root)).unwrap().finish();
         Indexer::start(root, &tables_of(root)).unwrap().finish();
         assert!(root.join(format!("quarantine/{}.a.body", id(3, 9))).exists());
-        forget(root, DEVICE).unwrap();
+        forget(StoreLocation::Directory(root), None, DEVICE).unwrap();
         for path in [&first, &twice, &named, &broken] {
             assert!(!path.exists() && !sidecar_of(path).exists(), "{}", path.display());
         }
@@ -252,7 +214,7 @@ mod tests {
         .unwrap();
         assert!(left.is_empty(), "{left:?}");
         drop(store);
-        rebuild(root).unwrap();
+        rebuild(StoreLocation::Directory(root)).unwrap();
         let database = Database::open(&tables_of(root)).unwrap();
         assert!(database.raw_keys_for_device(DEVICE).unwrap().is_empty());
     }
@@ -307,7 +269,7 @@ mod tests {
                 let after: Vec<_> = (0..50).filter_map(|more| send(number + more)).collect();
                 (after, put_off)
             });
-            let forgotten = forget(root, DEVICE).unwrap();
+            let forgotten = forget(StoreLocation::Directory(root), None, DEVICE).unwrap();
             is_done.store(true, Ordering::Relaxed);
             assert!(forgotten.captures > 0);
             sender.join().unwrap()
@@ -321,8 +283,8 @@ mod tests {
             Indexer::start(root, &tables_of(root)).unwrap().finish();
         }
         let mut left = Vec::new();
-        each_file(root, &mut |_, path| {
-            left.push(path.file_name().unwrap().to_str().unwrap()[..36].to_owned());
+        each_entry(&Directory(root.to_owned()), &mut |entry| {
+            left.push(entry.path.rsplit('/').next().unwrap()[..36].to_owned());
         })
         .unwrap();
         let [other, gone @ ..] = &*before else { panic!() };
@@ -349,7 +311,7 @@ mod tests {
             let meta = json!({"app": "a", "install_id": "sender"});
             let place = put(&store, id, &meta, header).unwrap();
             Indexer::start(root, &tables_of(root)).unwrap().finish();
-            assert_eq!(forget(root, device).unwrap().captures, 1);
+            assert_eq!(forget(StoreLocation::Directory(root), None, device).unwrap().captures, 1);
             assert!(!place.exists());
         }
     }

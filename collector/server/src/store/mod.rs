@@ -1,61 +1,28 @@
 //! The storage of captures, and the tables made of them.
 //!
-//! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or an object store with a
-//! `replica` of its tables, which `tend` keeps and which share `parts`. [`indexer`] makes rows of captures, beside what serves
-//! ([`analyst`]), and `attempts` knows which analyses were interrupted. [`retention`] deletes by age and by size, [`forget`] by device,
-//! [`rebuild`] makes the tables anew, [`backup`] copies a store; [`intents`] ends or undoes these three after a kill.
-//! [`mappings`] keeps the names of obfuscated versions (`mapping_files`), and [`reanalysis`] makes new rows of captures that came
-//! before their mapping. [`parquet_tables`] makes tables of an object store. [`profiles`] finds profiles of Android's own.
+//! [`storage`] is the one place that receives from HTTP. Rooms, each of which knows only those before it: [`objects`] is what a directory
+//! and an object store have in common; [`captures`] is what a directory keeps, and what retention deletes; [`mappings`] are the names of
+//! obfuscated versions; [`index`] makes rows of captures, beside what serves; [`share`] has the replica of an object store, whose
+//! collectors share the rows. Above them, [`tend`] keeps a replica, [`reanalysis`] makes new rows of captures that came before their
+//! mapping, and [`commands`] are those of `tracetee store`: [`forget`] deletes by device, [`backup`] copies a store, and [`interrupted`] ends
+//! or undoes what was killed. [`parquet_tables`] makes tables of any store.
 
-pub(crate) mod analyst;
-pub(crate) mod arrived;
-mod attempts;
 pub(crate) mod backup;
-#[cfg_attr(not(feature = "cloud"), path = "no_cloud.rs")]
-pub(crate) mod cloud;
-#[cfg(feature = "cloud")]
-mod cloud_client;
-mod damage;
-mod files;
+pub(crate) mod captures;
+pub(crate) mod commands;
 pub(crate) mod forget;
-mod id_index;
-pub(crate) mod indexer;
-pub(crate) mod intents;
-pub(crate) mod local_store;
-pub(crate) mod location;
-pub(crate) mod mapping_files;
+pub(crate) mod index;
+pub(crate) mod interrupted;
 pub(crate) mod mappings;
 pub(crate) mod objects;
-pub(crate) mod observed;
-mod outbox;
 pub(crate) mod parquet_tables;
-pub(crate) mod parts;
-pub(crate) mod profiles;
-mod quarantined;
-pub(crate) mod reader;
 pub(crate) mod reanalysis;
-pub(crate) mod rebuild;
-pub(crate) mod replica;
-pub(crate) mod replica_backup;
-pub(crate) mod replica_forget;
-mod replica_guards;
-pub(crate) mod replica_mappings;
-pub(crate) mod retention;
+pub(crate) mod share;
 pub(crate) mod storage;
-mod supervised;
 pub(crate) mod tend;
 #[cfg(test)]
 #[path = "test_store_tests.rs"]
 mod test_store;
-pub(crate) mod validate;
-
-use std::path::{Path, PathBuf};
-
-/// Path of the tables of a local store.
-#[must_use]
-pub fn tables_of(store: &Path) -> PathBuf {
-    store.join("tables.sqlite")
-}
 
 /// Makes all files that this process creates from now on readable by their owner only: captures are personal data.
 pub fn make_private() {

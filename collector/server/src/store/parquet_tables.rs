@@ -3,19 +3,18 @@
 //! The job keeps no state: it is given keys, reads those objects, and writes parts where there are none. So any
 //! number of jobs may run anywhere, each with some of the keys, and again when one has failed.
 
-use super::analyst::limits;
-use super::arrived::MAX_TEXT_BYTES;
-use super::local_store::about_with;
-use super::location::StoreLocation;
-use super::mappings::Mappings;
-use super::objects::Objects;
-use super::validate::check_capture;
+use crate::store::captures::arrived::MAX_TEXT_BYTES;
+use crate::store::captures::local_store::about_with;
+use crate::store::captures::quarantined;
+use crate::store::captures::validate::check_capture;
+use crate::store::index::analyst::limits;
+use crate::store::mappings::Mappings;
+use crate::store::objects::location::StoreLocation;
+use crate::store::objects::{Objects, on_threads};
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::io::Cursor;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tracetee_fleet::object_keys::{RawKey, app_of_report};
 use tracetee_fleet::rows::{Rows, from_loss_report};
 use tracetee_fleet::{capture, parquet};
@@ -26,7 +25,7 @@ use tracetee_protocol::LossReport;
 /// # Errors
 /// When the store cannot be opened or listed.
 pub fn list_keys(store: &str, day: Option<&str>) -> Result<Vec<String>> {
-    let store = Objects::open(store)?;
+    let store = StoreLocation::parse(store).open()?;
     let mut keys = store.list("raw/v1")?;
     keys.extend(store.list("losses/v1")?);
     keys.sort();
@@ -51,9 +50,9 @@ pub fn make_tables(
     failed: &mut dyn FnMut(&str, &anyhow::Error),
 ) -> Result<TableCounts> {
     let mappings = StoreLocation::parse(store).directory().map(Mappings::new);
-    let store = Objects::open(store)?;
+    let store = StoreLocation::parse(store).open()?;
     let to = match out {
-        Some(out) => Objects::open(out)?,
+        Some(out) => StoreLocation::parse(out).open()?,
         None => store.clone(),
     };
     for part in parquet::empty()? {
@@ -62,8 +61,8 @@ pub fn make_tables(
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let mut counts = TableCounts::default();
     for some in keys.chunks(batch) {
-        let from = From { store: &store, mappings: mappings.as_ref() };
-        convert(&from, &to, some, &mut counts, failed)?;
+        let from = From { store: &*store, mappings: mappings.as_ref() };
+        convert(&from, &*to, some, &mut counts, failed)?;
     }
     Ok(counts)
 }
@@ -86,53 +85,42 @@ pub struct TableCounts {
 
 /// The store that is read, and the mappings that a collector keeps in it.
 struct From<'a> {
-    store: &'a Objects,
+    store: &'a dyn Objects,
     mappings: Option<&'a Mappings>,
 }
 
 /// Makes the parts of some objects.
 fn convert(
     from: &From<'_>,
-    to: &Objects,
+    to: &dyn Objects,
     keys: &[&str],
     counts: &mut TableCounts,
     failed: &mut dyn FnMut(&str, &anyhow::Error),
 ) -> Result<()> {
-    let next = Arc::new(AtomicUsize::new(0));
-    let (send, made) = mpsc::channel();
+    let made = Mutex::new(Vec::new());
     let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut all = Vec::new();
-    std::thread::scope(|scope| {
-        for _ in 0..count {
-            let (next, send) = (Arc::clone(&next), send.clone());
-            scope.spawn(move || {
-                // ORDERING: Relaxed; a number that nobody else gets.
-                while let Some(&key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let rows = rows_of(from, key);
-                    if send.send((key, rows)).is_err() {
-                        return;
-                    }
+    on_threads(count, keys, |&key| {
+        let rows = rows_of(from, key);
+        made.lock().unwrap_or_else(PoisonError::into_inner).push((key, rows));
+        Ok(())
+    })?;
+    for (key, rows) in made.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match rows {
+            Ok(rows) => {
+                if RawKey::parse(key).is_some() {
+                    counts.captures += 1;
+                } else {
+                    counts.loss_reports += 1;
                 }
-            });
-        }
-        drop(send);
-        for (key, rows) in made {
-            match rows {
-                Ok(rows) => {
-                    if RawKey::parse(key).is_some() {
-                        counts.captures += 1;
-                    } else {
-                        counts.loss_reports += 1;
-                    }
-                    all.push(rows);
-                }
-                Err(error) => {
-                    failed(key, &error);
-                    counts.failed += 1;
-                }
+                all.push(rows);
+            }
+            Err(error) => {
+                failed(key, &error);
+                counts.failed += 1;
             }
         }
-    });
+    }
     for part in parquet::parts(&all)? {
         if to.put_new(&part.path, part.bytes)? {
             counts.written += 1;
@@ -170,7 +158,7 @@ fn rows_of(from: &From<'_>, path: &str) -> Result<Rows> {
             Ok(capture::rows(content, &about, mapping.as_deref(), &limits)?)
         });
     if let Err(error) = &checked {
-        store.quarantine(&key, &format!("{error:#}"), &about.meta)?;
+        quarantined::set_aside(*store, &key, &format!("{error:#}"), &about.meta)?;
     }
     checked
 }

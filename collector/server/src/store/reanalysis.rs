@@ -5,11 +5,11 @@
 //! chunks in the order of the captures' keys, and the note in `mappings/` says which key was the last, so that a
 //! collector that was killed continues there. A capture that is done twice has the same rows.
 
-use super::analyst::{Again, Chunk};
-use super::indexer::Redo;
-use super::local_store::walk;
-use super::mappings::{Mappings, Version};
-use super::replica::Replica;
+use crate::store::index::indexer::Redo;
+use crate::store::index::queue::{Again, Chunk};
+use crate::store::mappings::{Mappings, Version};
+use crate::store::objects::disk::walk;
+use crate::store::share::replica::Replica;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::fs;
 use std::io;

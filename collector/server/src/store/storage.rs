@@ -1,21 +1,25 @@
 //! The storage of uploads: a local directory, or an object store with a replica of its tables in a directory (`replica.rs`). This
 //! collector analyzes what it receives in both.
 
-use super::analyst::Work;
-use super::arrived::Arrived;
-use super::indexer::Indexer;
-use super::intents;
-use super::local_store::{Incoming, LocalStore, losses_path, today};
-use super::location::StoreLocation;
-use super::mappings::{Put, Refused, Version};
-use super::objects::Objects;
-use super::reanalysis::Reanalysis;
-use super::replica::{Checks, Replica};
-use super::retention::Retention;
-use super::tables_of;
+use crate::store::captures::arrived::Arrived;
+use crate::store::captures::days::today;
+use crate::store::captures::entries::{Entry, each_entry};
+use crate::store::captures::local_store::{Incoming, LocalStore, losses_path};
+use crate::store::captures::quarantined;
+use crate::store::captures::retention::{self, Deleted, Retention};
+use crate::store::index::indexer::Indexer;
+use crate::store::index::queue::Work;
+use crate::store::interrupted;
+use crate::store::mappings::{Put, Refused, Version};
+use crate::store::objects::disk::tables_of;
+use crate::store::objects::location::StoreLocation;
+use crate::store::objects::{Directory, described};
+use crate::store::reanalysis::Reanalysis;
+use crate::store::share::replica::{Checks, Replica};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_protocol::{CaptureMeta, LossReport};
 use uuid::Uuid;
@@ -38,11 +42,6 @@ fn put_off() -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, FORGETTING)
 }
 
-/// An error of an object store with all its causes.
-pub(super) fn described(error: anyhow::Error) -> io::Error {
-    io::Error::other(format!("{error:#}"))
-}
-
 impl Storage {
     /// Opens a store, and begins to analyse what is not in its tables yet. `cache`: directory of an object store's replica; `None`
     /// is one that ends with this process.
@@ -62,7 +61,7 @@ impl Storage {
             }
             None => {
                 let local = LocalStore::open(&root)?;
-                if let Some(done) = intents::settle(&root)? {
+                if let Some(done) = interrupted::settle(&root)? {
                     tracing::warn!("{done}");
                 }
                 local
@@ -122,7 +121,7 @@ impl Storage {
             }
             // The bucket decides: of two that come at once, to whichever collectors, one is stored.
             let bytes = std::fs::read(&incoming.path)?;
-            if !replica.cloud.put_new(&key.path(), bytes, Some(meta)).map_err(described)? {
+            if !replica.objects.put_capture(&key.path(), bytes, meta).map_err(described)? {
                 return Ok(None);
             }
             // It is stored; without its place here the next comparison with the bucket finds it.
@@ -130,7 +129,7 @@ impl Storage {
                 tracing::error!("cannot analyze a capture now: {error}");
             }
             if self.local.forgets_capture(meta, &incoming.path) {
-                replica.cloud.delete(&[key.path()]).map_err(described)?;
+                replica.objects.delete(&[key.path()]).map_err(described)?;
                 return Err(put_off());
             }
             return Ok(Some(PathBuf::from(key.path())));
@@ -169,7 +168,7 @@ impl Storage {
         }
         if let Some(replica) = &self.replica {
             let json = json.clone().into_bytes();
-            if !replica.cloud.put_new(&path, json, None).map_err(described)? {
+            if !replica.objects.put_new(&path, json).map_err(described)? {
                 return Ok(false);
             }
         }
@@ -177,9 +176,9 @@ impl Storage {
         std::fs::write(&incoming.path, json)?;
         let kept = self.local.keep_losses(&path, &incoming)?;
         if self.local.forgets(device) {
-            super::local_store::remove(&self.root.join(&path))?;
+            crate::store::objects::disk::remove(&self.root.join(&path))?;
             if let Some(replica) = &self.replica {
-                replica.cloud.delete(&[path]).map_err(described)?;
+                replica.objects.delete(&[path]).map_err(described)?;
             }
             return Err(put_off());
         }
@@ -198,12 +197,24 @@ impl Storage {
         meta: &CaptureMeta,
     ) {
         if let Some(replica) = &self.replica {
-            // The body is of no use, and may be a bomb.
-            let objects = Objects::Cloud(replica.cloud.clone());
-            let _ = objects.quarantine(key, reason, meta);
+            let _ = quarantined::set_aside(&*replica.objects, key, reason, meta);
             return;
         }
         self.local.quarantine(key, incoming, reason, meta);
+    }
+
+    /// Applies retention to a directory.
+    pub(crate) fn retain(&self, retention: Retention) -> anyhow::Result<Deleted> {
+        let directory = Directory(self.root.clone());
+        let entries = |each: &mut dyn FnMut(Entry)| each_entry(&directory, each);
+        retention::apply(&directory, &self.root, &entries, retention, SystemTime::now())
+    }
+
+    /// Returns the bytes of a directory that count for limits.
+    pub(crate) fn bytes(&self) -> anyhow::Result<u64> {
+        let mut bytes = 0;
+        each_entry(&Directory(self.root.clone()), &mut |entry| bytes += entry.bytes)?;
+        Ok(bytes)
     }
 
     /// Sets the limits of what [`Self::quarantine`] keeps.
@@ -233,7 +244,7 @@ impl Storage {
     /// Checks that captures can be stored. Blocks.
     pub(crate) fn probe(&self) -> io::Result<()> {
         if let Some(replica) = &self.replica {
-            replica.cloud.probe().map_err(described)?;
+            replica.objects.probe().map_err(described)?;
         }
         self.local.probe()
     }
@@ -245,7 +256,7 @@ impl Storage {
             return Some(FORGETTING);
         }
         if let Some(replica) = &self.replica {
-            return replica.cloud.why_away();
+            return replica.objects.why_away();
         }
         None
     }

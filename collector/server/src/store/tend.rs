@@ -2,18 +2,15 @@
 //! twenty times as long as the lists took, compares all with the bucket. One collector in each ten minutes, the first to write the lease, applies retention, joins small
 //! parts and continues what a collector that was killed has left of a mapping.
 
-use super::files::Kind;
-use super::replica::{Listing, Replica};
-use super::retention::{self, Deleted, Entry, Retention};
-use super::storage::Storage;
+use crate::store::captures::retention::{Deleted, Retention};
+use crate::store::commands;
+use crate::store::objects::intents::{self, PLACE_TABLES};
+use crate::store::share::replica::{LOOK_EVERY, Listing, Replica};
+use crate::store::storage::Storage;
 use anyhow::Result;
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
-use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
-use tracetee_fleet::database::Database;
 
-/// Interval at which it looks for parts, mappings and devices to forget.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Interval at which the rows of new captures are published.
 const PUBLISH_EVERY: Duration = Duration::from_secs(10);
 /// Interval at which it compares all with the bucket, unless lists take long.
@@ -120,7 +117,7 @@ impl Replica {
             if !is_over() {
                 self.note_complete();
             }
-            observer.note_size(listing.entries().map(|(_, listed)| listed.bytes).sum());
+            observer.note_size(listing.entries().map(|entry| entry.bytes).sum());
             if !is_over() && self.is_mine()? {
                 self.maintain(storage, &listing, retention, observer, is_over)?;
             }
@@ -134,11 +131,11 @@ impl Replica {
     fn is_mine(&self) -> Result<bool> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let name = format!("leases/{:010}", now.as_secs() / SYNC_EVERY.as_secs());
-        let is_mine = self.cloud.put_new(&name, Vec::new(), None)?;
+        let is_mine = self.objects.put_new(&name, Vec::new())?;
         if is_mine {
-            let leases = self.cloud.list("leases")?;
+            let leases = self.objects.list("leases")?;
             let old: Vec<String> = leases.into_iter().filter(|lease| *lease < name).collect();
-            self.cloud.delete(&old)?;
+            self.objects.delete(&old)?;
         }
         Ok(is_mine)
     }
@@ -151,53 +148,34 @@ impl Replica {
         observer: &dyn Observer,
         is_over: &dyn Fn() -> bool,
     ) -> Result<()> {
-        let deleted = self.retain(listing, retention, SystemTime::now())?;
+        let deleted = listing.retain(self, retention, SystemTime::now())?;
         observer.note_retained(&deleted);
         self.compact(listing, is_over)?;
         let now = SystemTime::now();
         let mappings = storage.indexer().mappings();
-        for listed in self.cloud.list_all("mappings/v1")? {
+        for listed in self.objects.list_all("mappings/v1")? {
             if listed.path.ends_with("/pending") && listed.modified + SYNC_EVERY < now {
                 mappings.resume(&listed.path)?;
                 storage.reanalysis().wake();
             }
         }
-        let intents = self.cloud.list_all("intents")?;
-        let ended = intents.into_iter().filter(|note| note.modified + 2 * SYNC_EVERY < now);
-        self.cloud.delete(&ended.map(|note| note.path).collect::<Vec<_>>())
+        let intents = self.objects.list_all("intents")?;
+        let kept = intents::AFTERWARDS + SYNC_EVERY;
+        let ended = intents.into_iter().filter(|note| note.modified + kept < now);
+        self.objects.delete(&ended.map(|note| note.path).collect::<Vec<_>>())
     }
 
-    /// Applies retention to the bucket, and to the tables here.
-    pub(super) fn retain(
-        &self,
-        listing: &Listing,
-        retention: Retention,
-        now: SystemTime,
-    ) -> Result<Deleted> {
-        let entries = |each: &mut dyn FnMut(Entry)| {
-            for (kind, listed) in listing.entries() {
-                let (path, at) = (PathBuf::from(&listed.path), Some(listed.modified));
-                each(Entry { kind, path, at, bytes: listed.bytes });
-            }
-            Ok(())
-        };
-        let (gone, deleted) = retention::choose(&entries, retention, now)?;
-        let path = |path: &PathBuf| path.to_str().unwrap_or_default().to_owned();
-        // The captures first: rows without a capture go with the next comparison, a capture without rows would come back.
-        self.cloud.delete(&gone.iter().map(|(_, of)| path(of)).collect::<Vec<_>>())?;
-        let (mut captures, mut reports) = (Vec::new(), Vec::new());
-        for (kind, of) in &gone {
-            match kind {
-                Kind::Capture(_) => captures.push(path(of)),
-                Kind::Losses(id) => reports.push(id.clone()),
-                Kind::Quarantined(_) => {}
-            }
+    /// Ends what a command has begun that was killed.
+    pub(super) fn go_on(&self, name: &str, text: &[u8]) -> Result<()> {
+        if name == PLACE_TABLES {
+            let parts: Vec<String> =
+                String::from_utf8_lossy(text).lines().map(str::to_owned).collect();
+            self.finish_rebuild(&parts)?;
+            tracing::warn!("ended a `store rebuild` that was interrupted");
+        } else if let Some(device) = intents::device_of(text) {
+            commands::forget_objects(&self.address, None, device)?;
+            tracing::warn!("ended a `store forget` that was interrupted");
         }
-        let mut database = Database::open(&super::tables_of(&self.root))?;
-        for some in captures.chunks(super::parts::BATCH) {
-            database.delete(some)?;
-        }
-        database.delete_loss_reports(&reports)?;
-        Ok(deleted)
+        Ok(())
     }
 }

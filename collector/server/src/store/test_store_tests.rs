@@ -1,8 +1,10 @@
 //! Stores that the tests of this directory share.
 
-use super::indexer::Indexer;
-use super::local_store::{LocalStore, key_of, sidecar_of, today};
-use super::tables_of;
+use crate::store::captures::days::today;
+use crate::store::captures::local_store::{LocalStore, key_of};
+use crate::store::index::indexer::Indexer;
+use crate::store::objects::disk::sidecar_of;
+use crate::store::objects::disk::tables_of;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -9,17 +9,18 @@ mod rollout;
 mod scenarios;
 #[cfg(test)]
 mod tests;
-mod world;
 
 pub use device::Device;
 pub use rollout::{Rollout, Row, Series, Time, Truth, Visit};
 pub use scenarios::{Expected, Scenario, scenarios};
-pub use world::{DateEffect, World};
+pub use tracetee_simulate::{DateEffect, World};
 
-/// Versions, the earlier one first.
+/// The first two versions; each release is one more.
 pub const VERSIONS: [&str; 2] = ["2.0", "2.1"];
 /// Day of the first captures, counted from the release.
 pub const FIRST_DAY: i64 = -7;
+/// Days between two releases.
+pub const RELEASE_DAYS: i64 = 7;
 /// Milliseconds of a day.
 pub(crate) const DAY_MS: i64 = 86_400_000;
 /// Unix time of the release: Monday, 2026-09-07.

@@ -1,9 +1,9 @@
 //! A rollout: the rows of its devices, and the truth about the later version.
 
 use crate::device::{Device, exponential};
-use crate::world::Moment;
-use crate::{DAY_MS, FIRST_DAY, RELEASE_MS, Scenario};
+use crate::{DAY_MS, FIRST_DAY, RELEASE_DAYS, RELEASE_MS, Scenario};
 use fastrand::Rng;
+use tracetee_simulate::Moment;
 
 /// Deadline of a frame, ns, and the time of a quick frame on a usual device.
 const PERIOD_NS: f64 = 1e9 / 60.0;
@@ -64,7 +64,7 @@ pub struct Time {
 pub struct Row {
     /// Index of the device in [`Rollout::devices`].
     pub device: usize,
-    /// Version: 0 the earlier one, 1 the later one.
+    /// Version: 0 the earlier one, 1 the later one, and more if there are more releases.
     pub version: usize,
     /// Day on which the collector gets it, counted from the release.
     pub look: i64,
@@ -128,6 +128,12 @@ impl Rollout {
 }
 
 impl Scenario {
+    /// Returns the version that is released at a time.
+    pub(crate) fn released_at(&self, ms: i64) -> usize {
+        let days = (ms - RELEASE_MS).div_euclid(DAY_MS);
+        (days / RELEASE_DAYS + 1).clamp(1, self.releases as i64) as usize
+    }
+
     /// Makes a rollout of so many devices and days after the release.
     #[must_use]
     pub fn rollout(&self, seed: u64, devices: usize, days: i64) -> Rollout {
@@ -167,33 +173,38 @@ impl Scenario {
         let factors = self.world.days(rng, (to.days - FIRST_DAY) as usize);
         for (day, of_day) in (FIRST_DAY..to.days).zip(factors) {
             let from_ms = RELEASE_MS + day * DAY_MS;
-            let is_update = (from_ms..from_ms + DAY_MS).contains(&device.update_ms);
-            if device.is_newcomer && from_ms + DAY_MS <= device.update_ms {
+            let is_today = |of: &&(i64, usize)| (from_ms..from_ms + DAY_MS).contains(&of.0);
+            let update = device.updates.iter().rfind(is_today).copied();
+            let before = device.version_at(from_ms);
+            if before.is_none() && update.is_none() {
                 continue;
             }
             let activity = if device.is_bot { 1.0 } else { device.activity };
             let share = activity * self.world.sending(of_day);
             // A day of an update has two parts. The first session after an update is always sent.
-            let parts: &[bool] = match (is_update, device.is_newcomer) {
-                (false, _) => &[false],
-                (true, false) => &[false, true],
-                (true, true) => &[true],
+            let parts: &[bool] = match (update, before) {
+                (None, _) => &[false],
+                (Some(_), Some(_)) => &[false, true],
+                (Some(_), None) => &[true],
             };
             for &is_first_day in parts {
-                let share = if is_update { share / 2.0 } else { share };
+                let share = if update.is_some() { share / 2.0 } else { share };
                 if !is_first_day && rng.f64() >= share {
                     continue;
                 }
-                let (begin, end) = match (is_update, is_first_day) {
-                    (true, false) => (from_ms, device.update_ms),
-                    (true, true) => (device.update_ms, from_ms + DAY_MS),
-                    _ => (from_ms, from_ms + DAY_MS),
+                let end_ms = from_ms + DAY_MS;
+                let (begin, end, version) = match update {
+                    Some((update_ms, version)) if is_first_day => {
+                        (update_ms, end_ms, Some(version))
+                    }
+                    Some((update_ms, _)) => (from_ms, update_ms, before),
+                    None => (from_ms, end_ms, before),
                 };
                 let ms = begin + (rng.f64() * (end - begin) as f64) as i64;
                 let made_ms = ms + device.wrong_days * DAY_MS;
                 let mut row = Row {
                     device: number,
-                    version: usize::from(ms >= device.update_ms),
+                    version: version.unwrap_or_default(),
                     look: day,
                     day: if (-1..=30).contains(&-device.wrong_days) {
                         day + device.wrong_days
@@ -232,12 +243,13 @@ impl Scenario {
         for (screen, (_, mean_frames, causes)) in SCREENS.iter().enumerate() {
             let is_new = screen + 1 == SCREENS.len();
             let is_there =
-                if truth.later_screens.contains(&screen) { row.version == 1 } else { !is_new };
+                if truth.later_screens.contains(&screen) { row.version >= 1 } else { !is_new };
             let is_visited = is_there && rng.u8(0..10) < 8;
             let frames = (mean_frames * row.captures as f64 * (0.5 + rng.f64())) as u64;
             let mut jank_ns = 0.0;
             for &(_, _, in_1000, mean_ms) in *causes {
-                let change = if row.version == 1 { truth.factors[series] } else { 1.0 };
+                let change =
+                    if row.version >= self.changed_in { truth.factors[series] } else { 1.0 };
                 let mean_ns = mean_ms * 1e6 * device.factor * factor * change;
                 let expected =
                     if is_visited { frames as f64 * in_1000 / 1000.0 * device.rate } else { 0.0 };

@@ -26,6 +26,11 @@ pub struct Scenario {
     pub adoption_days: f64,
     /// Mean share of a device's days of which it sends captures.
     pub activity: f64,
+    /// Number of releases after the first version, each `RELEASE_DAYS` after the one before. More than one are of no use for a
+    /// guard, and of much for a search among all versions.
+    pub releases: usize,
+    /// Version from which on the change is there: 1 is the first release.
+    pub changed_in: usize,
     /// Key of the cause that the later version changes; empty: all causes.
     pub changed: &'static str,
     /// Factor of its time under the later version.
@@ -41,6 +46,8 @@ impl Default for Scenario {
             world,
             adoption_days: 5.0,
             activity: 0.25,
+            releases: 1,
+            changed_in: 1,
             changed: "",
             change: 1.0,
         }
@@ -115,6 +122,7 @@ pub fn scenarios() -> Vec<Scenario> {
         worse("inflate-120-push-85", "inflate", 1.2, &|world| world.dates = from(0, 85, "")),
         worse("inflate-120-drift-up-25", "inflate", 1.2, &|world| world.growth_in_1000 = 16),
         worse("inflate-105", "inflate", 1.05, &|_| {}),
+        full(worse("inflate-105-full-rollout", "inflate", 1.05, &|_| {})),
         worse("all-110", "", 1.1, &|_| {}),
         worse("all-110-drift-down-15", "", 1.1, &|world| world.growth_in_1000 = -12),
         worse("all-110-heavy-tails", "", 1.1, &|world| world.tails_in_1000 = 20),

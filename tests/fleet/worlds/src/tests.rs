@@ -87,6 +87,36 @@ fn the_truth_says_which_causes_and_screens_the_later_version_changes() {
 }
 
 #[test]
+fn devices_go_through_many_releases_and_the_change_is_there_from_its_version_on() {
+    let scenario = Scenario {
+        releases: 4,
+        changed_in: 3,
+        changed: "inflate",
+        change: 2.0,
+        ..Scenario::default()
+    };
+    let rollout = scenario.rollout(1, DEVICES, 42);
+    let mut latest = vec![0; DEVICES];
+    for row in &rollout.rows {
+        assert!(row.version >= latest[row.device], "{row:?}");
+        let release = (row.version as i64 - 1) * crate::RELEASE_DAYS;
+        assert!(row.version == 0 || row.look >= release, "{row:?}");
+        latest[row.device] = row.version;
+    }
+    let has_more_than_two = |device: usize| {
+        let rows = rollout.rows.iter().filter(|row| row.device == device);
+        rows.map(|row| row.version).collect::<BTreeSet<usize>>().len() > 2
+    };
+    assert!((0..200).filter(|device| has_more_than_two(*device)).count() > 100);
+    let of = |version: usize| {
+        rate(&rollout, "inflate", rollout.rows.iter().filter(|row| row.version == version))
+    };
+    assert_is_about(of(2) / of(1), 1.0, "before the change");
+    assert!((1.9..2.6).contains(&(of(3) / of(2))), "{} {}", of(3), of(2));
+    assert_is_about(of(4) / of(3), 1.0, "after the change");
+}
+
+#[test]
 fn rows_are_in_the_order_of_the_looks_and_a_device_goes_from_a_version_to_the_next() {
     let rollout = rollout("all-at-once");
     assert!(rollout.rows.is_sorted_by_key(|row| row.look));

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 use std::path::Path;
-use tracetee_fleet::guard::fleet::Segment;
+use tracetee_fleet::change::segment::Segment;
 
 /// Limits of the numbers in the file.
 const MOST_ROLLOUTS: usize = 100;

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::fs;
+use tracetee_fleet::change::estimate::Estimate;
 
 fn guarded() -> Guarded {
     let json = r#"{"app": "com.a", "from": "2.0", "to": "2.1"}"#;
@@ -13,9 +14,7 @@ fn finding(keys: &[&str]) -> Finding {
         screen: Some("Feed".into()),
         cause: "section".into(),
         key: (*key).into(),
-        rise: 5.0,
-        earlier: 50.0,
-        devices: 40,
+        estimate: Estimate { percent: 10.0, ..Estimate::default() },
         ..Rise::default()
     };
     let mut rises: Vec<Rise> = keys.iter().map(rise).collect();
@@ -90,7 +89,7 @@ fn a_message_has_all_of_its_finding() {
         (&"2026-11-21T00:00:00.000Z".into(), &serde_json::Value::Null)
     );
     let text = begins["text"].as_str().unwrap();
-    assert!(text.starts_with("com.a: 2.1 is worse than 2.0\nFeed: section a<b +5.0 ms"), "{text}");
+    assert!(text.starts_with("com.a: 2.1 is worse than 2.0\nFeed: section a<b +10 %"), "{text}");
     message.ended_ms = Some(1_795_219_260_000);
     let ends = json(&message).unwrap();
     assert_eq!(

@@ -3,8 +3,9 @@
 use crate::args::ReportArgs;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
+use tracetee_fleet::change::comparison::Verdict;
 
-pub(super) fn of_store(_: &ReportArgs) -> Result<(Vec<u8>, bool)> {
+pub(super) fn of_store(_: &ReportArgs) -> Result<(Vec<u8>, Vec<Verdict>)> {
     bail!("a collector's store needs Linux; give the files of captures")
 }
 

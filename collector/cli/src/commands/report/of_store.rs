@@ -5,13 +5,14 @@ use crate::args::ReportArgs;
 use crate::commands::store::{Copies, location, tables_in, with_copies};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
+use tracetee_fleet::change::comparison::Verdict;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::report::fleet::FleetReport;
 use tracetee_fleet::report::html::Captures;
 
 /// The report of a store, and whether its comparison has found something worse.
-pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, bool)> {
+pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, Vec<Verdict>)> {
     let default = PathBuf::from("tracetee-store");
     let store = args.store.as_ref().unwrap_or(&default);
     let (address, is_remote) = location(store);
@@ -35,7 +36,7 @@ pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, bool)> {
 }
 
 /// The report of an object store, by a copy of its tables on this machine.
-fn of_objects(args: &ReportArgs, address: &str) -> Result<(Vec<u8>, bool)> {
+fn of_objects(args: &ReportArgs, address: &str) -> Result<(Vec<u8>, Vec<Verdict>)> {
     with_copies(address, args.cache.as_deref(), |copies| {
         let database = Database::read(&copies.reader.tables())?;
         let report = FleetReport::from_database(&database, &ask(args))?;

@@ -1,6 +1,6 @@
 //! Runs a guard, which looks each day, and a comparison over rollouts of a scenario, on all processors.
 
-use crate::adapter::{self, Compared, Said, Watch};
+use crate::adapter::{self, Compared, Said};
 use statrs::distribution::{Beta, ContinuousCDF};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,8 +92,8 @@ pub(crate) fn run(scenario: &Scenario, rollouts: u64, devices: usize) -> Outcome
                         break;
                     }
                     let rollout = scenario.rollout(seed, devices, DAYS);
-                    let mut watch = Watch::new();
-                    let said: Vec<Said> = (0..DAYS).map(|day| watch.look(&rollout, day)).collect();
+                    let look = |day| adapter::look(&rollout, day);
+                    let said: Vec<Said> = (0..DAYS).map(look).collect();
                     own.take(&rollout, &said, &adapter::compared(&rollout));
                 }
                 outcomes.lock().unwrap().add(&own);

@@ -1,0 +1,233 @@
+//! `tracetee demo`: a sample app with the agent installed, and a collector, the real way, in half a
+//! minute.
+//!
+//! The app's first start has its configuration from the collector; at its second one that opens and
+//! closes the window at the start, and arms the flight recorder for the jank that follows. Both
+//! captures go to the collector, which is where the demo's traces are taken from.
+//!
+//! The app plants late frames of known causes: sections, a function that only samples of the callstack show (the app
+//! samples itself, as the Android library does), and a frame that the compositor made late. Linux has no compositor to ask,
+//! so the app itself says so of that frame, through the API by which the Android library passes on JankData.
+//!
+//! The sample app and the stand-in libcutils that it calls are C programs of ours under `tests/`,
+//! compiled by the program's `build.rs` and carried inside a release of it.
+//!
+//! [`send`] is `tracetee simulate`: a simulated fleet sends its captures to a collector.
+
+mod app;
+mod progress;
+pub mod send;
+mod store;
+
+pub use app::SampleApp;
+
+use anyhow::{Context, Result, bail};
+use app::RunningApp;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use tracetee_fleet::capture::{Capture, read_file};
+use tracetee_fleet::database::Database;
+use tracetee_fleet::report::fleet::{Ask, FleetReport};
+use tracetee_fleet::report::grouped;
+use tracetee_fleet::report::html::{self, Captures, Timeline};
+use tracetee_fleet::report::single::SingleReport;
+use tracetee_fleet::report::timeline;
+use tracetee_protocol::health::TagReport;
+use tracetee_protocol::{CaptureReport, HealthReport, Summary};
+use tracetee_server::{Options, Server, StoredCapture, tables_of};
+
+/// Running time of the sample app: until it has its configuration; then the start-up window, and a capture behind it in
+/// which each kind of its late frames has room, on a busy machine, too.
+const FIRST_SECONDS: &str = "3";
+const SECONDS: &str = "10";
+/// Number of further starts, until a capture of jank has come.
+const MORE_STARTS: usize = 2;
+/// The address that the collector listens on.
+const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Configuration that a fleet's owner would serve: a window at the start, then a flight recorder.
+const REMOTE_CONFIG: &str = r#"{
+  "schema": 1,
+  "seq": 1,
+  "windows": [
+    {"id": "start-up", "opens": "app_start", "max_s": 3, "frame_counters": true, "recorder": {"capacity_kb": 16384}},
+    {"id": "jank", "cool_down_s": 3, "frame_counters": true, "stacks": {"percent": 100}, "recorder": {"capacity_kb": 4096},
+     "opens": {"triggers": {"any": [{"jank": {"over_ms": 40}}], "before_s": 1, "after_s": 2.5}}}
+  ]
+}
+"#;
+
+/// Parts of the program that the demo is a command of.
+#[derive(Debug, Clone, Copy)]
+pub struct Program<'a> {
+    /// The agent's library, for LD_PRELOAD.
+    pub library: &'a Path,
+    /// The sample app.
+    pub app: SampleApp,
+    /// Prints to stdout.
+    pub print: fn(&str),
+    /// Asks the agent of a process for its health report.
+    pub health: fn(pid: u32) -> Option<HealthReport>,
+    /// Says where the marker is open.
+    pub marker: fn(&TagReport) -> String,
+    /// Lists losses of a trace, a line each.
+    pub losses: fn(&Summary) -> Vec<String>,
+}
+
+/// Runs the demo, and writes its traces and reports to a directory.
+///
+/// # Errors
+/// A text for people.
+pub fn demo(program: &Program<'_>, output: &Path) -> Result<()> {
+    std::fs::create_dir_all(output)
+        .with_context(|| format!("cannot create {}", output.display()))?;
+    let print = program.print;
+    let app = RunningApp::unpack(program)?;
+
+    let config = app.directory().join("remote-config.json");
+    std::fs::write(&config, REMOTE_CONFIG)?;
+    let store = output.join("store");
+    store::make(&store)?;
+    let options = Options { config: Some(config), ..Options::local(&store) };
+    let collector = Server::start(ANY_PORT, options)?;
+    let url = format!("http://{}", collector.address);
+    print(&format!("1. A collector listens on {url}.\n"));
+
+    print("2. The sample app starts for the first time, with the agent installed …\n");
+    app.run_installed(&url, FIRST_SECONDS)?;
+    print(&format!("3. It starts again and runs for {SECONDS} s …\n"));
+    let mut captures = app.run_installed(&url, SECONDS)?;
+    let is_start_up = |capture: &CaptureReport| capture.window == "start-up";
+    // A busy machine may have left no time to keep both captures, and to send that of jank.
+    for _ in 0..MORE_STARTS {
+        if captures.iter().any(is_start_up) && collector.captures().iter().any(is_of_jank) {
+            break;
+        }
+        print("   It starts once more, because a capture is missing …\n");
+        captures.extend(app.run_installed(&url, SECONDS)?);
+    }
+    let Some(start_up) = captures.iter().find(|capture| is_start_up(capture)) else {
+        bail!(
+            "the start-up window produced no capture; run `tracetee doctor -- PROGRAM` to find out why"
+        );
+    };
+    let collected = collector.captures();
+    collector.settle();
+    collector.stop();
+    print(&format!("   the collector has stored {} captures\n", collected.len()));
+    let start_ups = collected.iter().filter(|capture| !is_of_jank(capture));
+    for capture in start_ups.chain(longest_of_jank(&collected)) {
+        keep(capture, output)?;
+    }
+
+    print("4. Measuring the cost of a record in the app …\n");
+    print(&app.costs()?);
+
+    let (plain, zipped) = (output.join("demo.ftrace"), output.join("demo.ftrace.zst"));
+    let mut text = format!(
+        "5. The traces are in\n     {} ({})\n     {} ({})\n",
+        plain.display(),
+        bytes(start_up.summary.text_bytes),
+        zipped.display(),
+        bytes(start_up.summary.file_bytes),
+    );
+    if let Some(jank) =
+        collected.iter().rev().find(|capture| capture.meta.window.as_deref() == Some("jank"))
+    {
+        let path = output.join("demo-jank.ftrace.zst");
+        let size = bytes(path.metadata()?.len());
+        let why = jank.meta.why.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "     {} ({size}): {why}", path.display());
+    }
+    let _ = writeln!(text, "   and in the collector's store, {}", store.display());
+    push_report(&mut text, &store, output, &collected)?;
+    text.push_str(
+        "   For a timeline open https://ui.perfetto.dev, choose \"Open trace file\" and any of them (.zst: since\n   \
+         Perfetto v58; press W and S to zoom, A and D to move). The janky frames are the long\n   \
+         Choreographer#doFrame slices of com.example.app.\n",
+    );
+    print(&text);
+    Ok(())
+}
+
+/// Reports of the collector's captures: the one that jank triggered is printed, all become pages.
+fn push_report(
+    text: &mut String,
+    store: &Path,
+    out: &Path,
+    collected: &[StoredCapture],
+) -> Result<()> {
+    let page = out.join("report.html");
+    let report = FleetReport::from_database(&Database::read(&tables_of(store))?, &Ask::default())?;
+    std::fs::write(&page, html::fleet(&report, Captures::At("store/"), &BTreeMap::new()))?;
+    let pages = ["report-jank.html", "timeline-jank.html"].map(|name| out.join(name));
+    // The end of a start may have cut the others short.
+    let Some(jank) = longest_of_jank(collected) else {
+        // Those of an earlier demo.
+        pages.iter().for_each(|page| drop(std::fs::remove_file(page)));
+        let _ = writeln!(
+            text,
+            "6. No capture of jank has come to the collector; run the demo again when the machine is less busy. Fleet report: {}",
+            page.display()
+        );
+        return Ok(());
+    };
+    let capture = read_file(&jank.path, &tracetee_jank::Options::default())?;
+    let of_it = SingleReport::from_capture(&capture);
+    let [page_of_it, timeline] = pages;
+    let name = "demo-jank.ftrace.zst";
+    let Capture { trace, analysis } = &capture;
+    timeline::write(name, trace, analysis, &mut File::create(&timeline)?)?;
+    let bytes = std::fs::read(&jank.path)?;
+    let packed = timeline::compressed(name, trace, analysis)?;
+    std::fs::write(
+        &page_of_it,
+        html::single(&of_it, Some((name, &bytes)), Timeline::Embedded(&packed), None),
+    )?;
+    let _ = writeln!(
+        text,
+        "6. The report of the jank that fired, as `tracetee report` prints it (fleet report: {}; this report as a page: \
+         {}; timeline: {}):\n",
+        page.display(),
+        page_of_it.display(),
+        timeline.display()
+    );
+    for line in of_it.to_text().lines() {
+        let _ = writeln!(text, "     {line}");
+    }
+    text.push_str(
+        "\n   The app plants these causes. com.example.app.Price.format has no section: the app samples its callstack while a\n   \
+         frame is late (on Android the library does, with \"stacks\"). \"system\" is a frame that the compositor made late; Linux\n   \
+         has none to ask, so the app says so itself, where on a phone Android's JankData does.\n",
+    );
+    Ok(())
+}
+
+fn bytes(count: u64) -> String {
+    format!("{} bytes", grouped(count))
+}
+
+fn longest_of_jank(collected: &[StoredCapture]) -> Option<&StoredCapture> {
+    let bytes =
+        |capture: &&StoredCapture| std::fs::metadata(&capture.path).map_or(0, |file| file.len());
+    collected.iter().filter(|capture| is_of_jank(capture)).max_by_key(bytes)
+}
+
+fn is_of_jank(capture: &StoredCapture) -> bool {
+    capture.meta.window.as_deref() == Some("jank")
+}
+
+/// Copies a capture to where the demo leaves it; that of the start-up as plain text too.
+fn keep(capture: &StoredCapture, out: &Path) -> Result<()> {
+    if is_of_jank(capture) {
+        std::fs::copy(&capture.path, out.join("demo-jank.ftrace.zst"))?;
+        return Ok(());
+    }
+    std::fs::copy(&capture.path, out.join("demo.ftrace.zst"))?;
+    let plain = File::create(out.join("demo.ftrace"))?;
+    zstd::stream::copy_decode(File::open(&capture.path)?, plain)?;
+    Ok(())
+}

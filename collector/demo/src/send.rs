@@ -1,0 +1,156 @@
+//! A simulated fleet sends to a collector, as fast as it takes it.
+
+use anyhow::{Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tracetee_protocol::http;
+use tracetee_simulate::{Plan, Simulated, Truth};
+use tracetee_uploader::http::Http;
+use tracetee_uploader::{Body, Request, Transport};
+
+/// A request that takes longer has failed.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Limit of an answer, bytes.
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// Number of attempts with a capture that the collector defers.
+const TRIES: u32 = 20;
+
+/// Names and values of headers.
+pub type Headers = Vec<(String, String)>;
+
+/// A collector, and the devices that send to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Fleet<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Seed of the simulation.
+    pub seed: u64,
+    /// Number of devices.
+    pub devices: u64,
+    /// Number of concurrent requests.
+    pub connections: u16,
+    /// URL of the collector.
+    pub url: &'a str,
+    /// The collector's token.
+    pub token: Option<&'a str>,
+    /// CA certificates to verify the collector with.
+    pub ca_file: Option<&'a Path>,
+    /// Makes the headers of a body: by its type, and a token.
+    pub headers: fn(&str, &[u8], Option<&str>) -> Headers,
+}
+
+/// What was sent.
+#[derive(Debug, Default)]
+pub struct Sent {
+    /// The truth about it.
+    pub truth: Truth,
+    /// Response times of the captures, sorted.
+    pub took: Vec<Duration>,
+    /// Bytes of the bodies.
+    pub bytes: u64,
+    /// Number of requests that were sent again.
+    pub put_off: u64,
+}
+
+/// Sends a fleet's captures.
+///
+/// # Errors
+/// The collector's answer, or the reason why there was none.
+pub fn send(fleet: &Fleet<'_>) -> Result<Sent> {
+    let sender = Sender {
+        fleet,
+        next: AtomicU64::new(0),
+        sent: Mutex::default(),
+        stop: AtomicBool::new(false),
+    };
+    let results: Vec<Result<()>> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..fleet.connections).map(|_| scope.spawn(|| sender.send())).collect();
+        let joined = threads.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(_) => bail!("a sender thread panicked"),
+        });
+        joined.collect()
+    });
+    results.into_iter().collect::<Result<()>>()?;
+    let mut sent = sender.sent.into_inner().unwrap_or_else(PoisonError::into_inner);
+    sent.took.sort_unstable();
+    Ok(sent)
+}
+
+struct Sender<'a> {
+    fleet: &'a Fleet<'a>,
+    next: AtomicU64,
+    sent: Mutex<Sent>,
+    stop: AtomicBool,
+}
+
+impl Sender<'_> {
+    /// One connection: device after device, until there is none left.
+    fn send(&self) -> Result<()> {
+        let mut http = Http::new(self.fleet.ca_file)?;
+        loop {
+            // ORDERING: Relaxed; a number that nobody else gets.
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= self.fleet.devices || self.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let (captures, truth) = self.fleet.plan.device(self.fleet.seed, number);
+            for capture in &captures {
+                if let Err(error) = self.put(&mut http, capture) {
+                    self.stop.store(true, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+            self.sent.lock().unwrap_or_else(PoisonError::into_inner).truth.add(truth);
+        }
+    }
+
+    fn put(&self, client: &mut Http, capture: &Simulated) -> Result<()> {
+        let body = capture.body()?;
+        let mut headers = (self.fleet.headers)(http::FTRACE_TEXT, &body, self.fleet.token);
+        let meta = URL_SAFE_NO_PAD.encode(capture.meta.to_json());
+        let create = (http::IF_NONE_MATCH.to_owned(), http::IF_NOTHING_STORED.to_owned());
+        headers.extend([create, (http::META.to_owned(), meta)]);
+        let request = Request {
+            method: "PUT",
+            url: format!("{}{}{}", self.fleet.url, http::CAPTURES, capture.id),
+            headers,
+            body: Body::Bytes(&body),
+            timeout: TIMEOUT,
+            max_answer_bytes: MAX_ANSWER_BYTES,
+            stop: &self.stop,
+        };
+        for attempt in 0..TRIES {
+            let from = Instant::now();
+            let answer = client.send(&request);
+            let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+            match answer {
+                Ok(answer) if matches!(answer.status, 200 | 201 | 409 | 412) => {
+                    sent.took.push(from.elapsed());
+                    sent.bytes += body.len() as u64;
+                    return Ok(());
+                }
+                Ok(answer) if matches!(answer.status, 429 | 503) => sent.put_off += 1,
+                Ok(answer) => {
+                    let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
+                    bail!("the collector answered {}: {said}", answer.status)
+                }
+                Err(failure) if attempt + 1 == TRIES => {
+                    bail!("cannot send to {failure}")
+                }
+                Err(_) => sent.put_off += 1,
+            }
+            drop(sent);
+            std::thread::sleep(Duration::from_millis(100) * (attempt + 1));
+        }
+        bail!(
+            "the collector refused capture {} {TRIES} times because it is busy; use fewer --connections",
+            capture.id
+        )
+    }
+}

@@ -1,0 +1,166 @@
+//! The guard's answer: go, stop, or not yet.
+//!
+//! Stop: there is a finding. Go: there is none, the later version has hardly anything on screens of its own, and so many devices were
+//! compared that a rise of all jank by the stated share would have been found with the stated power. Otherwise not yet.
+
+use super::constants::{LEVEL, POWER};
+use super::control::{After, Before};
+use super::coverage::Coverage;
+use super::estimate::{Estimate, error_needed};
+use super::findings::{Example, Finding, Findings, Rise, findings};
+use super::name_of;
+use super::observations::Fleet;
+use crate::significance::real;
+use serde::Serialize;
+use std::fmt::Write;
+use tracetee_trace::shown;
+
+/// The verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// No regression, and one would have been found.
+    Go,
+    /// A regression.
+    Stop,
+    /// Too little was compared.
+    #[default]
+    NotYet,
+}
+
+/// The power of what was compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Power {
+    /// Rise of all jank that would be found, percent.
+    pub rise_percent: f64,
+    /// Devices compared.
+    pub devices: u64,
+    /// Devices after which it would be found; `None` if too few were compared to know.
+    pub needed: Option<u64>,
+}
+
+impl Power {
+    /// Returns the number of devices that are missing.
+    #[must_use]
+    pub fn missing(&self) -> Option<u64> {
+        self.needed.map(|needed| needed.saturating_sub(self.devices))
+    }
+}
+
+/// The answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Answer {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Probability that a rollout without a regression ever raises an alarm.
+    pub level: f64,
+    /// The part of the later version that is compared.
+    pub coverage: Coverage,
+    /// Findings, the strongest first.
+    pub findings: Vec<Finding>,
+    /// Cost that moved from a sibling.
+    pub moved: Vec<Rise>,
+    /// The power.
+    pub power: Power,
+}
+
+/// Quantile of the normal distribution for [`POWER`].
+const QUANTILE: f64 = 1.2816;
+
+/// Returns the answer for a rise of all jank by so many percent.
+#[must_use]
+pub fn answer(fleet: &Fleet, rise_percent: f64) -> Answer {
+    let before = Before::new(fleet);
+    let pairs = before.pairs(After::LaterDays);
+    let found = findings(fleet, &pairs);
+    let coverage = Coverage::of(fleet, &before, &pairs);
+    let power = power(&found, coverage.compared, rise_percent);
+    let verdict = match (found.findings.is_empty(), power.missing()) {
+        (false, _) => Verdict::Stop,
+        (true, Some(0)) if !coverage.is_unknown() => Verdict::Go,
+        _ => Verdict::NotYet,
+    };
+    let Findings { findings, moved, .. } = found;
+    Answer { verdict, level: LEVEL, coverage, findings, moved, power }
+}
+
+fn power(found: &Findings, devices: u64, rise_percent: f64) -> Power {
+    // All jank has half of the level.
+    let error = error_needed((rise_percent / 100.0).ln_1p(), (2.0 / LEVEL).ln(), QUANTILE);
+    // The square of the error falls as devices come.
+    let ratio = (found.all.error / error).powi(2);
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a number of devices, limited"
+    )]
+    let needed = ratio.is_finite().then(|| (real(devices) * ratio).ceil().min(1e15) as u64);
+    Power { rise_percent, devices, needed }
+}
+
+impl Rise {
+    /// Returns the rise as a text: name, size, evidence.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let screen = match self.screen.as_deref() {
+            None => "all screens",
+            Some("") => "no screen",
+            Some(screen) => screen,
+        };
+        let screen = shown(screen);
+        let Estimate { devices, ms_in_1000: [was, is], .. } = self.estimate;
+        let (cause, size) = (name_of(&self.cause, &self.key), self.estimate.size());
+        let mut text = format!(
+            "{screen}: {cause} {size}, {was:.1} to {is:.1} ms in 1,000 frames, {devices} devices"
+        );
+        let _ = write!(text, ", evidence 10^{:.1}", self.log10_evidence);
+        text
+    }
+}
+
+impl Answer {
+    /// Returns the answer as a text for a terminal; its first word is the verdict.
+    #[must_use]
+    pub fn to_text(&self, [from, to]: [&str; 2]) -> String {
+        let verdict = match self.verdict {
+            Verdict::Go => "go: no regression was found",
+            Verdict::Stop => "stop: the later version is worse",
+            Verdict::NotYet => "not yet",
+        };
+        let mut text = format!("{verdict}\n");
+        let versions = [from, to];
+        let Self { coverage, .. } = self;
+        let _ = writeln!(text, "{}", coverage.to_text(versions));
+        let _ = writeln!(text, "{}", coverage.devices_text(versions));
+        let Power { rise_percent, devices, needed } = self.power;
+        let of = format!("all jank by {rise_percent:.0} % with a power of {:.0} %", 100.0 * POWER);
+        let _ = match (needed, self.power.missing()) {
+            (Some(_), Some(0)) => writeln!(text, "power: {devices} devices find a rise of {of}"),
+            (Some(needed), Some(missing)) => {
+                writeln!(text, "power: {needed} devices find a rise of {of}: {missing} more")
+            }
+            _ => writeln!(
+                text,
+                "power: unknown for a rise of {of}, before any device has been compared"
+            ),
+        };
+        for (number, finding) in self.findings.iter().enumerate() {
+            let _ = writeln!(text, "finding {}: {}", number + 1, finding.root.to_text());
+            for other in &finding.others {
+                let _ = writeln!(text, "  with {}", other.to_text());
+            }
+            for Example { raw_key, link, frame, ms } in &finding.examples {
+                let _ = writeln!(
+                    text,
+                    "  frame {frame} ({ms:.1} ms) of {}, /{}",
+                    shown(raw_key),
+                    shown(link)
+                );
+            }
+        }
+        for rise in &self.moved {
+            let _ = writeln!(text, "moved from a sibling: {}", rise.to_text());
+        }
+        text
+    }
+}

@@ -1,0 +1,34 @@
+//! The numbers that decide about a change. `tests/fleet/worlds` has a knob that tests each assumption behind them.
+
+/// Probability of a false alarm: of a comparison as a whole, of all looks of a guard together, of a search of versions. Half of
+/// what a user is promised, 1 %, because the errors are estimates.
+pub const LEVEL: f64 = 0.005;
+/// Minimum number of devices that updated, and of controls, for a verdict.
+pub const LEAST_DEVICES: u64 = 30;
+/// Minimum number of devices that updated with time of a cause, or with a control with time of it, for a test of the cause.
+pub const LEAST_DEVICES_WITH: u64 = 20;
+/// Minimum change for a verdict, as a share of the earlier value.
+pub const LEAST_CHANGE: f64 = 0.02;
+/// Rise of all jank that "same" excludes, as a share of the earlier value. A guard may be asked for another one.
+pub const SAME_BELOW: f64 = 0.10;
+/// Probability of finding the rise for which a guard says go.
+pub const POWER: f64 = 0.9;
+/// Sizes of a change for which a guard looks, as twice the mean evidence of an observation, which is about the change's logarithm:
+/// small ones in large fleets, and large ones in small fleets. Its level holds whatever they are.
+pub const GUARD_SIZES: [f64; 2] = [0.1, 0.4];
+/// Share of the later version's frames or jank, on screens that it alone has, from which on nothing is known of the whole.
+pub const LEAST_UNKNOWN: f64 = 0.05;
+/// Minimum number of frames of a device before the release, and of a day after it.
+pub const LEAST_FRAMES: u64 = 100;
+/// Minimum number of frames on a screen in each of the four cells of an observation.
+pub const LEAST_ON_SCREEN: u64 = 10;
+/// Share of the four values of an observation that is added to each: a value of 0 has a ratio, too.
+pub const FLOOR: f64 = 0.025;
+/// Days before the release that count.
+pub const DAYS_BEFORE: u32 = 28;
+/// One in so many devices of the later version is before its release: their clocks are wrong, or they test it.
+pub const EARLY_IN: usize = 100;
+/// Controls of a device on a day.
+pub const MOST_CONTROLS: usize = 8;
+/// Observations. Of more devices a sample is taken.
+pub const MOST_OBSERVATIONS: usize = 400_000;

@@ -1,0 +1,167 @@
+//! The part of a later version that is compared, and what is not.
+
+use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN};
+use super::control::{Before, Pair};
+use super::observations::{Fleet, Sums, at};
+use crate::significance::real;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use tracetee_trace::shown;
+
+/// Limit of named screens.
+const MOST_SCREENS: usize = 20;
+
+/// A screen that the later version alone has.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct LaterScreen {
+    /// Name, or empty.
+    pub screen: String,
+    /// Share of the later version's frames.
+    pub frames: f64,
+    /// Share of the later version's jank.
+    pub jank: f64,
+}
+
+/// The part of a later version that is compared.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Coverage {
+    /// Devices with frames that rates count, of both versions.
+    pub sent: [u64; 2],
+    /// Devices that updated and are compared, each with a control.
+    pub compared: u64,
+    /// Controls: devices that had not updated on the same days.
+    pub controls: u64,
+    /// Devices of the later version that sent too little before the release: nothing says how they were.
+    pub without_before: u64,
+    /// Devices that updated, and whose first day is all that they sent since.
+    pub first_day_only: u64,
+    /// Devices that updated, and for which none that is like them kept the earlier version on the same days.
+    pub without_control: u64,
+    /// Emulators and debuggable builds, which are left out.
+    pub test_devices: u64,
+    /// Share of the later version's frames that is compared.
+    pub frames: f64,
+    /// Share of the later version's jank that is compared.
+    pub jank: f64,
+    /// Screens that the later version alone has, the most jank first.
+    pub later_screens: Vec<LaterScreen>,
+}
+
+impl Coverage {
+    /// Counts what some pairs compare.
+    pub(crate) fn of(fleet: &Fleet, before: &Before<'_>, pairs: &[Pair<'_>]) -> Self {
+        let mut found = Self { test_devices: fleet.test_devices, ..Self::default() };
+        let paired: BTreeSet<u32> = pairs.iter().map(|pair| pair.updated).collect();
+        let controls: BTreeSet<u32> = pairs.iter().map(|pair| pair.control).collect();
+        (found.compared, found.controls) = (paired.len() as u64, controls.len() as u64);
+        let mut is_earlier = vec![false; fleet.screens.len()];
+        let mut later = vec![[0_u64; 2]; fleet.screens.len()];
+        for (number, device) in (0_u32..).zip(&fleet.devices) {
+            let [days_before, after] = &device.days;
+            found.sent[0] += u64::from(!days_before.is_empty());
+            found.sent[1] += u64::from(!after.is_empty());
+            for (screen, _) in days_before.iter().flat_map(|sums| &sums.frames) {
+                let index = usize::try_from(*screen).unwrap_or(usize::MAX);
+                is_earlier.get_mut(index).into_iter().for_each(|is| *is = true);
+            }
+            for sums in after {
+                for (screen, _) in &sums.frames {
+                    let index = usize::try_from(*screen).unwrap_or(usize::MAX);
+                    add(later.get_mut(index), totals(fleet, sums, &|other| other == *screen));
+                }
+            }
+            if after.is_empty() || paired.contains(&number) {
+                continue;
+            }
+            let has_before = before.has(number);
+            found.without_before += u64::from(!has_before);
+            found.first_day_only += u64::from(has_before && after.len() == 1);
+            found.without_control += u64::from(has_before && after.len() > 1);
+        }
+        let (mut all, mut compared) = ([0; 2], [0; 2]);
+        later.iter().for_each(|of| add(Some(&mut all), *of));
+        let is_shared = |screen: u32| at(&is_earlier, screen) == Some(&true);
+        let days: BTreeMap<(u32, u32), &Sums> =
+            pairs.iter().map(|pair| ((pair.updated, pair.day().day), pair.day())).collect();
+        days.values().for_each(|sums| add(Some(&mut compared), totals(fleet, sums, &is_shared)));
+        let share =
+            |part: [u64; 2]| [0, 1].map(|index| real(part[index]) / real(all[index].max(1)));
+        [found.frames, found.jank] = share(compared);
+        for (number, of) in (0_u32..).zip(&later) {
+            if of[0] > 0 && !is_shared(number) {
+                let screen = at(&fleet.screens, number).cloned().unwrap_or_default().to_string();
+                let [frames, jank] = share(*of);
+                found.later_screens.push(LaterScreen { screen, frames, jank });
+            }
+        }
+        found.later_screens.sort_by(|a, b| b.jank.total_cmp(&a.jank));
+        found.later_screens.truncate(MOST_SCREENS);
+        found
+    }
+
+    /// Returns true if nothing is known of the whole: too few devices are compared, or the later version has much on screens of its own.
+    pub(crate) fn is_unknown(&self) -> bool {
+        let sum =
+            |part: fn(&LaterScreen) -> f64| -> f64 { self.later_screens.iter().map(part).sum() };
+        let is_few = self.compared.min(self.controls) < LEAST_DEVICES;
+        is_few || sum(|of| of.frames).max(sum(|of| of.jank)) >= LEAST_UNKNOWN
+    }
+
+    /// Returns sentences that say which part is compared.
+    pub(crate) fn to_text(&self, [from, to]: [&str; 2]) -> String {
+        let (from, to) = (shown(from), shown(to));
+        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+        let mut text = format!(
+            "Compared: {} of the frames and {} of the jank of {to}.",
+            percent(self.frames),
+            percent(self.jank)
+        );
+        for LaterScreen { screen, frames, jank } in self.later_screens.iter().take(3) {
+            let screen = if screen.is_empty() { "no name" } else { screen };
+            let _ = write!(
+                text,
+                " Not compared: the screen {}, which {from} does not have, with {} of the frames and {} of the jank.",
+                shown(screen),
+                percent(*frames),
+                percent(*jank)
+            );
+        }
+        text
+    }
+
+    /// Returns which devices are compared, and why the others are not.
+    pub(crate) fn devices_text(&self, [from, to]: [&str; 2]) -> String {
+        let (from, to) = (shown(from), shown(to));
+        let [before, after] = self.sent;
+        let mut text = format!(
+            "Devices: {before} sent {from}, {after} sent {to}. {} updated and are compared on the same days with {} like them that had kept {from}.",
+            self.compared, self.controls
+        );
+        for (count, why) in [
+            (self.without_before, "sent too little before the release"),
+            (self.first_day_only, "sent only the first day after the update, which is no measure"),
+            (self.without_control, "have none like them that kept it on the same days"),
+            (self.test_devices, "are emulators or debuggable (--test-devices compares them)"),
+        ] {
+            if count > 0 {
+                let _ = write!(text, " Not compared: {count} that {why}.");
+            }
+        }
+        text
+    }
+}
+
+fn add(to: Option<&mut [u64; 2]>, of: [u64; 2]) {
+    to.into_iter().flatten().zip(of).for_each(|(sum, one)| *sum = sum.saturating_add(one));
+}
+
+/// Returns frames and time past the deadlines on some screens.
+pub(super) fn totals(fleet: &Fleet, sums: &Sums, is_of: &dyn Fn(u32) -> bool) -> [u64; 2] {
+    let frames = sums.frames.iter().filter(|of| is_of(of.0)).map(|of| of.1).sum();
+    let is_total = |series: u32| {
+        let is_jank = at(&fleet.series, series).is_some_and(|series| series.cause.is_empty());
+        is_jank && at(&fleet.screen_of, series).is_some_and(|screen| is_of(*screen))
+    };
+    [frames, sums.times.iter().filter(|of| is_total(of.0)).map(|of| of.1).sum()]
+}

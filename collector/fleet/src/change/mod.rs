@@ -1,0 +1,56 @@
+//! Tells what a version changed, whatever else changed with the calendar.
+//!
+//! [`observations`] has the sums of each device by day under two versions. [`control`] finds for each day of a device that updated
+//! devices that are like it and had kept the earlier version. The change of the first since the release, less that of the others,
+//! is an observation; the first day after an update is none ([`control::After`]). [`estimate`] makes the size of a change and its
+//! evidence of the observations of a cause; [`constants`] has the numbers that decide, [`coverage`] says what is compared.
+//!
+//! A comparison ([`comparison`]) looks once. A guard ([`answer`]) may look at any time: [`ebh`] says which causes rose, and [`findings`] makes one
+//! finding of the rises of a root cause; [`examples`] opens captures that show it. Both take the same estimates; a guard keeps nothing
+//! between looks. It wants a score of some 4.6, a comparison one of 3.7: so a comparison needs a third fewer devices. [`bisect`] compares
+//! each version with the one before it.
+
+pub mod answer;
+pub mod bisect;
+pub mod classes;
+pub mod comparison;
+pub mod constants;
+pub mod control;
+pub mod coverage;
+pub mod ebh;
+pub mod estimate;
+pub mod examples;
+pub mod findings;
+pub mod observations;
+pub mod segment;
+
+use crate::table::Text;
+use tracetee_trace::shown;
+
+/// A series of values: a cause, or all jank, on a screen, or on all screens.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Series {
+    /// The screen; `None` for all screens.
+    pub screen: Option<Text>,
+    /// The cause; empty for all jank.
+    pub cause: Text,
+    /// Key of the cause.
+    pub key: Text,
+}
+
+impl Series {
+    /// Returns the series of all jank of the screens of this one.
+    #[must_use]
+    pub fn total(&self) -> Self {
+        Self { screen: self.screen.clone(), ..Self::default() }
+    }
+}
+
+/// Returns the name of a cause with its key; an empty cause is all jank.
+fn name_of(cause: &str, key: &str) -> String {
+    if cause.is_empty() {
+        "all jank".to_owned()
+    } else {
+        format!("{} {}", shown(cause), shown(key))
+    }
+}

@@ -1,0 +1,57 @@
+//! Profiles of Android's own (ProfilingManager) in the store: captures whose id says which capture of the agent they belong to.
+
+use crate::store::captures::id_index;
+use crate::store::captures::local_store::meta_of;
+use std::path::{Path, PathBuf};
+use tracetee_fleet::object_keys::{RawKey, profile_kind};
+
+/// A stored profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredProfile {
+    /// Its key.
+    pub key: RawKey,
+    /// Its kind: `system_trace`, `stack_sampling`, `java_heap_dump` or `heap_profile`.
+    pub kind: String,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+impl StoredProfile {
+    /// Finds the profile of the same app that belongs to a capture, or is it, in the store `root`.
+    #[must_use]
+    pub fn find(root: &Path, of: &RawKey) -> Option<Self> {
+        let [_, profile] = of.pair()?;
+        let (path, key) = stored(root, &profile)?;
+        let meta = meta_of(root, &key);
+        let kind = profile_kind(&key.id, meta.window.as_deref())?.to_owned();
+        Some(Self { key, kind, path })
+    }
+
+    /// Finds the profile that belongs to a capture by its path in a store.
+    #[must_use]
+    pub fn beside(path: &Path) -> Option<Self> {
+        let text = path.to_str()?;
+        let key = RawKey::parse(text)?;
+        let root = text.get(..text.rfind("raw/v1/")?).filter(|root| !root.is_empty());
+        Self::find(Path::new(root.unwrap_or(".")), &key).filter(|profile| profile.key.id != key.id)
+    }
+
+    /// Finds the capture that it belongs to.
+    pub(crate) fn capture(&self, root: &Path) -> Option<PathBuf> {
+        let [capture, _] = self.key.pair()?;
+        Some(stored(root, &capture)?.0)
+    }
+
+    /// True if it is shown as one trace with its capture. Heaps have no time line.
+    #[must_use]
+    pub fn is_trace(&self) -> bool {
+        matches!(&*self.kind, "system_trace" | "stack_sampling")
+    }
+}
+
+/// Finds an app's stored file by its id.
+fn stored(root: &Path, of: &RawKey) -> Option<(PathBuf, RawKey)> {
+    let path = std::fs::canonicalize(id_index::path(root, of)).ok()?;
+    let key = RawKey::parse(path.to_str()?)?;
+    Some((path, key))
+}

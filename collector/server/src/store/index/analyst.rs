@@ -1,0 +1,218 @@
+//! The threads of the indexer that analyse: from a stored capture or loss report to its rows.
+//!
+//! New captures take precedence over those that are analysed again because a mapping has come. What fails twice goes to
+//! quarantine; a capture that already has rows keeps them.
+
+use crate::store::captures::arrived::Arrived;
+use crate::store::captures::local_store::{about_with, meta_of, set_aside};
+use crate::store::index::attempts::{Attempt, End};
+use crate::store::index::queue::{Again, Chunk, Content, Made, Shared, Work};
+use crate::store::mappings::Mappings;
+use anyhow::{Context as _, Result, bail};
+use crossbeam_channel::{Receiver, Sender, select_biased};
+use std::fs::{self, File};
+use std::io::{Cursor, ErrorKind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tracetee_fleet::capture::{self, Limits};
+use tracetee_fleet::rows::{self, Rows};
+use tracetee_jank::{Stopped, Watch};
+use tracetee_protocol::LossReport;
+use tracetee_trace::Mapping;
+
+/// Processor time that a capture may take: the largest that is taken in needs a quarter of it.
+const MOST_TIME: Duration = Duration::from_secs(60);
+
+/// Next work of an analysing thread.
+enum Next {
+    New,
+    Again(Again),
+}
+
+/// A capture that waits to be in the tables.
+struct Waits<'a>(&'a Shared);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.count_done(1);
+    }
+}
+
+/// A capture that is being analyzed again; a panic leaves it for another time.
+struct Redoing<'a>(&'a Chunk);
+
+impl Drop for Redoing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_or(std::thread::panicking(), Ordering::Relaxed);
+    }
+}
+
+/// Processor time of this thread.
+fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to a timespec of ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
+    seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Returns the limits of indexing a capture, until `stop` is set.
+pub(crate) fn limits(stop: &Arc<AtomicBool>) -> Limits {
+    Limits { watch: Watch::new(Arc::clone(stop), thread_time, MOST_TIME), ..Limits::default() }
+}
+
+/// A thread that analyses.
+pub(crate) struct Analyst {
+    pub(crate) root: PathBuf,
+    pub(crate) rows: Sender<Made>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) mappings: Arc<Mappings>,
+    pub(crate) attempt: Attempt,
+}
+
+impl Analyst {
+    /// Analyses until no new work can come: what is to be done again is then left for the next start.
+    pub(crate) fn run(&self, to_do: &Receiver<()>, to_redo: &Receiver<Again>) {
+        while let Some(next) = select_biased! {
+            recv(to_do) -> work => work.ok().map(|()| Next::New),
+            recv(to_redo) -> again => again.ok().map(Next::Again),
+        } {
+            if self.shared.ended.load(Ordering::Relaxed) {
+                continue;
+            }
+            match next {
+                Next::New => {
+                    let Some(work) = self.shared.pop() else { continue };
+                    let waits = Waits(&self.shared);
+                    if self.analyse(work, None) {
+                        // Until it is written.
+                        std::mem::forget(waits);
+                    }
+                }
+                Next::Again(Again { key, chunk }) => {
+                    let _unless_done = Redoing(&chunk);
+                    self.analyse(Work::Capture(key, None), Some(Arc::clone(&chunk)));
+                }
+            }
+        }
+    }
+
+    /// Analyses a capture or a loss report; one that is analysed again has a chunk. Returns true if there is something
+    /// to write.
+    fn analyse(&self, mut work: Work, chunk: Option<Chunk>) -> bool {
+        let is_again = chunk.is_some();
+        let (mut mapping, mut token) = (None, None);
+        if let Work::Capture(key, _) = &work {
+            self.attempt.begin(key);
+            let (found, of) = self.mappings.of(key);
+            (mapping, token) = (found, Some(of));
+        }
+        let made = rows_of(&self.root, &mut work, mapping.as_deref(), &limits(&self.shared.ended));
+        let was_asked = made.as_ref().is_err_and(|error| {
+            let error = error.downcast_ref::<tracetee_fleet::Error>();
+            matches!(error, Some(tracetee_fleet::Error::Stopped(Stopped::Asked)))
+        });
+        let is_to_go = self.attempt.end(match &made {
+            Ok(_) => End::Done,
+            Err(error) if was_asked || is_ours(error) => End::Interrupted,
+            // It has rows, which stay.
+            Err(_) if is_again => End::Interrupted,
+            Err(_) => End::Failed,
+        });
+        match made {
+            Ok(Some(rows)) => {
+                self.shared.make_room(rows.count());
+                let content = Content::Rows(Box::new(rows));
+                return self.rows.send(Made { content, token, chunk }).is_ok();
+            }
+            Ok(None) => {}
+            // It is there at the next start.
+            Err(_) if was_asked => {}
+            Err(error) => {
+                self.shared.failed.fetch_add(1, Ordering::Relaxed);
+                failed(&self.root, &work, &error, is_to_go);
+                if let Work::Capture(key, _) = &work
+                    && is_to_go
+                {
+                    let content = Content::Gone(key.path());
+                    return self.rows.send(Made { content, token, chunk }).is_ok();
+                }
+            }
+        }
+        false
+    }
+}
+
+/// The rows of a capture or a loss report; `None`: it is gone.
+fn rows_of(
+    root: &Path,
+    work: &mut Work,
+    mapping: Option<&Mapping>,
+    limits: &Limits,
+) -> Result<Option<Rows>> {
+    match work {
+        Work::Capture(key, arrived) => {
+            // Open before anything else is read, even if its content is here: it may have been deleted.
+            let file = match File::open(root.join(key.path())) {
+                Ok(file) => file,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let bytes = file.metadata()?.len();
+            let rows = match arrived.take() {
+                Some(arrived) => {
+                    let Arrived { meta, text } = *arrived;
+                    let about = about_with(key, meta, bytes);
+                    let text = Box::new(Cursor::new(text));
+                    let rows = move || capture::rows_of_text(text, &about, mapping, limits);
+                    catch_unwind(AssertUnwindSafe(rows))
+                }
+                None => {
+                    let about = about_with(key, meta_of(root, key), bytes);
+                    let rows = || capture::rows(file, &about, mapping, limits);
+                    catch_unwind(AssertUnwindSafe(rows))
+                }
+            };
+            match rows {
+                Ok(rows) => Ok(Some(rows?)),
+                Err(_) => bail!("internal error: the analysis panicked"),
+            }
+        }
+        Work::Losses(path) => {
+            let path: &Path = path;
+            let Ok(json) = fs::read(path) else { return Ok(None) };
+            let report = LossReport::from_json(&json).context("not a loss report")?;
+            let name = |path: &Path| {
+                path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned()
+            };
+            let day = path.parent().map(name).unwrap_or_default();
+            let day = day.strip_prefix("dt=").unwrap_or(&day);
+            Ok(Some(rows::from_loss_report(&name(path), day, None, &report)))
+        }
+    }
+}
+
+/// True if an error is that of this machine, not of the capture.
+fn is_ours(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|error| error.downcast_ref::<std::io::Error>());
+    causes.any(|error| error.raw_os_error().is_some())
+}
+
+/// No rows can be made.
+fn failed(root: &Path, work: &Work, error: &anyhow::Error, is_to_go: bool) {
+    let file = match work {
+        Work::Capture(key, _) => key.path(),
+        Work::Losses(path) => path.display().to_string(),
+    };
+    let error = format!("{error:#}");
+    match work {
+        Work::Capture(key, _) if is_to_go => match set_aside(root, key, &error) {
+            Ok(()) => tracing::warn!(file, error, "cannot index; moved to quarantine"),
+            Err(why) => tracing::error!(file, error, "cannot index, nor move to quarantine: {why}"),
+        },
+        _ => tracing::warn!(file, error, "cannot index"),
+    }
+}

@@ -1,0 +1,463 @@
+//! Makes rows of captures as they come, on threads of its own: what serves never waits for it.
+//!
+//! As many threads as there are processors read and analyse; one puts rows into the tables, many captures
+//! in a transaction. A capture that is not in the tables yet when the collector ends is found at its next
+//! start: what is in the directory counts, the tables are made of it. A capture of which no rows can be
+//! made twice, or that takes longer than any should, goes to quarantine with the reason. Captures that are to be
+//! analysed again (`reanalysis.rs`) have their turn when no new one waits.
+
+use crate::store::captures::arrived::Room;
+use crate::store::index::analyst::Analyst;
+use crate::store::index::attempts::Attempts;
+use crate::store::index::observed::Observed;
+use crate::store::index::outbox::Outbox;
+use crate::store::index::queue::{
+    Again, Chunk, Content, MAX_ROWS, MAX_WAITING, Made, Shared, Work,
+};
+use crate::store::index::supervised;
+use crate::store::mappings::Mappings;
+use crate::store::objects::disk::{remove, walk};
+use crate::store::objects::intents;
+use anyhow::Result;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tracetee_fleet::database::Database;
+use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::schema::Text;
+use tracetee_fleet::sums::Contribution;
+
+/// Captures of a transaction.
+const BATCH: usize = 200;
+/// Maximum time that a capture waits for others of its batch; and in a rebuild, where nobody reads the tables yet.
+const BATCH_WAIT: Duration = Duration::from_millis(200);
+const BATCH_WAIT_OF_REBUILD: Duration = Duration::from_secs(5);
+/// Rows of a transaction, unless it is a single capture's: the others wait meanwhile.
+const BATCH_ROWS: usize = MAX_ROWS / 2;
+/// Captures to be analysed again that may wait.
+const MAX_AGAIN: usize = 64;
+
+/// Takes captures that are to be analysed again.
+#[derive(Debug)]
+pub(crate) struct Redo(Sender<Again>);
+
+impl Redo {
+    /// Waits until there is room. Returns false if the indexer has ended.
+    pub(crate) fn send(&self, again: Again) -> bool {
+        self.0.send(again).is_ok()
+    }
+}
+
+/// The indexer.
+#[derive(Debug)]
+pub(crate) struct Indexer {
+    root: PathBuf,
+    tables: PathBuf,
+    shared: Arc<Shared>,
+    mappings: Arc<Mappings>,
+    again: Sender<Again>,
+    /// A message for each item of the queue.
+    work: Option<Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+    attempts: Option<Attempts>,
+}
+
+/// A search for captures that are not in the tables, while it runs.
+struct Looking(Arc<Shared>);
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Indexer {
+    /// Starts one, which first takes what is in the directory and not in `tables`.
+    pub(crate) fn start(root: &Path, tables: &Path) -> Result<Self> {
+        Self::start_with(root, tables, BATCH_WAIT)
+    }
+
+    /// Starts one for a command, which checks what it reads of the tables: no thread looks for damage.
+    pub(crate) fn start_for_command(root: &Path, tables: &Path) -> Result<Self> {
+        Self::start_with(root, tables, BATCH_WAIT_OF_REBUILD)
+    }
+
+    /// Starts one that makes all tables anew, and ends it. Returns the number of captures and loss reports.
+    pub(crate) fn rebuild(root: &Path, tables: &Path) -> Result<u64> {
+        Ok(Self::start_with(root, tables, BATCH_WAIT_OF_REBUILD)?.finish())
+    }
+
+    fn start_with(root: &Path, tables: &Path, batch_wait: Duration) -> Result<Self> {
+        let database = Database::open(tables)?;
+        let shared = Arc::new(Shared::default());
+        let (work, to_do) = bounded(MAX_WAITING);
+        let (again, to_redo) = bounded(MAX_AGAIN);
+        let (rows, made) = bounded(BATCH);
+        let mappings = Arc::new(Mappings::new(root));
+        let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let attempts = Attempts::start(root, count)?;
+        let mut threads = Vec::new();
+        for number in 0..count {
+            let analyst = Analyst {
+                root: root.to_owned(),
+                rows: rows.clone(),
+                shared: Arc::clone(&shared),
+                mappings: Arc::clone(&mappings),
+                attempt: attempts.of_thread(number),
+            };
+            let (to_do, to_redo) = (to_do.clone(), to_redo.clone());
+            let (panics, ended) = (Arc::clone(&shared.panics), Arc::clone(&shared.ended));
+            let work = move || analyst.run(&to_do, &to_redo);
+            threads.push(supervised::spawn("analyse", panics, ended, work)?);
+        }
+        let mut writer = Writer {
+            root: root.to_owned(),
+            outbox: Outbox::find(root),
+            database,
+            made,
+            shared: Arc::clone(&shared),
+            batch_wait,
+        };
+        let (panics, ended) = (Arc::clone(&shared.panics), Arc::clone(&shared.ended));
+        threads.push(supervised::spawn("tables", panics, ended, move || writer.run())?);
+        if batch_wait < BATCH_WAIT_OF_REBUILD {
+            let (panics, ended) = (Arc::clone(&shared.panics), Arc::clone(&shared.ended));
+            let (tables, shared) = (tables.to_owned(), Arc::clone(&shared));
+            let work = move || shared.damage.watch(&tables);
+            threads.push(supervised::spawn("check", panics, ended, work)?);
+        }
+        let (root, tables) = (root.to_owned(), tables.to_owned());
+        let work = Some(work);
+        let attempts = Some(attempts);
+        let indexer = Self { root, tables, shared, mappings, again, work, threads, attempts };
+        indexer.catch_up()?;
+        Ok(indexer)
+    }
+
+    /// A capture of an app has come. Never waits.
+    pub(crate) fn take(&self, app: &str, work: Work) {
+        let Some(sender) = &self.work else { return };
+        if self.shared.push(app, work) && sender.try_send(()).is_err() {
+            // One of those that wait, whose message this would have been, is found in the directory later.
+            self.shared.pop();
+            self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.shared.missed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the number of waiting captures. If there are too many, devices have to wait too.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.shared.waiting.load(Ordering::Relaxed)
+    }
+
+    /// True if the indexer has fallen behind with the captures of an app: as many wait as there is room left.
+    pub(crate) fn is_behind(&self, app: &str) -> bool {
+        !self.shared.queue.locked().admits(&app.to_owned(), 1)
+    }
+
+    /// Returns the bytes of the tables, with what is not in their main file yet.
+    pub(crate) fn tables_bytes(&self) -> u64 {
+        let bytes = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
+        let mut log = self.tables.clone().into_os_string();
+        log.push("-wal");
+        bytes(&self.tables) + bytes(Path::new(&log))
+    }
+
+    /// Returns the memory of contents that wait.
+    pub(crate) fn room(&self) -> &Room {
+        &self.shared.room
+    }
+
+    /// Returns how many were analysed, analysed again because a mapping had come, and could not be analysed.
+    pub(crate) fn counts(&self) -> [&AtomicU64; 3] {
+        [&self.shared.analysed, &self.shared.analysed_again, &self.shared.failed]
+    }
+
+    /// True while a thread is down after a panic.
+    pub(crate) fn is_down(&self) -> bool {
+        self.shared.panics.is_down()
+    }
+
+    /// True if the tables were found to be damaged.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.shared.damage.is_found()
+    }
+
+    /// Returns how often a thread was started again after a panic.
+    pub(crate) fn restarts(&self) -> &AtomicU64 {
+        &self.shared.panics.restarts
+    }
+
+    /// Returns what came into the tables since the start.
+    pub(crate) fn observed(&self) -> &Arc<Observed> {
+        &self.shared.observed
+    }
+
+    /// Returns the mappings that are applied.
+    pub(crate) fn mappings(&self) -> Arc<Mappings> {
+        Arc::clone(&self.mappings)
+    }
+
+    /// Returns the entrance for captures that are to be analysed again.
+    pub(crate) fn redo(&self) -> Redo {
+        Redo(self.again.clone())
+    }
+
+    /// True if captures were skipped because too many came; [`Indexer::catch_up`] indexes them.
+    pub(crate) fn has_missed(&self) -> bool {
+        self.shared.missed.load(Ordering::Relaxed)
+    }
+
+    /// Takes all that is in the directory and not in the tables, on a thread of its own.
+    pub(crate) fn catch_up(&self) -> Result<()> {
+        let Some(work) = self.work.clone() else { return Ok(()) };
+        self.shared.missed.store(false, Ordering::Relaxed);
+        let (root, tables) = (self.root.clone(), self.tables.clone());
+        let shared = Arc::clone(&self.shared);
+        // Until all are found, as one that waits: nobody may take the tables for complete before.
+        shared.waiting.fetch_add(1, Ordering::Relaxed);
+        let looking = Looking(Arc::clone(&shared));
+        std::thread::Builder::new().name("catch up".to_owned()).spawn(move || {
+            let _looking = looking;
+            let given = each_missing(&root, &tables, |missing| {
+                if shared.ended.load(Ordering::Relaxed) {
+                    return;
+                }
+                let app = match &missing {
+                    Work::Capture(key, _) => key.app.clone(),
+                    Work::Losses(_) => String::new(),
+                };
+                if shared.push(&app, missing) && work.send(()).is_err() {
+                    shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                }
+            });
+            if let Err(error) = given {
+                tracing::error!("cannot look through {}: {error:#}", root.display());
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Counts as a capture that waits until it is dropped: nobody may take the tables for complete before.
+    pub(crate) fn looking(&self) -> impl Drop + use<> {
+        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
+        Looking(Arc::clone(&self.shared))
+    }
+
+    /// Waits until what was given so far is in the tables.
+    pub(crate) fn settle(&self) {
+        while self.waiting() > 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Ends it when all is in the tables. Gives how many captures and loss reports that were.
+    pub(crate) fn finish(mut self) -> u64 {
+        self.join();
+        self.shared.analysed.load(Ordering::Relaxed)
+    }
+
+    /// Ends it now: what waits is left for the next start.
+    pub(crate) fn stop(mut self) {
+        self.shared.ended.store(true, Ordering::Relaxed);
+        self.join();
+    }
+
+    fn join(&mut self) {
+        self.work = None;
+        self.shared.damage.end();
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+        self.attempts = None;
+    }
+}
+
+/// Each capture and loss report that is in the directory and not in the tables, or there as an older analysis saw it.
+pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work)) -> Result<()> {
+    let database = Database::open(tables)?;
+    let mut wrong = None;
+    walk(&root.join("raw"), &mut |path| {
+        let Some(key) = path.to_str().and_then(RawKey::parse) else { return };
+        match database.has_current(&key) {
+            Ok(false) => each(Work::Capture(key, None)),
+            Ok(true) => {}
+            Err(error) => wrong = Some(error),
+        }
+    })?;
+    walk(&root.join("losses"), &mut |path| {
+        let Some(id) = path.file_stem().and_then(|stem| stem.to_str()) else { return };
+        match database.has_losses(id) {
+            Ok(false) => each(Work::Losses(path.to_owned())),
+            Ok(true) => {}
+            Err(error) => wrong = Some(error),
+        }
+    })?;
+    wrong.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// True if the file that was analyzed still exists. Deletes it if it is of a device that is being forgotten, and
+/// only its text says so.
+fn is_stored(root: &Path, of: &Contribution, is_any_forgotten: bool) -> bool {
+    let Some(path) = of.key().map(|key| root.join(key)) else { return true };
+    let is_forgotten = |device: &Text| intents::is_forgotten(root, Some(device));
+    if is_any_forgotten && of.devices().any(is_forgotten) {
+        let _ = remove(&path);
+        return false;
+    }
+    path.exists()
+}
+
+/// The room that a batch takes and the captures that wait for it: given back when this is dropped.
+struct Batch<'a> {
+    shared: &'a Shared,
+    rows: usize,
+    waited: u64,
+    chunks: Vec<Chunk>,
+}
+
+impl Batch<'_> {
+    /// Captures that were to be analyzed again have no new rows.
+    fn fail_chunks(&self) {
+        self.chunks.iter().for_each(|chunk| chunk.store(true, Ordering::Relaxed));
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.fail_chunks();
+        }
+        self.shared.give_room(self.rows);
+        self.shared.count_done(self.waited);
+    }
+}
+
+/// The thread that writes.
+struct Writer {
+    root: PathBuf,
+    /// Of a replica of an object store: rows that other collectors read.
+    outbox: Option<Outbox>,
+    database: Database,
+    made: Receiver<Made>,
+    shared: Arc<Shared>,
+    batch_wait: Duration,
+}
+
+impl Writer {
+    fn run(&mut self) {
+        while let Ok(first) = self.made.recv() {
+            let mut rows = first.row_count();
+            let mut batch = vec![first];
+            let until = std::time::Instant::now() + self.batch_wait;
+            while batch.len() < BATCH && rows < BATCH_ROWS {
+                match self.made.recv_deadline(until) {
+                    Ok(made) => {
+                        rows += made.row_count();
+                        batch.push(made);
+                    }
+                    Err(_) => break,
+                }
+            }
+            let (mut new, mut again, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+            let mut tokens = Vec::new();
+            let mut held = Batch { shared: &self.shared, rows, waited: 0, chunks: Vec::new() };
+            for made in batch {
+                tokens.push(made.token);
+                held.waited += u64::from(made.chunk.is_none());
+                match (made.content, made.chunk) {
+                    (Content::Rows(rows), None) => new.push(*rows),
+                    (Content::Rows(rows), Some(chunk)) => {
+                        again.push(Contribution::from(&*rows));
+                        held.chunks.push(chunk);
+                    }
+                    (Content::Gone(raw_key), _) => gone.push(raw_key),
+                }
+            }
+            let (root, is_any_forgotten) = (&self.root, intents::is_any(&self.root));
+            let is_stored = |of: &Contribution| is_stored(root, of, is_any_forgotten);
+            let made = new.into_iter().map(|rows| (Contribution::from(&rows), rows));
+            // Without an outbox, the transaction alone asks.
+            let is_added = |of: &Contribution| self.outbox.is_none() || is_stored(of);
+            let (added, rows): (Vec<_>, Vec<_>) = made.filter(|(of, _)| is_added(of)).unzip();
+            if let Some(outbox) = &self.outbox {
+                // First: rows in the tables are in the outbox, or published.
+                if let Err(error) = outbox.put(&added, &again) {
+                    tracing::error!("cannot write rows for other collectors: {error}");
+                    self.shared.missed.store(true, Ordering::Relaxed);
+                    held.fail_chunks();
+                    continue;
+                }
+            }
+            let mut written = self.database.insert_stored(&added, &is_stored);
+            if !gone.is_empty() {
+                written =
+                    written.and_then(|inserted| self.database.delete(&gone).map(|_| inserted));
+            }
+            match written {
+                Ok(inserted) => {
+                    // One that was there already does not count: a search of the directory may find a capture that waits.
+                    let rows = rows.iter().zip(inserted);
+                    let new: Vec<_> =
+                        rows.filter_map(|(rows, is_new)| is_new.then_some(rows)).collect();
+                    self.shared.analysed.fetch_add(new.len() as u64, Ordering::Relaxed);
+                    self.shared.observed.add(new);
+                }
+                Err(error) => {
+                    self.shared.damage.take(&error);
+                    tracing::error!(
+                        "cannot write the tables: {error}; run `tracetee store rebuild`"
+                    );
+                    self.shared.missed.store(true, Ordering::Relaxed);
+                }
+            }
+            if !again.is_empty()
+                && let Err(error) = self.database.replace(&again)
+            {
+                tracing::error!("cannot replace captures that were analysed again: {error}");
+                held.fail_chunks();
+            }
+            drop(tokens);
+            self.shared.analysed_again.fetch_add(again.len() as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::captures::local_store::LocalStore;
+    use crate::store::objects::disk::tables_of;
+    use crate::store::test_store::put;
+    use serde_json::json;
+
+    const FRAME: &str = "# tracer: nop
+ app-5 (5) [000] ...1 1.000000: tracing_mark_write: B|5|Choreographer#doFrame
+ app-5 (5) [000] ...1 1.010000: tracing_mark_write: E|5
+";
+
+    #[test]
+    fn a_capture_that_comes_while_the_directory_is_looked_through_is_observed_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let store = LocalStore::open(root).unwrap();
+        let keys = [1, 2].map(|digit| {
+            let id = uuid::Builder::from_unix_timestamp_millis(86_400_000, &[digit; 10]);
+            let meta = json!({"app": "a", "install_id": "d", "opens": "schedule"});
+            let path = put(&store, id.into_uuid(), &meta, FRAME).unwrap();
+            RawKey::parse(path.to_str().unwrap()).unwrap()
+        });
+        let indexer = Indexer::start_for_command(root, &tables_of(root)).unwrap();
+        for key in keys {
+            indexer.take("a", Work::Capture(key, None));
+        }
+        let observed = Arc::clone(indexer.observed());
+        assert_eq!(indexer.finish(), 2);
+        let frames: Vec<_> = observed.sums().iter().map(|(_, sums)| sums.frames).collect();
+        assert_eq!(frames, [2]);
+    }
+}

@@ -1,0 +1,149 @@
+//! What the threads of the indexer hand to each other: work that waits, rows that are to be written, and how much of both there is.
+
+use crate::budget::Budget;
+use crate::store::captures::arrived::{Arrived, Room};
+use crate::store::index::damage::Damage;
+use crate::store::index::observed::Observed;
+use crate::store::index::supervised::Panics;
+use crate::store::mappings::Token;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::rows::Rows;
+
+/// Captures that may wait to be analysed: a name each.
+pub(crate) const MAX_WAITING: usize = 20_000;
+/// Captures in the queue beyond those, which threads that look through the directory wait to announce.
+const MORE: usize = 64;
+/// Rows that may wait to be written, of all captures: some 100 MB.
+pub(crate) const MAX_ROWS: usize = 400_000;
+
+/// Work item of the indexer.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A capture; with its content if it has just arrived, and there was room.
+    Capture(RawKey, Option<Box<Arrived>>),
+    /// A loss report: its path.
+    Losses(PathBuf),
+}
+
+/// Held by each capture of a chunk that is analysed again until its rows are written; true if they could not be.
+pub(crate) type Chunk = Arc<AtomicBool>;
+
+/// A capture that is to be analysed again.
+#[derive(Debug)]
+pub(crate) struct Again {
+    pub(crate) key: RawKey,
+    pub(crate) chunk: Chunk,
+}
+
+/// Result of an analysis, for the tables.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) content: Content,
+    /// Of the mapping that was applied; a loss report has none.
+    pub(crate) token: Option<Token>,
+    /// Of a capture that was analysed again: its rows replace the earlier ones.
+    pub(crate) chunk: Option<Chunk>,
+}
+
+impl Made {
+    /// The rows that are to be written.
+    pub(crate) fn row_count(&self) -> usize {
+        match &self.content {
+            Content::Rows(rows) => rows.count(),
+            Content::Gone(_) => 0,
+        }
+    }
+}
+
+/// Changes in the tables.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// The rows of a capture or a loss report.
+    Rows(Box<Rows>),
+    /// The raw key of a capture that is in quarantine now: rows that an older analysis made go.
+    Gone(String),
+}
+
+/// State that the threads share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) waiting: AtomicU64,
+    pub(crate) analysed: AtomicU64,
+    pub(crate) analysed_again: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    /// Something was not taken: the directory is to be looked through again.
+    pub(crate) missed: AtomicBool,
+    pub(crate) panics: Arc<Panics>,
+    pub(crate) damage: Damage,
+    /// Set to leave waiting captures, and those in progress, for the next start.
+    pub(crate) ended: Arc<AtomicBool>,
+    pub(crate) queue: Queue,
+    rows: Mutex<usize>,
+    written: Condvar,
+    pub(crate) room: Room,
+    pub(crate) observed: Arc<Observed>,
+}
+
+/// The captures that wait to be analyzed, by app: the apps take turns, so that none waits for all of another's.
+#[derive(Debug)]
+pub(crate) struct Queue(Mutex<Budget<String, u64, Work>>);
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self(Mutex::new(Budget::new((MAX_WAITING + MORE) as u64, u64::MAX)))
+    }
+}
+
+impl Queue {
+    pub(crate) fn locked(&self) -> MutexGuard<'_, Budget<String, u64, Work>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds work of an app. Returns how much gave way.
+    fn push(&self, app: &str, work: Work) -> usize {
+        let mut queue = self.locked();
+        let number = queue.next();
+        queue.put(app.to_owned(), number, 1, work).len()
+    }
+}
+
+impl Shared {
+    /// Takes the oldest work of the app whose turn it is.
+    pub(crate) fn pop(&self) -> Option<Work> {
+        self.queue.locked().pop(|_| true).map(|(_, work)| work)
+    }
+
+    /// Work has come. Returns true if it is to be announced; otherwise another one has given way, which was.
+    pub(crate) fn push(&self, app: &str, work: Work) -> bool {
+        // ORDERING: Relaxed, here and below: counts, and a wish.
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let gone = self.queue.push(app, work) as u64;
+        self.waiting.fetch_sub(gone, Ordering::Relaxed);
+        self.missed.fetch_or(gone > 0, Ordering::Relaxed);
+        gone == 0
+    }
+
+    /// A capture that waited has been dealt with, or was lost by a panic: then the directory is looked through again.
+    pub(crate) fn count_done(&self, count: u64) {
+        self.missed.fetch_or(std::thread::panicking(), Ordering::Relaxed);
+        self.waiting.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// Waits until so many rows may wait with the others; one capture always may.
+    pub(crate) fn make_room(&self, count: usize) {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        while *rows > 0 && *rows + count > MAX_ROWS {
+            rows = self.written.wait(rows).unwrap_or_else(PoisonError::into_inner);
+        }
+        *rows += count;
+    }
+
+    pub(crate) fn give_room(&self, count: usize) {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        *rows = rows.saturating_sub(count);
+        self.written.notify_all();
+    }
+}

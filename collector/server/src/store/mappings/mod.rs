@@ -1,0 +1,406 @@
+//! Mappings of a local store: R8's names and the instrumenter's method ids, by app and version.
+//!
+//! `mappings/v1/app=A/ver=V/` has up to two files, `classes.txt.zst` (R8) and `methods.txt.zst` (method ids), and, while
+//! captures from before a mapping came are still to be analysed again, a file `pending` (`reanalysis.rs`). What is
+//! stored was validated. Beside each file lies the same as sorted tables (`classes.txt.packed`), made at the upload, which are
+//! mapped into memory: opening them costs nothing, and the kernel drops their pages when it needs the memory.
+
+pub(crate) mod files;
+
+pub(crate) use files::Refused;
+
+use crate::budget::Budget;
+use crate::store::captures::local_store::Incoming;
+use crate::store::mappings::files::{
+    CLASSES, METHODS, discard_packed, open_packed, pack, read, text_of, validate,
+};
+use crate::store::objects::disk::{make_parent, walk};
+use anyhow::Result;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tracetee_fleet::object_keys::{RawKey, encode};
+use tracetee_trace::Mapping;
+
+/// Mappings of a store, and bytes of all of them, compressed.
+const MAX_MAPPINGS: u64 = 10_000;
+const MAX_STORED_BYTES: u64 = 32 << 30;
+/// Versions whose mappings stay open, most of which have none.
+const MAX_CACHED: u64 = 1000;
+/// The file that says which captures are still to be analysed again.
+const PENDING: &str = "pending";
+
+/// A version of an app.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Version {
+    pub(crate) app: String,
+    pub(crate) ver: String,
+}
+
+impl Version {
+    pub(crate) fn new(app: &str, ver: &str) -> Self {
+        Self { app: app.to_owned(), ver: ver.to_owned() }
+    }
+
+    fn of(key: &RawKey) -> Self {
+        Self::new(&key.app, &key.ver)
+    }
+
+    /// The two parts of a path that name it.
+    pub(crate) fn parts(&self) -> [String; 2] {
+        [format!("app={}", encode(&self.app)), format!("ver={}", encode(&self.ver))]
+    }
+
+    fn directory(&self, root: &Path) -> PathBuf {
+        let [app, ver] = self.parts();
+        root.join("mappings/v1").join(app).join(ver)
+    }
+}
+
+/// Result of [`Mappings::put`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// The version had no such mapping.
+    New,
+    /// Replaced another one.
+    Replaced,
+    /// The same as before.
+    Unchanged,
+}
+
+/// Mappings of a store, with those that were used last in memory.
+#[derive(Debug)]
+pub(crate) struct Mappings {
+    root: PathBuf,
+    /// Held while a mapping, or a note of what is pending, gets its place.
+    placing: Mutex<()>,
+    cache: Mutex<Cache>,
+}
+
+#[derive(Debug)]
+struct Cache {
+    /// By app and version; most versions have none.
+    known: Budget<String, String, Option<Arc<Mapping>>>,
+    /// Held by each analysis that began since the last mapping came; and those of earlier ones that still run.
+    current: Arc<()>,
+    earlier: Vec<Weak<()>>,
+}
+
+/// Held by an analysis from before it looks for its mapping until its rows are written.
+pub(crate) type Token = Arc<()>;
+
+impl Mappings {
+    pub(crate) fn new(root: &Path) -> Self {
+        let known = Budget::new(MAX_CACHED, MAX_CACHED);
+        let cache = Mutex::new(Cache { known, current: Arc::default(), earlier: Vec::new() });
+        Self { root: root.to_owned(), placing: Mutex::default(), cache }
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the mapping of a capture's version, and a token for as long as its rows are not written.
+    pub(crate) fn of(&self, key: &RawKey) -> (Option<Arc<Mapping>>, Token) {
+        let version = Version::of(key);
+        let mut cache = self.cache();
+        let token = Arc::clone(&cache.current);
+        if let Some(mapping) = cache.known.remove(&version.app, &version.ver) {
+            // As the one that was used last.
+            cache.known.put(version.app, version.ver, 1, mapping.clone());
+            return (mapping, token);
+        }
+        drop(cache);
+        let mapping = self.load(&version).unwrap_or_else(|error| {
+            tracing::error!("cannot read a mapping; its names stay as they are: {error:#}");
+            None
+        });
+        let mapping = mapping.map(Arc::new);
+        let mut cache = self.cache();
+        // Otherwise another one may have come meanwhile.
+        if Arc::ptr_eq(&token, &cache.current) {
+            cache.known.put(version.app, version.ver, 1, mapping.clone());
+        }
+        drop(cache);
+        (mapping, token)
+    }
+
+    /// Loads the mapping of a version; `None`: there is none. Makes its tables if they are not there.
+    fn load(&self, version: &Version) -> Result<Option<Mapping>> {
+        for name in [CLASSES, METHODS] {
+            let place = version.directory(&self.root).join(name);
+            if !place.exists() || open_packed(&place).is_some() {
+                continue;
+            }
+            // One at a time writes them; another one may have done so.
+            let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+            if open_packed(&place).is_some() {
+                continue;
+            }
+            let made = text_of(&place).and_then(|mapping| Ok(pack(&place, &mapping)?));
+            if let Err(error) = made {
+                tracing::error!("cannot make the tables of {}: {error:#}", place.display());
+            }
+        }
+        read(&version.directory(&self.root))
+    }
+
+    /// True if an analysis is under way that began before the last mapping came.
+    pub(crate) fn has_earlier(&self) -> bool {
+        let mut cache = self.cache();
+        cache.earlier.retain(|token| token.strong_count() > 0);
+        !cache.earlier.is_empty()
+    }
+
+    /// Validates an upload and stores it. `body` and `incoming` are files on their way. Blocks.
+    pub(crate) fn put(
+        &self,
+        version: &Version,
+        body: &Path,
+        incoming: &Incoming,
+    ) -> Result<Put, Refused> {
+        let (name, mapping) = validate(body, &incoming.path)?;
+        let directory = version.directory(&self.root);
+        let place = directory.join(name);
+        let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match fs::read(&place) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        if before
+            .as_ref()
+            .is_some_and(|before| fs::read(&incoming.path).ok().as_ref() == Some(before))
+        {
+            return Ok(Put::Unchanged);
+        }
+        if before.is_none() && self.is_full(version)? {
+            return Err(Refused::Full);
+        }
+        make_parent(&place)?;
+        // The note first: whatever ends this in between, no capture keeps its old names.
+        note(&directory, "")?;
+        discard_packed(&place)?;
+        fs::rename(&incoming.path, &place)?;
+        if let Err(error) = pack(&place, &mapping) {
+            tracing::error!("cannot write the tables of {}: {error}", place.display());
+        }
+        File::open(&directory)?.sync_all()?;
+        self.forget_cached(version);
+        Ok(if before.is_some() { Put::Replaced } else { Put::New })
+    }
+
+    /// Analyses that begin from now on read the mapping of a version again.
+    fn forget_cached(&self, version: &Version) {
+        let mut cache = self.cache();
+        cache.known.remove(&version.app, &version.ver);
+        let before_it = std::mem::take(&mut cache.current);
+        cache.earlier.push(Arc::downgrade(&before_it));
+    }
+
+    /// Writes a mapping that a bucket has, if another one, or none, is here.
+    pub(crate) fn mirror(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let is_one = [CLASSES, METHODS].iter().any(|name| path.ends_with(&format!("/{name}")));
+        let place = self.root.join(path);
+        let Some(version) = place.parent().and_then(version_of).filter(|_| is_one) else {
+            return Ok(());
+        };
+        let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        if fs::read(&place).is_ok_and(|before| before == bytes) {
+            return Ok(());
+        }
+        make_parent(&place)?;
+        discard_packed(&place)?;
+        let making = place.with_extension("mirroring");
+        fs::write(&making, bytes)?;
+        fs::rename(making, place)?;
+        self.forget_cached(&version);
+        Ok(())
+    }
+
+    /// Returns the files of a version, as paths below the root, and the path of the note of what is pending.
+    pub(crate) fn paths(version: &Version) -> ([String; 2], String) {
+        let [app, ver] = version.parts();
+        let path = |name| format!("mappings/v1/{app}/{ver}/{name}");
+        ([path(CLASSES), path(METHODS)], path(PENDING))
+    }
+
+    /// Notes that a version's captures are to be analyzed again; `note`: the path of the note.
+    pub(crate) fn resume(&self, note_path: &str) -> io::Result<()> {
+        let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.root.join(note_path).parent() {
+            Some(directory) if directory.exists() && !directory.join(PENDING).exists() => {
+                note(directory, "")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn each_file(&self, each: &mut dyn FnMut(&Path)) -> io::Result<()> {
+        let below = self.root.join("mappings/v1");
+        if below.exists() { walk(&below, each) } else { Ok(()) }
+    }
+
+    /// True if there is no room for another mapping of an app: neither by number nor by size.
+    fn is_full(&self, of: &Version) -> io::Result<bool> {
+        let mut bytes = Budget::new(MAX_STORED_BYTES, u64::MAX);
+        let mut counts = Budget::new(MAX_MAPPINGS, u64::MAX);
+        self.each_file(&mut |path| {
+            let version = path.parent().and_then(version_of);
+            let Some(version) = version.filter(|_| !path.ends_with(PENDING)) else { return };
+            let size = path.metadata().map_or(0, |metadata| metadata.len());
+            if path.extension().is_some_and(|of| of == "zst") {
+                counts.put(version.app.clone(), path.to_owned(), 1, ());
+            }
+            bytes.put(version.app, path.to_owned(), size, ());
+        })?;
+        Ok(!counts.admits(&of.app, 1) || !bytes.admits(&of.app, 1))
+    }
+
+    /// Returns the versions whose captures are to be analysed again.
+    pub(crate) fn pending(&self) -> io::Result<Vec<Version>> {
+        let mut found = Vec::new();
+        self.each_file(&mut |path| {
+            if path.file_name().is_some_and(|name| name == PENDING) {
+                found.extend(path.parent().and_then(version_of));
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Returns the key of the last capture that was analysed again; empty at the beginning, `None` at the end. With it,
+    /// the state that [`Self::advance`] asks for.
+    pub(crate) fn progress(&self, version: &Version) -> (Option<String>, Token) {
+        let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        let note = fs::read_to_string(version.directory(&self.root).join(PENDING)).ok();
+        (note, Arc::clone(&self.cache().current))
+    }
+
+    /// Notes how far the work has come, or with `None` that it is done, unless a mapping has come since `state`.
+    pub(crate) fn advance(
+        &self,
+        version: &Version,
+        state: &Token,
+        to: Option<&str>,
+    ) -> io::Result<()> {
+        let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(state, &self.cache().current) {
+            return Ok(());
+        }
+        let directory = version.directory(&self.root);
+        match to {
+            Some(key) => note(&directory, key),
+            None => fs::remove_file(directory.join(PENDING)),
+        }
+    }
+}
+
+/// Writes the note of what is pending, at once or not at all.
+fn note(directory: &Path, key: &str) -> io::Result<()> {
+    let making = directory.join(".pending");
+    let mut file = File::create(&making)?;
+    file.write_all(key.as_bytes())?;
+    file.sync_data()?;
+    fs::rename(&making, directory.join(PENDING))
+}
+
+/// Forgets what is pending, because all tables were made anew.
+pub(crate) fn settle(root: &Path) -> io::Result<()> {
+    for version in Mappings::new(root).pending()? {
+        fs::remove_file(version.directory(root).join(PENDING))?;
+    }
+    Ok(())
+}
+
+fn version_of(directory: &Path) -> Option<Version> {
+    let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
+    let (ver, app) = (name(directory)?, name(directory.parent()?)?);
+    // As in the key of a capture.
+    let id = "0";
+    let key = RawKey::parse(&format!("raw/v1/{app}/dt=1970-01-01/{ver}/{id}.ftrace.zst"))?;
+    Some(Version::of(&key))
+}
+
+/// Reads the mapping that a collector keeps for a stored capture; `None` if the file is not in a collector's store, or
+/// the store has no mapping of its version.
+///
+/// # Errors
+/// When the mapping cannot be read.
+pub fn mapping_of_stored(capture: &Path) -> Result<Option<Mapping>> {
+    // The file's own place: the path may be relative, or a link.
+    let Ok(capture) = fs::canonicalize(capture) else { return Ok(None) };
+    let path = capture.to_str().unwrap_or_default();
+    let Some(key) = RawKey::parse(path) else { return Ok(None) };
+    match path.strip_suffix(&key.path()) {
+        Some(root) => read(&Version::of(&key).directory(Path::new(root))),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::captures::local_store::LocalStore;
+    use crate::store::mappings::files::PACKED;
+
+    #[test]
+    fn an_app_has_half_of_all_mappings_and_another_one_has_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let mappings = Mappings::new(directory.path());
+        let full = Version::new("a", "1").directory(directory.path());
+        fs::create_dir_all(&full).unwrap();
+        for number in 0..MAX_MAPPINGS / 2 {
+            fs::write(full.join(format!("{number}.txt.zst")), "").unwrap();
+        }
+        let is_full = |app| mappings.is_full(&Version::new(app, "2")).unwrap();
+        assert_eq!([is_full("a"), is_full("b")], [true, false]);
+    }
+
+    fn key(ver: &str) -> RawKey {
+        RawKey::parse(&format!("raw/v1/app=a/dt=2026-11-23/ver={ver}/0.ftrace.zst")).unwrap()
+    }
+
+    #[test]
+    fn versions_that_alternate_are_read_from_their_tables_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let store = LocalStore::open(root).unwrap();
+        let mappings = Mappings::new(root);
+        let put = |ver: &str, text: &str| {
+            let (body, incoming) = (store.incoming(), store.incoming());
+            fs::write(&body.path, text).unwrap();
+            mappings.put(&Version::new("a", ver), &body.path, &incoming).unwrap()
+        };
+        let name = |ver: &str| mappings.of(&key(ver)).0.unwrap().apply("a.a").into_owned();
+        assert_eq!(put("1", "First -> a.a:\n"), Put::New);
+        assert_eq!(put("2", "Second -> a.a:\n"), Put::New);
+        let place = |ver: &str| Version::new("a", ver).directory(root).join(CLASSES);
+        // The texts are not read again: what stands in their places now is none.
+        let texts = ["1", "2"].map(|ver| fs::read(place(ver)).unwrap());
+        ["1", "2"].iter().for_each(|ver| fs::write(place(ver), "no mapping").unwrap());
+        let first = mappings.of(&key("1")).0.unwrap();
+        for _ in 0..10 {
+            assert_eq!([name("1"), name("2")], ["First", "Second"]);
+        }
+        assert!(Arc::ptr_eq(&first, &mappings.of(&key("1")).0.unwrap()));
+        // Tables that are gone, or of another version of the program, are made anew of the text.
+        ["1", "2"]
+            .into_iter()
+            .zip(&texts)
+            .for_each(|(ver, text)| fs::write(place(ver), text).unwrap());
+        for ver in ["1", "2"] {
+            fs::remove_file(place(ver).with_extension(PACKED)).unwrap();
+        }
+        fs::write(place("2").with_extension(PACKED), "old tables").unwrap();
+        let again = Mappings::new(root);
+        for (ver, name) in [("1", "First"), ("2", "Second")] {
+            assert_eq!(again.of(&key(ver)).0.unwrap().apply("a.a"), name);
+            assert!(open_packed(&place(ver)).is_some());
+        }
+        // Another mapping replaces both.
+        assert_eq!(put("1", "Third -> a.a:\n"), Put::Replaced);
+        assert_eq!([name("1"), name("2")], ["Third", "Second"]);
+        assert_eq!(first.apply("a.a"), "First", "an analysis under way keeps its own");
+    }
+}

@@ -1,0 +1,70 @@
+//! The files of a store, with what lies beside each: how they are found, deleted and locked.
+
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use tracetee_fleet::object_keys::RawKey;
+
+/// Path of the tables of a local store.
+#[must_use]
+pub fn tables_of(store: &Path) -> PathBuf {
+    store.join("tables.sqlite")
+}
+
+/// Returns the place of the note of a capture that was set aside. The body has the same name with the extension `body`.
+pub(crate) fn note(root: &Path, key: &RawKey) -> PathBuf {
+    root.join("quarantine").join(format!("{}.json", key.name()))
+}
+
+/// `ID.json` beside `ID.ftrace.zst`.
+pub(crate) fn sidecar_of(place: &Path) -> PathBuf {
+    place.with_extension("").with_extension("json")
+}
+
+/// The files below a directory, in the order of their paths.
+pub(crate) fn walk(directory: &Path, each: &mut dyn FnMut(&Path)) -> io::Result<()> {
+    let mut entries: Vec<_> = fs::read_dir(directory)?.collect::<io::Result<_>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        if entry.file_type()?.is_dir() {
+            walk(&entry.path(), each)?;
+        } else {
+            each(&entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Locks a file until the result is dropped. `busy`: the error if another one has it.
+pub(crate) fn lock_file(path: &Path, busy: String) -> Result<File> {
+    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!(busy),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
+}
+
+pub(crate) fn make_parent(place: &Path) -> io::Result<&Path> {
+    let directory = place.parent().unwrap_or(place);
+    fs::create_dir_all(directory)?;
+    Ok(directory)
+}
+
+/// Deletes a capture, a loss report, or a note in quarantine, with what lies beside it.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    // A body in quarantine goes before its note, without which it would be nobody's.
+    for file in [&path.with_extension("body"), path, &sidecar_of(path)] {
+        match fs::remove_file(file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                let why = format!("cannot delete {}: {error}", file.display());
+                return Err(io::Error::new(error.kind(), why));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

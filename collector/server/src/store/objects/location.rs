@@ -1,0 +1,60 @@
+//! Where a store is, as the command line says it.
+
+use crate::store::objects::{Directory, Objects, Shared};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Location of a store.
+#[derive(Debug, Clone, Copy)]
+pub enum StoreLocation<'a> {
+    /// A directory.
+    Directory(&'a Path),
+    /// URL of an object store.
+    Objects(&'a str),
+}
+
+impl<'a> StoreLocation<'a> {
+    /// Parses a directory, a `file://` URL or the URL of an object store.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Self {
+        match text.strip_prefix("file://") {
+            Some(path) => Self::Directory(Path::new(path)),
+            None if text.contains("://") => Self::Objects(text),
+            None => Self::Directory(Path::new(text)),
+        }
+    }
+
+    /// Returns the directory; `None`: it is an object store's.
+    #[must_use]
+    pub const fn directory(self) -> Option<&'a Path> {
+        match self {
+            Self::Directory(path) => Some(path),
+            Self::Objects(_) => None,
+        }
+    }
+
+    /// Opens `s3://bucket/prefix`, `gs://…`, `az://…` (who one is: from the environment, as the providers' own tools have it), or a
+    /// directory.
+    pub(crate) fn open(self) -> Result<Arc<dyn Objects>> {
+        match self {
+            Self::Directory(path) => {
+                fs::create_dir_all(path)
+                    .with_context(|| format!("cannot create {}", path.display()))?;
+                Ok(Arc::new(Directory(path.to_owned())))
+            }
+            Self::Objects(address) => Ok(shared(address)?),
+        }
+    }
+}
+
+/// Opens the objects of an object store.
+pub(crate) fn shared(address: &str) -> Result<Arc<dyn Shared>> {
+    #[cfg(feature = "cloud")]
+    return Ok(Arc::new(super::cloud::Cloud::open(address)?));
+    #[cfg(not(feature = "cloud"))]
+    anyhow::bail!(
+        "{address}: this build has no object stores; use a release, or build with `--features cloud`"
+    );
+}

@@ -1,0 +1,256 @@
+//! The objects of a store: files of a directory, or what S3, GCS or Azure have (`cloud.rs`).
+//!
+//! What reads or deletes a whole store, a backup, `forget`, retention, a converter, works on this trait, and so does the replica of
+//! an object store. What is known of a capture besides its text lies beside it in a directory, and is the object's metadata elsewhere.
+//! `object_store::local` does not serve for a directory: it takes no metadata, replaces no object by its version, and keeps no times,
+//! by which retention goes. Calls block.
+
+#[cfg(feature = "cloud")]
+mod cloud;
+#[cfg(feature = "cloud")]
+mod cloud_client;
+pub(crate) mod disk;
+pub(crate) mod intents;
+pub(crate) mod location;
+
+use crate::store::objects::disk::{make_parent, remove, sidecar_of, walk};
+use anyhow::{Context, Result, bail};
+use std::fmt::Debug;
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+use tracetee_fleet::object_keys::RawKey;
+use tracetee_protocol::CaptureMeta;
+
+/// Bytes of one object that is read into memory: what a collector takes.
+pub(crate) const MAX_OBJECT_BYTES: u64 = 256 << 20;
+
+/// The findings of the collectors' guard.
+pub(crate) const FINDINGS: &str = "findings.json";
+
+/// Objects that are read at once.
+const READS: usize = 16;
+
+/// An object, as the store lists it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Listed {
+    pub(crate) path: String,
+    pub(crate) bytes: u64,
+    pub(crate) modified: SystemTime,
+}
+
+/// An object's bytes, and what is known of it.
+pub(crate) type Content = (Vec<u8>, CaptureMeta);
+
+/// The objects of a store.
+pub(crate) trait Objects: Debug + Send + Sync {
+    /// Writes an object where there is none. `false`: there is one.
+    fn put_new(&self, path: &str, bytes: Vec<u8>) -> Result<bool>;
+
+    /// Reads an object; `None`: there is no such one.
+    fn find(&self, path: &str) -> Result<Option<Content>>;
+
+    /// Deletes objects; one that is not there is none.
+    fn delete(&self, paths: &[String]) -> Result<()>;
+
+    /// Calls `each` for the objects below a path, those of one directory in the order of their names.
+    fn walk(&self, below: &str, each: &mut dyn FnMut(Listed)) -> Result<()>;
+
+    /// Returns an object's file, with what is known of it beside it: its own, or a copy in the directory `copies`. `None`: there is no
+    /// such object.
+    fn file(&self, path: &str, copies: &Path) -> Result<Option<PathBuf>> {
+        let Some((bytes, meta)) = self.find(path)? else { return Ok(None) };
+        let place = copies.join(path);
+        make_parent(&place)?;
+        if RawKey::parse(path).is_some() {
+            fs::write(sidecar_of(&place), meta.to_json())?;
+        }
+        // Whole, or not there.
+        let making = place.with_added_extension("fetching");
+        fs::write(&making, bytes)?;
+        fs::rename(making, &place)?;
+        Ok(Some(place))
+    }
+
+    /// As [`Self::find`]; an error if there is no such object.
+    fn get(&self, path: &str) -> Result<Content> {
+        self.find(path)?.with_context(|| format!("cannot read {path}: it does not exist"))
+    }
+
+    /// The objects below a path, sorted by their paths.
+    fn list_all(&self, below: &str) -> Result<Vec<Listed>> {
+        let mut all = Vec::new();
+        self.walk(below, &mut |listed| all.push(listed))?;
+        all.sort_unstable();
+        Ok(all)
+    }
+
+    /// The paths below one, sorted.
+    fn list(&self, below: &str) -> Result<Vec<String>> {
+        let mut all = Vec::new();
+        self.walk(below, &mut |listed| all.push(listed.path))?;
+        all.sort_unstable();
+        Ok(all)
+    }
+}
+
+/// The objects of a store that collectors share.
+pub(crate) trait Shared: Objects {
+    /// Writes a capture, with what is known of it, where there is none. `false`: there is one.
+    fn put_capture(&self, path: &str, bytes: Vec<u8>, meta: &CaptureMeta) -> Result<bool>;
+
+    /// Writes an object, also in place of another one.
+    fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()>;
+
+    /// Replaces an object by what `work` makes of it, or of `None`; calls `work` again if another process has replaced it meanwhile.
+    fn update(
+        &self,
+        path: &str,
+        work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
+    ) -> Result<()>;
+
+    /// Checks that the store answers, also to one that may not list it.
+    fn probe(&self) -> Result<()>;
+
+    /// Returns why nothing can be written: the last write failed a moment ago. After that moment another one may try.
+    fn why_away(&self) -> Option<&'static str>;
+
+    /// Breaks off the calls that have not ended in a moment, and all later ones: the collector stops.
+    fn end(&self);
+}
+
+/// Files below a directory.
+#[derive(Debug)]
+pub(crate) struct Directory(pub(crate) PathBuf);
+
+impl Directory {
+    /// Returns an object's file; an error for a path that leads elsewhere.
+    fn at(&self, path: &str) -> Result<PathBuf> {
+        if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
+            bail!("{path} is no path of an object");
+        }
+        Ok(self.0.join(path))
+    }
+}
+
+impl Objects for Directory {
+    fn put_new(&self, path: &str, bytes: Vec<u8>) -> Result<bool> {
+        write_new(&self.at(path)?, &bytes).with_context(|| format!("cannot write {path}"))
+    }
+
+    fn find(&self, path: &str) -> Result<Option<Content>> {
+        let place = self.at(path)?;
+        let read = place.metadata().and_then(|found| {
+            (found.len() <= MAX_OBJECT_BYTES).then(|| fs::read(&place)).transpose()
+        });
+        let bytes = match read {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            read => read.with_context(|| format!("cannot read {path}"))?,
+        };
+        let bytes =
+            bytes.with_context(|| format!("{path} has more than {MAX_OBJECT_BYTES} bytes"))?;
+        let meta = fs::read(sidecar_of(&place)).ok();
+        let meta = meta.and_then(|json| CaptureMeta::from_json(&json));
+        Ok(Some((bytes, meta.unwrap_or_default())))
+    }
+
+    fn delete(&self, paths: &[String]) -> Result<()> {
+        paths.iter().try_for_each(|path| Ok(remove(&self.at(path)?)?))
+    }
+
+    fn walk(&self, below: &str, each: &mut dyn FnMut(Listed)) -> Result<()> {
+        let directory = self.at(below)?;
+        if !directory.exists() {
+            return Ok(());
+        }
+        let walked = walk(&directory, &mut |file| {
+            let path = file.strip_prefix(&self.0).ok().and_then(Path::to_str);
+            // It may have been deleted meanwhile.
+            let (Some(path), Ok(found)) = (path, file.metadata()) else { return };
+            let modified = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            each(Listed { path: path.to_owned(), bytes: found.len(), modified });
+        });
+        walked.with_context(|| format!("cannot list {}", directory.display()))
+    }
+
+    fn file(&self, path: &str, _: &Path) -> Result<Option<PathBuf>> {
+        let place = self.at(path)?;
+        Ok(place.exists().then_some(place))
+    }
+}
+
+/// An error of an object store with all its causes.
+pub(crate) fn described(error: anyhow::Error) -> io::Error {
+    io::Error::other(format!("{error:#}"))
+}
+
+/// Calls `work`, which reads an object, for each item, until one fails.
+pub(crate) fn each<'a, T: Sync>(
+    items: &'a [T],
+    work: impl Fn(&'a T) -> Result<()> + Sync,
+) -> Result<()> {
+    on_threads(READS, items, work)
+}
+
+/// Calls `work` for each item, on several threads, until one fails.
+pub(crate) fn on_threads<'a, T: Sync>(
+    count: usize,
+    items: &'a [T],
+    work: impl Fn(&'a T) -> Result<()> + Sync,
+) -> Result<()> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    std::thread::scope(|scope| {
+        for _ in 0..count.min(items.len()) {
+            scope.spawn(|| {
+                // ORDERING: Relaxed; a number that nobody else gets.
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(error) = work(item) {
+                        next.store(items.len(), Ordering::Relaxed);
+                        *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    }
+                }
+            });
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// Writes a file where there is none, complete or not at all. `false`: there is one.
+fn write_new(place: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let directory = make_parent(place)?;
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(place) {
+        Ok(_) => File::open(directory)?.sync_all().map(|()| true),
+        Err(refused) if refused.error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(refused) => Err(refused.error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_a_directory_are_written_once_and_stay_within_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let objects = Directory(directory.path().to_owned());
+        assert!(objects.put_new("raw/v1/a", b"1".to_vec()).unwrap());
+        assert!(!objects.put_new("raw/v1/a", b"2".to_vec()).unwrap());
+        assert_eq!(objects.get("raw/v1/a").unwrap().0, b"1");
+        assert_eq!(objects.list("raw/v1").unwrap(), ["raw/v1/a"], "nothing is left beside it");
+        assert!(objects.list("losses/v1").unwrap().is_empty());
+        for path in ["../a", "/a", "raw/../../a"] {
+            let refused = objects.put_new(path, Vec::new()).unwrap_err();
+            assert!(format!("{refused:#}").contains("is no path of an object"), "{refused:#}");
+            assert!(objects.get(path).is_err());
+        }
+    }
+}

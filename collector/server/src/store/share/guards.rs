@@ -1,0 +1,36 @@
+//! The findings of an object store's guard.
+//!
+//! They are replaced with `If-Match`: of two collectors that change them at once, the later one reads them again and repeats its
+//! change. A guard reads the tables of its collector's replica.
+
+use crate::store::objects::FINDINGS;
+use crate::store::share::replica::Replica;
+use anyhow::Result;
+use std::path::PathBuf;
+
+impl Replica {
+    /// Returns the path of the tables; `None` until they have what the bucket had when the collector started.
+    #[must_use]
+    pub fn complete_tables(&self) -> Option<PathBuf> {
+        self.is_complete().then(|| self.tables())
+    }
+
+    /// Returns the findings; `None`: there are none yet.
+    ///
+    /// # Errors
+    /// When the object store cannot be read.
+    pub fn findings(&self) -> Result<Option<Vec<u8>>> {
+        Ok(self.objects.find(FINDINGS)?.map(|(bytes, _)| bytes))
+    }
+
+    /// Replaces the findings by what `work` makes of them. Works again if another collector has changed them.
+    ///
+    /// # Errors
+    /// Those of `work`, and when the object store cannot be read or written.
+    pub fn change_findings(
+        &self,
+        work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
+    ) -> Result<()> {
+        self.objects.update(FINDINGS, work)
+    }
+}

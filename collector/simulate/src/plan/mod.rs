@@ -1,0 +1,254 @@
+//! The plan of a simulated fleet.
+
+use crate::World;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+pub(crate) mod devices;
+
+pub use devices::{PlannedChange, PlannedClass, PlannedRollout};
+
+/// A thread that swaps buffers less often draws no animation.
+const LEAST_OF_A_LOOP: u64 = 3;
+
+/// The plan of a simulated fleet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The app.
+    pub app: String,
+    /// The app's versions.
+    pub versions: Vec<PlannedVersion>,
+    /// The app's screens; each capture goes through all of them.
+    pub screens: Vec<String>,
+    /// Pipelines of the screens that Android's views do not draw, by the screen's name.
+    #[serde(default)]
+    pub pipelines: BTreeMap<String, PlannedPipeline>,
+    /// Causes of late frames.
+    pub causes: Vec<PlannedCause>,
+    /// Changes of causes by a version.
+    #[serde(default)]
+    pub changes: Vec<PlannedChange>,
+    /// Classes of devices; without any, devices do not name their model.
+    #[serde(default)]
+    pub classes: Vec<PlannedClass>,
+    /// The way from a version to the next; without it, each device has one version, by the versions' shares.
+    pub rollout: Option<PlannedRollout>,
+    /// What moves jank besides the versions.
+    #[serde(default)]
+    pub world: World,
+    /// Number of causes that a frame of views may have at once, in the order of `causes`; 0 and 1: one.
+    #[serde(default)]
+    pub causes_in_frame: usize,
+    /// True if a late frame of views delays the next one, which was due meanwhile.
+    #[serde(default)]
+    pub queued: bool,
+    /// Number of frames of a capture.
+    pub frames: u64,
+    /// Frames in ten thousand that have no cause and take between one and two periods: slow, but not janky.
+    #[serde(default)]
+    pub slow_in_10000: u64,
+    /// Percentage of devices with an additional capture that jank has triggered.
+    pub triggered_percent: u64,
+    /// Number of days over which the captures are spread.
+    pub days: u64,
+    /// Begin of the first day, Unix time in s.
+    pub from_s: u64,
+}
+
+/// A version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedVersion {
+    /// The version's name.
+    pub name: String,
+    /// The version's code.
+    pub code: u64,
+    /// Share of devices, in proportion to the other versions.
+    pub share: u64,
+}
+
+/// The way in which a screen's frames are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlannedPipeline {
+    /// Flutter: a UI thread and a raster thread, with the engine's markers.
+    Flutter,
+    /// A game: a thread that swaps buffers of OpenGL ES, 60 times a second.
+    Gl,
+}
+
+impl PlannedPipeline {
+    /// Returns the name of the pipeline that the analysis must find.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Flutter => "flutter",
+            Self::Gl => "gl",
+        }
+    }
+}
+
+/// The way in which a cause appears in a simulated frame.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Plant {
+    /// The slice is work inside of the frame.
+    #[default]
+    Work,
+    /// The slice is a message that the main thread handles when the frame's vsync comes. It is planted only after a
+    /// frame of one period, which has asked for that vsync.
+    Before,
+    /// The main thread sleeps in the slice until a timer wakes it.
+    Sleep,
+    /// The main thread sleeps in the slice until the thread `worker` wakes it.
+    Wait,
+    /// The main thread reads from a disk in the slice.
+    Disk,
+    /// No processor is free in the slice.
+    Processor,
+}
+
+/// A cause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedCause {
+    /// The slice, as Android writes it.
+    pub slice: String,
+    /// The way in which the cause appears.
+    #[serde(default)]
+    pub plant: Plant,
+    /// The cause that the analysis must find.
+    pub cause: String,
+    /// The key that the analysis must find.
+    pub key: String,
+    /// Frames in ten thousand that have the cause.
+    pub in_10000: u64,
+    /// Mean time in such a frame, ms; times vary from half to one and a half of it.
+    pub ms: u64,
+    /// Screens with the cause; empty: all.
+    #[serde(default)]
+    pub screens: Vec<String>,
+    /// Versions with the cause; empty: all.
+    #[serde(default)]
+    pub versions: Vec<String>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        let cause =
+            |slice: &str, cause: &str, in_10000, ms, screens: &[&str], versions: &[&str]| {
+                let names = |of: &[&str]| of.iter().map(|&name| name.to_owned()).collect();
+                PlannedCause {
+                    slice: slice.to_owned(),
+                    plant: Plant::Work,
+                    cause: cause.to_owned(),
+                    key: slice.to_owned(),
+                    in_10000,
+                    ms,
+                    screens: names(screens),
+                    versions: names(versions),
+                }
+            };
+        let version =
+            |name: &str, code, share| PlannedVersion { name: name.to_owned(), code, share };
+        let mut lock = cause(
+            "monitor contention with owner cache (4711) at void com.example.Cache.put(int)(Cache.java:42) \
+             waiters=0 blocking from int com.example.Cache.get(int)(Cache.java:17)",
+            "lock",
+            120,
+            80,
+            &["Detail"],
+            &[],
+        );
+        lock.key = "com.example.Cache.get held by com.example.Cache.put".to_owned();
+        Self {
+            app: "com.example.shop".to_owned(),
+            versions: vec![version("2.0", 200, 1), version("2.1", 210, 1)],
+            screens: ["Feed", "Detail", "Settings"].map(str::to_owned).to_vec(),
+            pipelines: BTreeMap::new(),
+            causes: vec![
+                cause("inflate", "inflate", 300, 90, &["Feed"], &[]),
+                lock,
+                cause("binder transaction", "binder", 100, 60, &["Settings"], &[]),
+                cause("GC: Wait For Completion Alloc", "gc", 30, 70, &[], &[]),
+                cause("Feed.bind", "section", 250, 100, &["Feed"], &["2.1"]),
+                PlannedCause {
+                    plant: Plant::Before,
+                    ..cause("Sync$Handler: onMessage", "section", 60, 95, &["Detail"], &[])
+                },
+                PlannedCause {
+                    plant: Plant::Sleep,
+                    ..cause("Prices.load", "sleep", 80, 60, &["Settings"], &[])
+                },
+                PlannedCause {
+                    plant: Plant::Disk,
+                    ..cause("Icons.read", "io", 60, 50, &["Feed"], &[])
+                },
+            ],
+            changes: Vec::new(),
+            classes: Vec::new(),
+            rollout: None,
+            world: World::default(),
+            causes_in_frame: 1,
+            queued: false,
+            frames: 120,
+            slow_in_10000: 400,
+            triggered_percent: 10,
+            days: 7,
+            from_s: 1_790_000_000,
+        }
+    }
+}
+
+impl Plan {
+    /// Returns what is wrong with a plan, if anything.
+    #[must_use]
+    pub fn fault(&self) -> Option<&'static str> {
+        if self.versions.iter().map(|version| version.share).sum::<u64>() == 0 {
+            return Some("versions: at least one must have a share above 0");
+        }
+        if let Some(fault) = self.fault_of_fleet().or_else(|| self.world.fault()) {
+            return Some(fault);
+        }
+        if self.screens.iter().all(|screen| self.world.later_screens.contains(screen)) {
+            return Some("screens: name at least one that all versions have");
+        }
+        if self.frames == 0 || self.frames > 100_000 {
+            return Some("frames: must be between 1 and 100,000");
+        }
+        if self.days == 0 {
+            return Some("days: must be at least 1");
+        }
+        let is_long = |cause: &PlannedCause| cause.ms > 100_000 || cause.in_10000 > 10_000;
+        if self.causes.iter().any(is_long) {
+            return Some("causes: ms must be at most 100,000, and in_10000 at most 10,000");
+        }
+        if self.slow_in_10000 > 10_000 {
+            return Some("slow_in_10000: must be at most 10,000");
+        }
+        if self.pipelines.keys().any(|screen| !self.screens.contains(screen)) {
+            return Some("pipelines: name screens of the plan");
+        }
+        let is_elsewhere = |cause: &PlannedCause| {
+            cause.plant != Plant::Work
+                && self.pipelines.keys().any(|screen| Self::has_on(cause, screen))
+        };
+        if self.causes.iter().any(is_elsewhere) {
+            return Some("causes: on a screen with a pipeline of its own, plant must be work");
+        }
+        let screens = self.screens.len() as u64;
+        let of_the_last =
+            self.frames.saturating_sub(self.frames.div_ceil(screens).saturating_mul(screens - 1));
+        if of_the_last < LEAST_OF_A_LOOP
+            && self.pipelines.values().any(|of| *of == PlannedPipeline::Gl)
+        {
+            return Some("frames: a screen of the pipeline gl needs at least 3");
+        }
+        None
+    }
+
+    /// True if a frame of the cause may be on the screen.
+    pub(crate) fn has_on(cause: &PlannedCause, screen: &str) -> bool {
+        cause.screens.is_empty() || cause.screens.iter().any(|of| of == screen)
+    }
+}

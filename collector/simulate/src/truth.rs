@@ -1,0 +1,137 @@
+//! The ground truth about a simulated fleet.
+
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The ground truth, which a report must state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Truth {
+    /// Truth by version.
+    pub versions: BTreeMap<String, TrueVersion>,
+    /// Truth by cause and key.
+    pub causes: BTreeMap<String, TrueCause>,
+    /// Devices and captures that the plan's world makes odd.
+    pub world: TrueWorld,
+}
+
+/// Counts of what a plan's world makes odd.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TrueWorld {
+    /// Devices that installed the later version.
+    pub newcomers: u64,
+    /// Devices that are bots.
+    pub bots: u64,
+    /// Devices with wrong clocks.
+    pub wrong_clocks: u64,
+    /// Captures that were not sent.
+    pub unsent: u64,
+    /// Captures with a record of a frame that cannot be right; the truth counts the frame as it was.
+    pub garbage: u64,
+}
+
+/// A version.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct TrueVersion {
+    /// Devices that sent captures.
+    #[serde(serialize_with = "count_of")]
+    pub devices: BTreeSet<u64>,
+    /// All captures.
+    pub captures: u64,
+    /// Captures by schedule; the following fields count these alone.
+    pub counted: u64,
+    /// All frames.
+    #[serde(flatten)]
+    pub all: TrueFrames,
+    /// Frames by pipeline.
+    pub pipelines: BTreeMap<String, TrueFrames>,
+    /// Frames by the capture's day, counted from the plan's first; a wrong clock does not move them.
+    pub days: BTreeMap<u64, TrueFrames>,
+    /// Frames on the days of devices' updates, after them.
+    pub first_days: TrueFrames,
+}
+
+/// Counted frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TrueFrames {
+    /// Frames.
+    pub frames: u64,
+    /// Late frames.
+    pub slow: u64,
+    /// Frames that miss a vsync that a viewer expects.
+    pub janky: u64,
+    /// Frames longer than 700 ms.
+    pub frozen: u64,
+    /// Time past the deadlines.
+    pub jank_ns: u64,
+}
+
+impl TrueFrames {
+    /// Adds the truth about other frames.
+    pub(super) fn count(&mut self, other: &Self) {
+        self.frames += other.frames;
+        self.slow += other.slow;
+        self.janky += other.janky;
+        self.frozen += other.frozen;
+        self.jank_ns += other.jank_ns;
+    }
+}
+
+/// Truth about a cause, in late frames of all captures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct TrueCause {
+    /// Devices.
+    #[serde(serialize_with = "count_of")]
+    pub devices: BTreeSet<u64>,
+    /// Captures.
+    pub captures: u64,
+    /// Late frames.
+    pub frames: u64,
+    /// Time of the cause in these frames.
+    pub self_ns: u64,
+    /// Share of the time of these frames past their deadlines.
+    pub overrun_ns: u64,
+}
+
+fn count_of<S: serde::Serializer>(set: &BTreeSet<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(set.len() as u64)
+}
+
+impl Truth {
+    /// Adds the truth about other devices.
+    pub fn add(&mut self, other: Self) {
+        for (name, of) in other.versions {
+            let sum = self.versions.entry(name).or_default();
+            sum.devices.extend(of.devices);
+            sum.captures += of.captures;
+            sum.counted += of.counted;
+            sum.all.count(&of.all);
+            for (pipeline, of) in of.pipelines {
+                sum.pipelines.entry(pipeline).or_default().count(&of);
+            }
+            for (day, of) in of.days {
+                sum.days.entry(day).or_default().count(&of);
+            }
+            sum.first_days.count(&of.first_days);
+        }
+        for (name, of) in other.causes {
+            let sum = self.causes.entry(name).or_default();
+            sum.devices.extend(of.devices);
+            sum.captures += of.captures;
+            sum.frames += of.frames;
+            sum.self_ns += of.self_ns;
+            sum.overrun_ns += of.overrun_ns;
+        }
+        let (sum, of) = (&mut self.world, other.world);
+        sum.newcomers += of.newcomers;
+        sum.bots += of.bots;
+        sum.wrong_clocks += of.wrong_clocks;
+        sum.unsent += of.unsent;
+        sum.garbage += of.garbage;
+    }
+}
+
+/// Returns `self_ns * overrun_ns / dur_ns`.
+pub(super) fn share(self_ns: u64, overrun_ns: u64, dur_ns: u64) -> u64 {
+    let product = u128::from(self_ns) * u128::from(overrun_ns);
+    u64::try_from(product / u128::from(dur_ns.max(1))).unwrap_or(u64::MAX)
+}
