@@ -86,7 +86,8 @@ pub fn answer(fleet: &Fleet, rise_percent: f64) -> Answer {
 
 fn power(found: &Findings, devices: u64, rise_percent: f64) -> Power {
     // All jank has half of the level.
-    let error = error_needed((rise_percent / 100.0).ln_1p(), (2.0 / LEVEL).ln(), QUANTILE);
+    let (rise, least) = ((rise_percent / 100.0).ln_1p(), (2.0 / LEVEL).ln());
+    let error = error_needed(rise, least, QUANTILE, found.all.evidence_error / found.all.error);
     // The square of the error falls as devices come.
     let ratio = (found.all.error / error).powi(2);
     #[allow(

@@ -18,7 +18,7 @@ pub type Values = [f64; 4];
 
 /// Quantile of the normal distribution for an interval of 95 %.
 const QUANTILE: f64 = 1.96;
-/// Largest change that is told, as a logarithm: a factor of 148.
+/// Limit of a reported change, as a logarithm: a factor of 148.
 const MOST: f64 = 5.0;
 /// Halvings of the interval in which a change is looked for.
 const HALVINGS: usize = 24;
@@ -59,7 +59,7 @@ pub struct Estimate {
     pub control_ms_in_1000: [f64; 2],
     /// Change beyond that of the controls, percent; limited to a factor of 148.
     pub percent: f64,
-    /// Its interval of 95 %.
+    /// Interval of the change, 95 %.
     pub percent_interval: [f64; 2],
     /// Standard score of "no change": positive if the later version has more.
     pub score: f64,
@@ -170,12 +170,13 @@ pub(crate) fn estimate(all: &[Observation], observations: u64) -> Estimate {
 }
 
 /// Returns the error of the logarithm of a change at which a guard finds a change of this size, with a quantile of its power, if it
-/// needs this logarithm of evidence.
-pub(crate) fn error_needed(log_change: f64, log_evidence: f64, quantile: f64) -> f64 {
+/// needs this logarithm of evidence. `ratio`: the evidence's error in units of this one.
+pub(crate) fn error_needed(log_change: f64, log_evidence: f64, quantile: f64, ratio: f64) -> f64 {
     let [mut low, mut high] = [f64::MIN_POSITIVE, log_change];
     for _ in 0..HALVINGS {
         let error = f64::midpoint(low, high);
-        let is_found = log_mixture((log_change / error - quantile).max(0.0), error) > log_evidence;
+        let score = (log_change / error - quantile).max(0.0);
+        let is_found = log_mixture(score, ratio * error) > log_evidence;
         if is_found { low = error } else { high = error }
     }
     low
@@ -294,9 +295,12 @@ mod tests {
 
     #[test]
     fn the_error_at_which_a_guard_finds_a_change_has_the_evidence() {
-        let error = error_needed(0.1, 9.0, 0.0);
-        let found = Estimate { score: 0.1 / error, evidence_error: error, ..Estimate::default() };
-        assert!((found.log_evidence() - 9.0).abs() < 0.01, "{found:?}");
+        for ratio in [1.0, 0.6] {
+            let error = error_needed(0.1, 9.0, 0.0, ratio);
+            let (score, evidence_error) = (0.1 / error, ratio * error);
+            let found = Estimate { score, evidence_error, ..Estimate::default() };
+            assert!((found.log_evidence() - 9.0).abs() < 0.01, "{found:?}");
+        }
     }
 
     #[test]

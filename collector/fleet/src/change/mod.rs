@@ -7,7 +7,8 @@
 //!
 //! A comparison ([`comparison`]) looks once. A guard ([`answer`]) may look at any time: [`ebh`] says which causes rose, and [`findings`] makes one
 //! finding of the rises of a root cause; [`examples`] opens captures that show it. Both take the same estimates; a guard keeps nothing
-//! between looks. It wants a score of some 4.6, a comparison one of 3.7: so a comparison needs a third fewer devices. [`bisect`] compares
+//! between looks. It wants more evidence: of 20 simulated rollouts to 2,500 devices in which all causes take 10 % more time, a comparison
+//! finds ten, and a guard six. [`bisect`] compares
 //! each version with the one before it.
 
 pub mod answer;

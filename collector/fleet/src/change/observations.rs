@@ -47,9 +47,9 @@ impl Sums {
 /// A device.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Device {
-    /// What it has in common with those that may be its control.
+    /// Traits that the device has in common with those that may be its control.
     pub alike: Text,
-    /// Its days under each version, sorted.
+    /// Days under each version, sorted.
     pub days: [Vec<Sums>; 2],
 }
 
