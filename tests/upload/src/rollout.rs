@@ -2,12 +2,16 @@
 //! controls of the others.
 
 use crate::collector::{Collector, file};
+use std::collections::BTreeMap;
+use std::io::Cursor;
 use std::time::SystemTime;
+use tracetee_fleet::capture::{Limits, rows};
+use tracetee_fleet::rows::{About, Rows};
 use tracetee_simulate::{Plan, PlannedChange, PlannedClass, PlannedRollout};
 
-/// Devices of the fleet. In one of 200 nothing is sure.
+/// Devices of the fleet: so many that a guard is sure of the cause.
 pub const DEVICES: u32 = 300;
-/// Frames of a capture. A device needs some hundred to be like others.
+/// Frames of a capture. With 90, less than half of the fleet is compared.
 const FRAMES: u64 = 240;
 
 /// Days of the plan.
@@ -49,6 +53,26 @@ pub fn plan() -> Plan {
         frames: FRAMES,
         ..Plan::default()
     }
+}
+
+/// The rows of the fleet, by day.
+#[must_use]
+pub fn days() -> BTreeMap<String, Vec<Rows>> {
+    let plan = plan();
+    let mut days: BTreeMap<String, Vec<Rows>> = BTreeMap::new();
+    for capture in (0..u64::from(DEVICES)).flat_map(|number| plan.device(4, number).0) {
+        let day = format!("day {:06}", capture.meta.made_ms.unwrap() / 86_400_000);
+        let about = About {
+            capture_id: capture.id.to_string(),
+            day: day.clone(),
+            meta: capture.meta,
+            raw_key: capture.id.to_string(),
+            ..About::default()
+        };
+        let rows = rows(Cursor::new(capture.text), &about, None, &Limits::default()).unwrap();
+        days.entry(day).or_default().push(rows);
+    }
+    days
 }
 
 /// A collector receives the captures of the fleet.

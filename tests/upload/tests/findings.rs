@@ -3,38 +3,20 @@
 //! ends.
 
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::Cursor;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
-use tracetee_fleet::capture::{Limits, rows};
 use tracetee_fleet::database::Database;
-use tracetee_fleet::rows::{About, Rows};
 use tracetee_tests_upload::collector::{Collector, put_capture};
-use tracetee_tests_upload::rollout::{DEVICES, plan};
+use tracetee_tests_upload::rollout::{DEVICES, days, plan};
 use tracetee_tests_upload::s3::Bucket;
 
 /// Fills a store with the fleet of the rollout.
 fn fill(store: &Path) {
-    let plan = plan();
-    let mut days: BTreeMap<u64, Vec<Rows>> = BTreeMap::new();
-    for capture in (0..u64::from(DEVICES)).flat_map(|number| plan.device(4, number).0) {
-        let day = capture.meta.made_ms.unwrap() / 86_400_000;
-        let about = About {
-            capture_id: capture.id.to_string(),
-            day: format!("day {day}"),
-            meta: capture.meta,
-            raw_key: capture.id.to_string(),
-            ..About::default()
-        };
-        let rows = rows(Cursor::new(capture.text), &about, None, &Limits::default()).unwrap();
-        days.entry(day).or_default().push(rows);
-    }
     fs::create_dir(store).unwrap();
     let mut database = Database::open(&store.join("tables.sqlite")).unwrap();
-    for rows in days.values() {
+    for rows in days().values() {
         database.insert(rows).unwrap();
     }
 }

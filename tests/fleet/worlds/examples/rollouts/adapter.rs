@@ -24,9 +24,9 @@ pub(crate) enum Said {
 /// Verdicts of a comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Compared {
-    /// What became worse: keys of causes; all jank is empty.
+    /// Keys of the causes that became worse; empty for all jank.
     pub(crate) worse: Vec<String>,
-    /// What became better.
+    /// Keys of those that became better.
     pub(crate) better: Vec<String>,
     /// True if something could not be compared.
     pub(crate) is_unknown: bool,
