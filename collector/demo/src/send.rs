@@ -43,7 +43,7 @@ pub struct Fleet<'a> {
     pub headers: fn(&str, &[u8], Option<&str>) -> Headers,
 }
 
-/// What was sent.
+/// Counts of what was sent.
 #[derive(Debug, Default)]
 pub struct Sent {
     /// The truth about it.

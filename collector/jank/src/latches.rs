@@ -23,7 +23,7 @@ const MAX_SLEEP: u64 = 60;
 /// Limit of the periods that frames in time need.
 const MAX_PERIODS: u64 = 6;
 
-/// What the buffers of a process say about its frames.
+/// Facts that the buffers of a process tell about its frames.
 #[derive(Debug, Default)]
 pub(crate) struct Latches {
     /// By index of the frame.

@@ -179,7 +179,7 @@ impl Markers {
     }
 }
 
-/// What shows the frames of a process.
+/// Events that show the frames of a process.
 #[derive(Debug, Default)]
 struct Counts {
     /// `doFrame`s.

@@ -20,7 +20,7 @@ const LATE_NS: u64 = 500_000;
 /// Total time of a frame by a record that cannot be right, ns.
 const GARBAGE_NS: u64 = 500_000_000_000;
 
-/// What a capture is made of besides the plan.
+/// Parts of a capture that the plan does not say.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct About<'a> {
     /// The metadata.

@@ -16,7 +16,7 @@ const FRAMES: u64 = 24;
 const SEEN: u64 = 20;
 const ALL: u64 = 60;
 
-/// What a plan's report said, and what was so.
+/// The report of a plan, beside its truth.
 #[derive(Debug, Default)]
 struct Outcome {
     plan: u64,

@@ -1,4 +1,4 @@
-//! What the main thread of a late frame waited for, as the scheduler, ART and the kernel tell; the path goes on through
+//! Waits of the main thread in a late frame, as the scheduler, ART and the kernel tell; the path goes on through
 //! whom it waited for. Each rule on a trace made by hand, with numbers worked out on paper.
 
 use crate::tests::late::{HZ_100, analyzed, parts};

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const DISK: Duration = Duration::from_secs(2);
 const OBJECT_STORE: Duration = Duration::from_secs(10);
 
-/// What the last check of the storage found.
+/// Result of the last check of the storage.
 pub(super) type LastCheck = tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>;
 
 /// Answers whether captures can be analyzed, and, if the store is a directory, stored.

@@ -6,8 +6,7 @@
 //! no longer goes from the copy. Files have the times of the objects, by which retention goes. Nothing is written into the store.
 
 use crate::store::captures::id_index;
-use crate::store::objects::disk::tables_of;
-use crate::store::objects::disk::{sidecar_of, walk};
+use crate::store::objects::disk::{sidecar_of, tables_of, walk};
 use crate::store::objects::intents::{self, COPY};
 use crate::store::objects::{FINDINGS, Listed, Objects, each};
 use anyhow::{Context, Result, bail};
@@ -23,7 +22,7 @@ use tracetee_fleet::database::{Database, copy_database};
 
 /// Mappings, which come before the tables: a late one would have no captures that wait for it.
 const MAPPINGS: &str = "mappings/v1";
-/// What comes after them. Notes of an object store's quarantine are left out: their captures are in `raw/`, and a collector on the
+/// Objects that come after the tables. Notes of an object store's quarantine are left out: their captures are in `raw/`, and a collector on the
 /// copy tries them again.
 const AFTER_TABLES: [&str; 3] = ["raw/v1", "losses/v1", "quarantine"];
 /// File by which a directory is known as a copy: nothing is deleted in another one.
@@ -31,7 +30,7 @@ const MARK: &str = "made-by-tracetee-store-backup";
 /// Extension of a file that is not whole.
 const PART: &str = "part";
 
-/// What a backup has done.
+/// Result of a backup.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackedUp {

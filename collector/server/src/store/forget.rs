@@ -8,8 +8,7 @@ use crate::store::captures::entries::{Entry, Kind, delete, each_entry};
 use crate::store::captures::local_store::header_has;
 use crate::store::captures::quarantined::Quarantined;
 use crate::store::objects::Objects;
-use crate::store::objects::disk::tables_of;
-use crate::store::objects::disk::{remove, sidecar_of};
+use crate::store::objects::disk::{remove, sidecar_of, tables_of};
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::path::Path;
@@ -18,7 +17,7 @@ use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::schema::{CAPTURES, LOSSES};
 use tracetee_protocol::CaptureMeta;
 
-/// What was deleted.
+/// Counts of what was deleted.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Forgotten {

@@ -3,8 +3,7 @@
 use crate::store::captures::days::today;
 use crate::store::captures::local_store::{LocalStore, key_of};
 use crate::store::index::indexer::Indexer;
-use crate::store::objects::disk::sidecar_of;
-use crate::store::objects::disk::tables_of;
+use crate::store::objects::disk::{sidecar_of, tables_of};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -34,7 +34,7 @@ pub struct Plan {
     pub classes: Vec<PlannedClass>,
     /// The way from a version to the next; without it, each device has one version, by the versions' shares.
     pub rollout: Option<PlannedRollout>,
-    /// What moves jank besides the versions.
+    /// Influences on jank besides the versions.
     #[serde(default)]
     pub world: World,
     /// Number of causes that a frame of views may have at once, in the order of `causes`; 0 and 1: one.

@@ -1,4 +1,4 @@
-//! What was set aside: bodies that were no captures, within a limit of their own, and the note beside each: why, with its metadata,
+//! Quarantine: bodies that were no captures, within a limit of their own, and the note beside each: why, with its metadata,
 //! and where it was stored.
 
 use crate::budget::Budget;

@@ -71,7 +71,7 @@ fn owner(kind: &Kind) -> &str {
 /// Bytes of an owner by day of arrival.
 type Days = BTreeMap<i64, u64>;
 
-/// What of an owner's goes: all files that came before a day, and bytes of those that came on it, the oldest first.
+/// Files of an owner that are to be deleted: all files that came before a day, and bytes of those that came on it, the oldest first.
 #[derive(Clone, Copy)]
 struct Border {
     day: i64,

@@ -1,4 +1,4 @@
-//! What the threads of the indexer hand to each other: work that waits, rows that are to be written, and how much of both there is.
+//! Queues between the threads of the indexer: work that waits, and rows that are to be written, each with a limit.
 
 use crate::budget::Budget;
 use crate::store::captures::arrived::{Arrived, Room};

@@ -1,7 +1,7 @@
 //! The objects of a store: files of a directory, or what S3, GCS or Azure have (`cloud.rs`).
 //!
-//! What reads or deletes a whole store, a backup, `forget`, retention, a converter, works on this trait, and so does the replica of
-//! an object store. What is known of a capture besides its text lies beside it in a directory, and is the object's metadata elsewhere.
+//! Backup, `forget`, retention and the converter, which read or delete a whole store, work on this trait, and so does the replica of
+//! an object store. The metadata of a capture lie beside it in a directory, and with the object elsewhere.
 //! `object_store::local` does not serve for a directory: it takes no metadata, replaces no object by its version, and keeps no times,
 //! by which retention goes. Calls block.
 
@@ -54,7 +54,7 @@ pub(crate) trait Objects: Debug + Send + Sync {
     /// Reads an object; `None`: there is no such one.
     fn find(&self, path: &str) -> Result<Option<Content>>;
 
-    /// Deletes objects; one that is not there is none.
+    /// Deletes objects. One that does not exist is no error.
     fn delete(&self, paths: &[String]) -> Result<()>;
 
     /// Calls `each` for the objects below a path, those of one directory in the order of their names.

@@ -7,10 +7,8 @@
 use crate::store::captures::id_index;
 use crate::store::captures::quarantined::Quarantined;
 use crate::store::index::outbox::Outbox;
-use crate::store::objects::disk::tables_of;
-use crate::store::objects::disk::{remove, walk};
-use crate::store::objects::each;
-use crate::store::objects::intents;
+use crate::store::objects::disk::{remove, tables_of, walk};
+use crate::store::objects::{each, intents};
 use crate::store::share::replica::{BATCH, Listing, Replica};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
