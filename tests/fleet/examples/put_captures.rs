@@ -1,4 +1,4 @@
-//! Load generator of `tests/fleet/throughput`: sends simulated captures to any server that takes `PUT`, and prints the
+//! Load generator of `tests/fleet/throughput` and `tests/fleet/neighbours`: sends simulated captures to any server that takes `PUT`, and prints the
 //! rate and the response times as a line of JSON.
 //!
 //! Everything that is sent is made before the first request, so that the generator takes little of the processors that
@@ -26,19 +26,23 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of a server's answer.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// `put_captures HOST:PORT CAPTURES CONNECTIONS FRAMES [CAPTURES_PER_SECOND]`
+/// `put_captures HOST:PORT CAPTURES CONNECTIONS FRAMES [CAPTURES_PER_SECOND [APP TOKEN]]`. A rate of 0 sends as fast as the
+/// server answers, and what it refuses is not sent again.
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let usage = "usage: put_captures HOST:PORT CAPTURES CONNECTIONS FRAMES [CAPTURES_PER_SECOND]";
+    let usage = "usage: put_captures HOST:PORT CAPTURES CONNECTIONS FRAMES [CAPTURES_PER_SECOND [APP TOKEN]]";
     let number =
         |place: usize| arguments.get(place).map(|text| text.parse::<usize>().expect(usage));
     let address = arguments.first().expect(usage);
     let (captures, connections) = (number(1).expect(usage), number(2).expect(usage));
     let frames = number(3).expect(usage) as u64;
     let started = Instant::now();
-    let contents = contents(frames, captures.min(CONTENTS));
-    let requests: Vec<Prepared<'_>> =
-        (0..captures).map(|number| prepare(&contents[number % contents.len()], address)).collect();
+    let app = arguments.get(5).map(|app| (app.as_str(), arguments.get(6).expect(usage).as_str()));
+    let contents = contents(frames, captures.min(CONTENTS), app.map(|(app, _)| app));
+    let token = app.map(|(_, token)| token);
+    let requests: Vec<Prepared<'_>> = (0..captures)
+        .map(|number| prepare(&contents[number % contents.len()], address, token))
+        .collect();
     let bytes: usize = requests.iter().map(|request| request.body_bytes).sum();
     let load = Load { address, requests, next: AtomicUsize::new(0), rate: number(4) };
     let preparation_s = started.elapsed().as_secs_f64();
@@ -81,8 +85,11 @@ struct Content {
     rest: Vec<u8>,
 }
 
-fn contents(frames: u64, count: usize) -> Vec<Content> {
-    let plan = Plan { frames, triggered_percent: 0, ..Plan::default() };
+fn contents(frames: u64, count: usize, app: Option<&str>) -> Vec<Content> {
+    let mut plan = Plan { frames, triggered_percent: 0, ..Plan::default() };
+    if let Some(app) = app {
+        app.clone_into(&mut plan.app);
+    }
     let captures = (0..).flat_map(|device| plan.device(23, device).0);
     let content = |capture: tracetee_simulate::Simulated| {
         let (head, rest) = capture.text.split_once(COMMENT).unwrap();
@@ -102,7 +109,7 @@ struct Prepared<'a> {
     body_bytes: usize,
 }
 
-fn prepare<'a>(content: &'a Content, address: &str) -> Prepared<'a> {
+fn prepare<'a>(content: &'a Content, address: &str, token: Option<&str>) -> Prepared<'a> {
     let random: [u8; 10] = std::array::from_fn(|_| fastrand::u8(..));
     let id = uuid::Builder::from_unix_timestamp_millis(content.meta.made_ms.unwrap(), &random);
     let id = id.into_uuid().to_string();
@@ -115,9 +122,11 @@ fn prepare<'a>(content: &'a Content, address: &str) -> Prepared<'a> {
     hash.update(&first);
     hash.update(&content.rest);
     let body_bytes = first.len() + content.rest.len();
+    let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
     let mut begin = format!(
-        "PUT {}{id} HTTP/1.1\r\nHost: {address}\r\n{}: {}\r\n{}: {}\r\n{}: {body_bytes}\r\n{}: {}{}{}\r\n{}: {}\r\n\r\n",
+        "PUT {}{id} HTTP/1.1\r\nHost: {address}\r\n{}{}: {}\r\n{}: {}\r\n{}: {body_bytes}\r\n{}: {}{}{}\r\n{}: {}\r\n\r\n",
         http::CAPTURES,
+        authorization.unwrap_or_default(),
         http::CONTENT_TYPE,
         http::FTRACE_TEXT,
         http::CONTENT_ENCODING,
@@ -140,7 +149,7 @@ struct Load<'a> {
     address: &'a str,
     requests: Vec<Prepared<'a>>,
     next: AtomicUsize,
-    /// Captures per second; `None` sends the next one when the one before is answered.
+    /// Captures per second; `None` sends the next one when the one before is answered, and 0 also when that was refused.
     rate: Option<usize>,
 }
 
@@ -158,8 +167,8 @@ impl Load<'_> {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(request) = self.requests.get(number) else { return Ok(sent) };
-            let due =
-                self.rate.map(|rate| began + Duration::from_secs_f64(number as f64 / rate as f64));
+            let rate = self.rate.filter(|&rate| rate > 0);
+            let due = rate.map(|rate| began + Duration::from_secs_f64(number as f64 / rate as f64));
             std::thread::sleep(due.unwrap_or(began).saturating_duration_since(Instant::now()));
             // A request that was due before a connection was free has waited since then.
             let from = due.unwrap_or_else(Instant::now);
@@ -174,6 +183,10 @@ impl Load<'_> {
                 };
                 match status {
                     200..300 | 412 => break,
+                    _ if self.rate == Some(0) => {
+                        sent.retries += 1;
+                        break;
+                    }
                     0 | 429 | 503 if attempt < TRIES => {}
                     _ => panic!("the server answered {status}"),
                 }

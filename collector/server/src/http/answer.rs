@@ -5,12 +5,17 @@ use super::ingest::{self, Refused};
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// A status, and why.
 pub(super) type Answer = (StatusCode, String);
 
 /// Seconds after which a client that was put off may come again.
 const RETRY_AFTER_S: &str = "30";
+/// Pause before a client reads that it sends too much. A client that presses on costs the others a request in this time for each of
+/// its connections.
+const TOO_MUCH_PAUSE: Duration = Duration::from_secs(2);
 /// The answer to a client that sends again what was stored.
 pub(super) const STORED: &str = "already stored";
 
@@ -34,6 +39,9 @@ pub(super) async fn answer_upload(
 
 /// Answers a request whose body may not have been read.
 pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Answer) -> Response {
+    if answer.0 == StatusCode::TOO_MANY_REQUESTS {
+        sleep(TOO_MUCH_PAUSE).await;
+    }
     // A client that asks first (Expect) has sent no body yet.
     let asks = text(headers, "expect").is_some_and(|of| of.eq_ignore_ascii_case("100-continue"));
     if !asks {

@@ -58,6 +58,11 @@ async fn take_capture(
         let refused = Refused::TooLarge(ingest::MAX_BODY_BYTES);
         return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string()));
     }
+    if !collector.admits_capture(&key.app, said.unwrap_or(0)) {
+        add(&collector.counts.over_quota, 1);
+        let why = "this app sends more captures than its quota; try again later";
+        return Err(answer(StatusCode::TOO_MANY_REQUESTS, why));
+    }
     // Before its body is asked for: it is there.
     if collector.storage.has(&key) {
         add(&collector.counts.duplicates, 1);
@@ -72,11 +77,6 @@ async fn take_capture(
     }
     if collector.storage.is_behind(&key.app) {
         return Err(busy("too many captures wait to be indexed; try again later"));
-    }
-    if !collector.admits_capture(&key.app, said.unwrap_or(0)) {
-        add(&collector.counts.over_quota, 1);
-        let why = "this app sends more captures than its quota; try again later";
-        return Err(answer(StatusCode::TOO_MANY_REQUESTS, why));
     }
     let incoming = collector.storage.incoming();
     let most = ingest::MAX_BODY_BYTES;
