@@ -26,5 +26,7 @@ pub mod selection;
 pub mod significance;
 pub mod sums;
 mod table;
+#[cfg(test)]
+mod versions_tests;
 
 pub use error::Error;

@@ -4,6 +4,7 @@ SELECT
   l.reason AS reason,
   l.window_id AS window_id,
   COUNT(DISTINCT l.device) AS devices,
+  COUNT(*) AS row_count,
   SUM(l.captures) AS captures,
   SUM(l.unconfirmed) AS unconfirmed
 FROM losses AS l

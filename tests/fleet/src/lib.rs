@@ -96,6 +96,10 @@ pub fn compare(answers: &Value, database: &Database) {
         let columns = answers[name]["columns"].as_array().unwrap();
         let rows = answers[name]["rows"].as_array().unwrap();
         assert_eq!(found.len(), rows.len(), "{name}");
+        for column in found.iter().flat_map(Row::keys) {
+            let is_counted = columns.iter().any(|counted| counted == column);
+            assert!(is_counted, "no oracle of {name} counts {column}: add it to tests/fleet/sql");
+        }
         for (found, expected) in found.iter().zip(rows) {
             for (column, expected) in columns.iter().zip(expected.as_array().unwrap()) {
                 let column = column.as_str().unwrap();
