@@ -385,3 +385,7 @@ impl<M: Memory> Blocks<M> {
         self.memory.count_overwritten(entry, records);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+#[path = "block_lease_tests.rs"]
+mod tests;

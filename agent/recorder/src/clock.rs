@@ -149,13 +149,17 @@ pub fn choose(first: Anchor) -> Option<[Anchor; 2]> {
     let second = anchor(true);
     let ns = second.boot_ns.checked_sub(first.boot_ns)?;
     let ticks = second.tick.checked_sub(first.tick)?;
-    // From 1 MHz to 10 GHz; anything else is no counter that runs evenly.
-    if ticks < ns / 1000 || ticks > ns.saturating_mul(10) || !counter_is_faster() {
+    if !is_rate_of_counters(ticks, ns) || !counter_is_faster() {
         return None;
     }
     NS_PER_TICK.store((as_f64(ns) / as_f64(ticks)).to_bits(), Ordering::Relaxed);
     USES_COUNTER.store(true, Ordering::Relaxed);
     Some([first, second])
+}
+
+/// True from 1 MHz to 10 GHz; anything else is no counter that runs evenly.
+const fn is_rate_of_counters(ticks: u64, ns: u64) -> bool {
+    ticks >= ns / 1000 && ticks <= ns.saturating_mul(10)
 }
 
 /// Decides for boot time itself.
@@ -296,6 +300,13 @@ mod tests {
             last = now;
         }
         assert!(real_ns() > 1_600_000_000_000_000_000);
+    }
+
+    #[test]
+    fn a_counter_runs_at_1_mhz_to_10_ghz() {
+        let ms = 1_000_000;
+        assert_eq!([999, 1_000].map(|ticks| is_rate_of_counters(ticks, ms)), [false, true]);
+        assert!(is_rate_of_counters(10 * ms, ms) && !is_rate_of_counters(10 * ms + 1, ms));
     }
 
     #[test]

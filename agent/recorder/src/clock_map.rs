@@ -148,6 +148,33 @@ mod tests {
         assert!(map.ns(500 + 150 * 3_000_000).abs_diff(START + 20_150_000_000) < 1_000);
     }
 
+    #[test]
+    fn of_anchors_that_are_less_than_10_ms_apart_one_is_used() {
+        let near = [9, 10, 15, 19, 20].map(|ms| at(ms, 3_000_000));
+        let map = TimeMap::new(header(), near.to_vec());
+        let used: Vec<u64> = map.anchors.iter().map(|anchor| anchor.boot_ns).collect();
+        assert_eq!(used, [0, 10, 20].map(|ms| START + ms * 1_000_000));
+    }
+
+    /// The map of a second in which boot time ran ahead of the counter.
+    fn ahead_by(us: u64) -> TimeMap {
+        let exact = at(1_000, 3_000_000);
+        TimeMap::new(header(), vec![Anchor { boot_ns: exact.boot_ns + us * 1_000, ..exact }])
+    }
+
+    #[test]
+    fn an_anchor_that_is_off_by_more_than_a_thousandth_and_100_us_is_a_jump() {
+        assert_eq!((ahead_by(1_050).jumps, ahead_by(1_200).jumps), (0, 1));
+    }
+
+    #[test]
+    fn a_line_is_followed_if_its_rate_is_within_a_thousandth_of_the_usual_one() {
+        let half = at(500, 3_000_000);
+        assert!(ahead_by(900).ns(half.tick).abs_diff(half.boot_ns + 450_000) < 1_000);
+        // The counter ran at its usual rate until it stood still.
+        assert!(ahead_by(5_000).ns(half.tick).abs_diff(half.boot_ns) < 1_000);
+    }
+
     proptest::proptest! {
         #[test]
         fn the_order_of_ticks_is_the_order_of_times(

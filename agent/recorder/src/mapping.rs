@@ -137,7 +137,8 @@ impl Mapping {
     fn create(shape: &Shape<'_>) -> Result<Self, Error> {
         let block_bytes = usize::try_from(shape.block_bytes).unwrap_or(usize::MAX);
         let reuses = shape.mode != Mode::Startup;
-        let block_count = block_count(shape)?;
+        let limit = if shape.path.is_some() { tracetee_os::file_size_limit() } else { u64::MAX };
+        let block_count = block_count(shape, limit)?;
         let is_addressable = usize::try_from(block_count)
             .ok()
             .and_then(|count| count.checked_mul(block_bytes)?.checked_add(BLOCKS_OFFSET));
@@ -345,10 +346,9 @@ impl Drop for Mapping {
     }
 }
 
-/// Returns the number of blocks of a pool with this shape; fewer if the process may not write so large a file.
-fn block_count(shape: &Shape<'_>) -> Result<u32, Error> {
+/// Returns the number of blocks of a pool with this shape; fewer if its file may have `limit` bytes at most.
+fn block_count(shape: &Shape<'_>, limit: u64) -> Result<u32, Error> {
     let wanted = (shape.capacity_bytes / u64::from(shape.block_bytes)).max(1);
-    let limit = if shape.path.is_some() { tracetee_os::file_size_limit() } else { u64::MAX };
     let fit = limit.saturating_sub(BLOCKS_OFFSET as u64) / u64::from(shape.block_bytes);
     let least = if shape.mode == Mode::Startup { 1 } else { wanted.min(LEAST_REUSED) };
     if fit < least {
@@ -412,4 +412,25 @@ fn write_zeros(file: &File, offset: usize, len: usize) -> bool {
     }
     errno.restore();
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_may_have_3_blocks_serves_a_startup_recorder_and_no_ring() {
+        let blocks = |mode, limit: usize| {
+            let shape = Shape {
+                capacity_bytes: 64 * 8192,
+                block_bytes: 8192,
+                mode,
+                path: None,
+                anchors: None,
+            };
+            block_count(&shape, (BLOCKS_OFFSET + limit * 8192) as u64).ok()
+        };
+        assert_eq!([3, 4, 100].map(|limit| blocks(Mode::Ring, limit)), [None, Some(4), Some(64)]);
+        assert_eq!([0, 1].map(|limit| blocks(Mode::Startup, limit)), [None, Some(1)]);
+    }
 }

@@ -275,12 +275,15 @@ mod tests {
     fn follow(capacity_kb: u64) -> (Vec<Seen>, u64) {
         let earlier = clock::first_anchor();
         thread::prepare().unwrap();
+        let anchors = clock::choose(earlier);
+        // A counter's rate is that of 0.3 ms or more.
+        assert!(anchors.is_none_or(|[first, last]| last.boot_ns - first.boot_ns >= 300_000));
         let shape = Shape {
             capacity_bytes: capacity_kb * 1024,
             block_bytes: 8192,
             mode: Mode::Ring,
             path: None,
-            anchors: clock::choose(earlier),
+            anchors,
         };
         let pool = Pool::create(&shape).unwrap();
         session::open(&raw const pool, u64::MAX, &session::Host::NONE);
@@ -289,7 +292,14 @@ mod tests {
         let running = AtomicUsize::new(THREADS);
         let record = || {
             let state = thread::current().unwrap();
-            for number in 0..RECORDS {
+            // The clock is read again after a quarter of a second.
+            assert!(writer::record(state, b"I|1|0"));
+            let (lane, session) = (state.lane(0).unwrap(), session::current());
+            let base = 0u64.wrapping_sub(lane.delta(0));
+            let takes =
+                |ns| lane.takes(session, 1, base + clock::ticks_in(ns, lane.counts_by_counter()));
+            assert!(takes(250_000_000) && !takes(250_001_000));
+            for number in 1..RECORDS {
                 assert!(writer::record(state, format!("I|1|{number}").as_bytes()));
             }
             running.fetch_sub(1, Ordering::SeqCst);
@@ -321,6 +331,24 @@ mod tests {
         });
         assert!(session::close(&pool));
         (seen.into_values().collect(), follower.records)
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "maps memory")]
+    fn a_follower_keeps_the_latest_64_anchors() {
+        let shape = Shape {
+            capacity_bytes: 64 * 1024,
+            block_bytes: 8192,
+            mode: Mode::Ring,
+            path: None,
+            anchors: None,
+        };
+        let pool = Pool::create(&shape).unwrap();
+        let mut follower = Follower::default();
+        follower.anchors.extend((0..100).map(|tick| Anchor { tick, boot_ns: tick }));
+        follower.look(&PoolReader::of(&pool), |_| true, |_, _| {});
+        let kept: Vec<u64> = follower.anchors.iter().map(|anchor| anchor.tick).collect();
+        assert_eq!(kept, (36..100).collect::<Vec<u64>>());
     }
 
     /// One test: the session is the process's.

@@ -130,6 +130,21 @@ fn a_descriptor_that_the_program_has_closed_is_not_read() {
 }
 
 #[test]
+fn a_schedstat_may_be_a_second_behind_the_thread_s_processor_time() {
+    let Some(schedstat) = Descriptor::open(tracetee_os::thread_id()) else { return };
+    let fd = schedstat.get().unwrap().as_raw_fd();
+    let file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut &file, b"5000000000 7 1\n").unwrap();
+    // SAFETY: two open descriptors; the first is closed by it.
+    unsafe { libc::dup2(file.as_raw_fd(), fd) };
+    assert_eq!(runnable_ns(&schedstat, 6_100_000_000), Some(7), "a kernel without ticks");
+    assert_eq!(runnable_ns(&schedstat, 6_100_000_001), None, "a file of the program");
+    drop(schedstat);
+    // SAFETY: the copy made above, which the drop has left.
+    assert_eq!(unsafe { libc::close(fd) }, 0);
+}
+
+#[test]
 fn a_thread_beyond_the_watched_ones_is_counted() {
     let states: Vec<ThreadState> = (1..=5)
         .map(|owner| {

@@ -156,3 +156,24 @@ fn a_name_is_read_again_after_some_blocks_a_later_anchor_or_a_revocation() {
     }
     assert_eq!(blocks, 16);
 }
+
+#[test]
+#[cfg_attr(miri, ignore = "pthread keys, the kernel's ids")]
+fn a_state_outlives_three_rounds_of_destructors() {
+    with_state(|state| {
+        let end = || {
+            // SAFETY: the thread's own state, as the key's destructor gets it.
+            unsafe { thread_ended(std::ptr::from_ref(state).cast_mut().cast()) };
+        };
+        for round in 0..3 {
+            end();
+            assert!(!state.claim(), "destructors of round {round} may still record");
+        }
+        end();
+        assert!(state.claim(), "in the last round it goes to another thread");
+        state.reset();
+        give_back(state);
+        // SAFETY: a valid key. The thread has ended for the recorder.
+        unsafe { libc::pthread_setspecific(key(), std::ptr::null()) };
+    });
+}
