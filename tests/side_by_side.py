@@ -9,8 +9,13 @@ wait: TIMES has how long each file took in the last run, and how much of a proce
 failure for want of time costs more than the minutes. The file that took longest begins first. A file that takes longer
 than LONGEST_S is ended, and has failed. All files run, whatever fails; the output of those that failed comes again at
 the end.
+
+A file that has passed is not run again while its program is the same, and so are the other programs and libraries that
+Cargo made, all files of the tree that Rust does not compile, Debian's packages, and what is installed beside TIMES. With
+TRACETEE_AGAIN, and in CI, all run.
 """
 
+import hashlib
 import json
 import os
 import signal
@@ -44,6 +49,7 @@ class Time(NamedTuple):
 
     seconds: float
     processor_s: float
+    digest: str = ""
 
     @property
     def processors(self) -> float:
@@ -66,9 +72,7 @@ class Outcome(NamedTuple):
 
 def jobs(arguments: list[str]) -> list[Job]:
     cargo = ["cargo", "test", *arguments]
-    compiled = subprocess.run(
-        [*cargo, "--no-run", "--message-format=json-render-diagnostics"], check=True, stdout=subprocess.PIPE
-    )
+    compiled = subprocess.run([*cargo, "--no-run", "--message-format=json-render-diagnostics"], check=True, stdout=subprocess.PIPE)
     messages = [json.loads(line) for line in compiled.stdout.splitlines()]
     found = [Job("documentation", [*cargo, "--doc"], Path.cwd(), {})]
     for message in messages:
@@ -78,6 +82,39 @@ def jobs(arguments: list[str]) -> list[Job]:
             command = [message["executable"], "--test-threads=1"]
             found.append(Job(str(source), command, package, {"CARGO_MANIFEST_DIR": str(package)}))
     return found
+
+
+def digest_of(*files: Path) -> bytes:
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.digest()
+
+
+def tree() -> list[Path]:
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split("\0")
+    return sorted(path for path in map(Path, filter(None, listed)) if path.is_file())
+
+
+def common_digest(files: list[Path], tools: Path) -> bytes:
+    """Returns the digest of all that any test may read or start, besides its own program."""
+    target = Path(os.environ["CARGO_TARGET_DIR"], "release")
+    # Files with a hash in their names belong to Cargo.
+    found = [path for folder in (target, target / "examples") for path in folder.iterdir()]
+    made = sorted(path for path in found if path.is_file() and path.suffix != ".d" and "-" not in path.name)
+    read = [path for path in files if path.suffix != ".rs"]
+    packages = subprocess.run(["dpkg-query", "--show"], check=False, stdout=subprocess.PIPE).stdout
+    installed = sorted(tools.glob("*/installed"))
+    return digest_of(*read, *made, *installed) + "\n".join(map(str, [*files, *installed])).encode() + packages
+
+
+def with_digests(found: list[Job], tools: Path) -> dict[str, str]:
+    files = tree()
+    common, sources = common_digest(files, tools), [path for path in files if path.suffix == ".rs"]
+    own = {job.name: sources if job.name == "documentation" else [Path(job.command[0])] for job in found}
+    return {name: hashlib.sha256(common + digest_of(*programs)).hexdigest() for name, programs in own.items()}
 
 
 # Programs at work.
@@ -142,11 +179,19 @@ def main() -> int:
         times = {name: Time(*time) for name, time in json.loads(kept.read_text()).items()}
     except (OSError, ValueError):
         times = {}
+    found = jobs(arguments)
+    digests = with_digests(found, kept.parent)
+    is_again = "CI" in os.environ or "TRACETEE_AGAIN" in os.environ
+    as_before = [] if is_again else [job for job in found if job.name in times and times[job.name].digest == digests[job.name]]
+    for job in as_before:
+        print(f"{job.name}: has passed with the same programs and files")
     # A file that nobody measured may be the longest.
-    ordered = sorted(jobs(arguments), key=lambda job: -times[job.name].seconds if job.name in times else -LONGEST_S)
+    ordered = sorted(
+        (job for job in found if job not in as_before), key=lambda job: -times[job.name].seconds if job.name in times else -LONGEST_S
+    )
     outcomes = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    pool = ThreadPoolExecutor(len(ordered))
+    pool = ThreadPoolExecutor(max(1, len(ordered)))
     try:
         for outcome in schedule(ordered, times, pool):
             outcomes.append(outcome)
@@ -159,9 +204,13 @@ def main() -> int:
         for process in running.copy():
             end(process)
         return 130
-    kept.write_text(
-        json.dumps({outcome.job.name: [round(outcome.seconds, 2), round(outcome.processor_s, 2)] for outcome in outcomes})
-    )
+    measured = {job.name: list(times[job.name]) for job in as_before}
+    for outcome in outcomes:
+        # A test that lacks its tool has not passed.
+        is_passed = not outcome.failure and "\nskipped:" not in outcome.output
+        digest = digests[outcome.job.name] if is_passed else ""
+        measured[outcome.job.name] = [round(outcome.seconds, 2), round(outcome.processor_s, 2), digest]
+    kept.write_text(json.dumps(measured))
     outcomes.sort(key=lambda outcome: -outcome.seconds)
     print("\nthe slowest files of tests:")
     for outcome in outcomes[:20]:
