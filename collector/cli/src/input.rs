@@ -1,5 +1,6 @@
 //! Traces that a command is given: their mapping, and what is said of how they were read.
 
+use crate::progress;
 use crate::stored;
 use crate::terminal::say;
 use anyhow::{Context, Result, bail};
@@ -59,7 +60,9 @@ pub(crate) fn mapping_of<'a>(
 /// Opens a file and decompresses it.
 pub(crate) fn unpacked(path: &Path) -> Result<Box<dyn BufRead>, Error> {
     let in_file = |error| Error::File(path.to_owned(), Box::new(error));
-    tracetee_trace::open(tracetee_trace::open_file(path)?).map_err(in_file)
+    let file = tracetee_trace::open_file(path)?;
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    tracetee_trace::open(progress::reading(file, bytes)).map_err(in_file)
 }
 
 /// Detects the format of a file.

@@ -26,6 +26,7 @@ mod input;
 mod output;
 #[cfg(target_os = "linux")]
 mod peer;
+mod progress;
 mod stored;
 mod terminal;
 #[cfg(target_os = "linux")]
@@ -37,7 +38,9 @@ use std::process::ExitCode;
 const EXIT_OWN_FAILURE: u8 = 125;
 
 fn main() -> ExitCode {
-    match commands::run_command_line() {
+    let done = commands::run_command_line();
+    progress::end();
+    match done {
         Ok(code) => code,
         Err(error) => {
             terminal::say(&format!("error: {error:#}"));

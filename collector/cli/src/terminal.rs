@@ -3,13 +3,16 @@
 //! Messages of our own carry the program's name, so that a traced program's output stays its own. All of it may have names from
 //! captures, files and peers, whose control characters are escaped here; a file in a format is written elsewhere, as it is.
 
+use crate::progress;
 use std::io::{self, Write};
 use tracetee_trace::{shown, shown_lines};
 
 /// Writes a message of ours to stderr: one line.
 pub(crate) fn say(message: &str) {
-    // A closed stderr is no reason to fail.
-    let _ = writeln!(io::stderr(), "tracetee: {}", shown(message.trim_end()));
+    progress::aside(|| {
+        // A closed stderr is no reason to fail.
+        let _ = writeln!(io::stderr(), "tracetee: {}", shown(message.trim_end()));
+    });
 }
 
 /// Writes a text of ours to stderr, which may have several lines.
@@ -20,12 +23,14 @@ pub(crate) fn say_lines(text: &str) {
 
 /// Writes output that was asked for to stdout.
 pub(crate) fn print(text: &str) {
+    progress::end();
     // A closed pipe (`| head`) is no reason to fail.
     let _ = Plain(io::stdout().lock(), Vec::new()).write_all(text.as_bytes());
 }
 
 /// Writes a file in a format to stdout.
 pub(crate) fn print_file(bytes: &[u8]) {
+    progress::end();
     let _ = io::stdout().write_all(bytes);
 }
 

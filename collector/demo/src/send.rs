@@ -41,6 +41,8 @@ pub struct Fleet<'a> {
     pub ca_file: Option<&'a Path>,
     /// Makes the headers of a body: by its type, and a token.
     pub headers: fn(&str, &[u8], Option<&str>) -> Headers,
+    /// Is called after each device, with the number of all.
+    pub note_device: fn(u64),
 }
 
 /// Counts of what was sent.
@@ -107,6 +109,7 @@ impl Sender<'_> {
                 }
             }
             self.sent.lock().unwrap_or_else(PoisonError::into_inner).truth.add(truth);
+            (self.fleet.note_device)(self.fleet.devices);
         }
     }
 

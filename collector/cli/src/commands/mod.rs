@@ -38,6 +38,7 @@ use crate::EXIT_OWN_FAILURE;
 use crate::agent_library;
 use crate::args::{Cli, Command, LinuxCommand};
 use crate::input::with_stdin;
+use crate::progress;
 #[cfg(target_os = "linux")]
 use crate::terminal::print;
 use anyhow::Result;
@@ -66,16 +67,22 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         Err(error) => error.exit(),
         Ok(cli) => cli,
     };
+    if let Some((width, _)) = terminal_size::terminal_size_of(std::io::stdout()) {
+        tracetee_fleet::report::set_width(width.0.into());
+    }
     let done = match cli.command {
         Command::Report(mut args) => {
+            progress::begin("analyzing");
             let _stdin = with_stdin(&mut args.captures)?;
             return report::report(&args);
         }
         Command::Convert(mut args) => {
+            progress::begin("converting");
             let _stdin = with_stdin(&mut args.inputs)?;
             convert::convert(&args)
         }
         Command::Dmtracedump(mut args) => {
+            progress::begin("reading");
             let _stdin = with_stdin(std::slice::from_mut(&mut args.trace))?;
             dmtracedump::dmtracedump(&args)
         }
@@ -94,6 +101,12 @@ fn run_on_linux(_: LinuxCommand) -> Result<ExitCode> {
 #[cfg(target_os = "linux")]
 fn run_on_linux(command: LinuxCommand) -> Result<ExitCode> {
     use crate::args::{MappingCommand, StoreCommand};
+    match &command {
+        LinuxCommand::Guard(_) | LinuxCommand::Bisect(_) => progress::begin("comparing versions"),
+        LinuxCommand::Simulate(_) => progress::begin("sending devices"),
+        LinuxCommand::Store(_) => progress::begin("working on the store"),
+        _ => {}
+    }
     let done = match command {
         LinuxCommand::Run(args) => return run::run(&args),
         LinuxCommand::Atrace(args) => return atrace::atrace(&args),

@@ -2,6 +2,7 @@
 
 use crate::args::SimulateArgs;
 use crate::http::upload_headers;
+use crate::progress;
 use crate::terminal::print;
 use anyhow::{Context, Result, bail};
 use std::time::{Instant, SystemTime};
@@ -49,6 +50,7 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
         token: token.as_deref(),
         ca_file: args.ca_file.as_deref(),
         headers: upload_headers,
+        note_device: progress::count,
     };
     let started = Instant::now();
     let Sent { truth, took, bytes, put_off } = send(&fleet)?;

@@ -18,6 +18,8 @@ mod single_text;
 mod table;
 pub mod timeline;
 
+pub use table::set_width;
+
 /// JSON schema of a report's JSON: of a fleet's and of a capture's. Closed: a field that it does not name is an error.
 pub const SCHEMA: &str = include_str!("../../schema/report.schema.json");
 

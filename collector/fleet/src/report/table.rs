@@ -1,9 +1,21 @@
-//! Text for a terminal of 80 columns: tables, numbers to the right and texts to the left, and lines that are broken.
+//! Text for a terminal: tables, numbers to the right and texts to the left, and lines that are broken.
 
+use std::sync::OnceLock;
 use tracetee_trace::shown;
 
-/// Columns of a terminal.
-pub(crate) const WIDTH: usize = 80;
+/// Columns of a terminal that nobody knows, and of a file.
+const WIDTH: usize = 80;
+static TERMINAL: OnceLock<usize> = OnceLock::new();
+
+/// Lays all text of this process out for a terminal of so many columns.
+pub fn set_width(columns: usize) {
+    let _ = TERMINAL.set(columns.max(WIDTH));
+}
+
+fn columns_of_terminal() -> usize {
+    TERMINAL.get().copied().unwrap_or(WIDTH)
+}
+
 /// Limit of a text column's width.
 const MAX_TEXT: usize = 60;
 /// Indentation of the columns of a row that do not fit into its line.
@@ -62,10 +74,11 @@ pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> 
         of_rows.max().unwrap_or(0).max(of_header)
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let terminal = columns_of_terminal();
     let line = |row: &[String]| {
         let (mut text, mut used) = (String::from(" "), 1);
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            if used + width + 1 > WIDTH && used > NEXT_LINE {
+            if used + width + 1 > terminal && used > NEXT_LINE {
                 text.truncate(text.trim_end().len());
                 text.push('\n');
                 text.push_str(&" ".repeat(NEXT_LINE));
@@ -92,15 +105,16 @@ pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> 
     text
 }
 
-/// Breaks lines that are longer than [`WIDTH`] at a space; the rest is indented deeper. A number stays with its unit.
+/// Breaks lines that are longer than a line of the terminal at a space; the rest is indented deeper. A number stays with its unit.
 pub(crate) fn broken(text: &str) -> String {
+    let terminal = columns_of_terminal();
     let mut all = String::with_capacity(text.len());
     for line in text.lines() {
         let indent = line.chars().take_while(|char| *char == ' ').count() + 4;
         let mut used = 0;
         for (number, word) in words(line).into_iter().enumerate() {
             let count = word.chars().count();
-            if number > 0 && used + 1 + count > WIDTH {
+            if number > 0 && used + 1 + count > terminal {
                 all.push('\n');
                 all.push_str(&" ".repeat(indent));
                 used = indent;
