@@ -229,8 +229,6 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  * install_json: a JSON object; only "directory" is required:
  *   "directory"     the agent's own directory, in the app's private files; created if it is missing.
  *                   Finished captures wait in its "spool/ready"
- *   "move_from"     the directory of an earlier version of the app; where it exists, and "directory"
- *                   does not, it is renamed to "directory" with all that it has
  *   "install_id"    identifies the device for sampling (a random id that is kept)
  *   "version_code"  the app's version code
  *   "process"       the process's name, if the app has several processes

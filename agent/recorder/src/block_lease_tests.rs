@@ -1,5 +1,7 @@
 //! Rules of the ring that say which block a thread gets, each with its constant.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use super::*;
 use crate::pool::{Pool, Shape};
 

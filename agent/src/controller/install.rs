@@ -18,8 +18,6 @@ record! {
     pub struct Install {
         /// A directory of the agent's own, in the app's private files; made where it is missing.
         pub directory: PathBuf = PathBuf::new(); required(); check(is_absolute),
-        /// The directory of an earlier version of the app. Where it exists, it becomes `directory`.
-        pub move_from: Option<PathBuf> = None; check(is_absolute_if_given),
         /// An id that stays for the life of the installation and says nothing about the user. Without
         /// it, the agent makes a random one and keeps it in `directory`.
         pub install_id: Option<String> = None; check(is_install_id),
@@ -90,10 +88,6 @@ const MAX_DEVICE_BYTES: usize = 512;
 
 fn is_absolute(directory: &Path) -> Result<(), String> {
     if directory.is_absolute() { Ok(()) } else { Err("must be an absolute path".to_owned()) }
-}
-
-fn is_absolute_if_given(directory: &Option<PathBuf>) -> Result<(), String> {
-    directory.as_deref().map_or(Ok(()), is_absolute)
 }
 
 fn is_install_id(id: &Option<String>) -> Result<(), String> {
@@ -223,7 +217,6 @@ mod tests {
         assert!(with("").is_ok());
         let long = format!(r#", "device": {{"model": "{}"}}"#, "x".repeat(501));
         for (text, expected) in [
-            (r#", "move_from": "files""#, "move_from: must be an absolute path"),
             (r#", "install_id": """#, "install_id: must have 1 to 256 bytes"),
             (r#", "public_key": "ab""#, "public_key: is not 64 hexadecimal digits (an Ed25519"),
             (&*long, "device: has more than 512 bytes"),

@@ -56,10 +56,6 @@ impl Controller {
             }
             _ => Ok(None),
         };
-        let moved = match &install.move_from {
-            Some(from) => StateDir::take_over(from, &install.directory),
-            None => Ok(()),
-        };
         let store = StateDir::open(&install.directory)?;
         let now = Now::read();
         let has_config = source.load(&store, now) | source.look(&store, now);
@@ -99,7 +95,6 @@ impl Controller {
             has_recovered: false,
             trouble: None,
         };
-        controller.note_trouble(moved);
         match hooked {
             Ok(None) => {}
             Ok(Some((at_start, late))) => {

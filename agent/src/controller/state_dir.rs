@@ -49,24 +49,6 @@ impl StateDir {
         Ok(store)
     }
 
-    /// Moves the directory `from` of an earlier version of the app to `root`, before that is opened. Several
-    /// processes of the app may do so at once: one of them moves all of it.
-    pub(crate) fn take_over(from: &Path, root: &Path) -> Result<(), Error> {
-        let error = |what, source| Error::Io { what, path: from.to_owned(), source };
-        let move_it = || match fs::rename(from, root) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(from.exists()),
-            moved => moved.map(|()| false),
-        };
-        // Only a directory that is there needs a place.
-        if move_it().map_err(|source| error("move", source))?
-            && let Some(parent) = root.parent()
-        {
-            make_private(parent).map_err(|source| error("make a place for", source))?;
-            move_it().map_err(|source| error("move", source))?;
-        }
-        Ok(())
-    }
-
     pub(crate) fn spool(&self) -> PathBuf {
         self.root.join("spool")
     }
@@ -208,31 +190,4 @@ fn make_private(directory: &Path) -> std::io::Result<()> {
         return Ok(());
     }
     fs::set_permissions(directory, Permissions::from_mode(0o700))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_directory_of_an_earlier_version_is_moved_once_and_never_over_a_newer_one() {
-        let app = tempfile::tempdir().unwrap();
-        let (from, root) =
-            (app.path().join("files/tracetee"), app.path().join("no_backup/tracetee"));
-        StateDir::take_over(&from, &root).unwrap();
-        assert!(!root.parent().unwrap().exists(), "there is nothing to move");
-        let id = StateDir::open(&from).unwrap().install_id(None).unwrap();
-        fs::create_dir_all(from.join("spool/ready")).unwrap();
-        fs::write(from.join("spool/ready/capture"), "records").unwrap();
-        StateDir::take_over(&from, &root).unwrap();
-        assert!(!from.exists());
-        assert_eq!(StateDir::open(&root).unwrap().install_id(None).unwrap(), id);
-        assert_eq!(fs::read(root.join("spool/ready/capture")).unwrap(), b"records");
-        StateDir::take_over(&from, &root).unwrap();
-        // After a downgrade and an update, both are there.
-        StateDir::open(&from).unwrap();
-        let error = StateDir::take_over(&from, &root).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("cannot move {}", from.display())), "{error}");
-        assert_eq!(StateDir::open(&root).unwrap().install_id(None).unwrap(), id);
-    }
 }

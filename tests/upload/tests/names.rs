@@ -127,7 +127,7 @@ fn names_of_uploads_are_escaped_in_reports_of_the_store_and_in_the_log() {
         &["store", "backup", "--store", "store", "-o", NAME],
         &["store", "forget", NAME, "--store", "store"],
         &["store", "rebuild", "--store", NAME],
-        &["mapping", "--url", NAME, NAME],
+        &["store", "mapping", "upload", "--url", NAME, NAME],
     ] {
         named += u32::from(run(directory, arguments));
     }

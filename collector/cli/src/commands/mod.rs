@@ -48,7 +48,7 @@ use std::process::ExitCode;
 
 /// Parses the command line and runs its command.
 pub(crate) fn run_command_line() -> Result<ExitCode> {
-    let arguments = with_store(std::env::args_os().collect());
+    let arguments: Vec<OsString> = std::env::args_os().collect();
     // The status of clap's errors, 2, would be the guard's "not yet".
     let is_guard = arguments.get(1).is_some_and(|command| command == "guard");
     let mut command = Cli::command();
@@ -134,33 +134,4 @@ fn run_on_linux(command: LinuxCommand) -> Result<ExitCode> {
         }
     };
     done.map(|()| ExitCode::SUCCESS)
-}
-
-/// Puts `store` before its commands: `tracetee rebuild` means `tracetee store rebuild`, as it was once.
-fn with_store(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let old = ["rebuild", "backup", "forget", "tables", "mapping"];
-    if arguments.get(1).is_some_and(|command| old.iter().any(|old| command == old)) {
-        arguments.insert(1, "store".into());
-    }
-    arguments
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_of_the_store_are_taken_without_its_name() {
-        let with = |line: &str| {
-            let arguments = line.split(' ').map(OsString::from).collect();
-            with_store(arguments).join(" ".as_ref())
-        };
-        assert_eq!(with("tracetee rebuild --store S"), "tracetee store rebuild --store S");
-        assert_eq!(with("tracetee mapping upload"), "tracetee store mapping upload");
-        assert_eq!(with("tracetee store forget D"), "tracetee store forget D");
-        assert_eq!(with("tracetee run rebuild"), "tracetee run rebuild");
-        for old in ["rebuild", "forget", "tables", "mapping"] {
-            assert!(Cli::command().find_subcommand(old).is_none(), "{old} is listed");
-        }
-    }
 }

@@ -238,7 +238,6 @@ public object Tracetee {
         config.device.forEach { (name, value) -> device.put(name, value) }
         val settings = JSONObject()
             .put("directory", directory.absolutePath)
-            .put("move_from", File(directory.parentFile?.parentFile, "files/$DIRECTORY").absolutePath)
             .put("app", app)
             .put("process", ProcessName.of(context))
             .put("version_code", code)

@@ -113,20 +113,6 @@ class AppTest {
     }
 
     @Test
-    fun theFilesOfAnEarlierVersionAreMovedOutOfTheBackup() {
-        assumeTrue("skipped: no libtracetee.so", Native.load())
-        val (old, new) = listOf(File(app.filesDir, "tracetee"), File(app.noBackupFilesDir, "tracetee"))
-        old.mkdirs()
-        val id = "0123456789abcdef0123456789abcdef"
-        File(old, "install_id").writeText(id)
-        assertTrue(Tracetee.lastError, Tracetee.install(app))
-        await("the agent") { control().optString("state") == "off" }
-        assertFalse("$old is still there", old.exists())
-        assertEquals(id, File(new, "install_id").readText())
-        assertTrue("no spool in $new", File(new, "spool").isDirectory)
-    }
-
-    @Test
     fun theInitializerInstallsByTheManifest() {
         assumeTrue("skipped: no libtracetee.so", Native.load())
         val info = shadowOf(app.packageManager).getInternalMutablePackageInfo(app.packageName).applicationInfo!!
