@@ -12,8 +12,8 @@ use births::Births;
 use flows::{Flows, flow_id};
 use messages::{
     Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, InternedData, InternedName,
-    ProcessDescriptor, ThreadDescriptor, TracePacket, TracePacketDefaults, TrackDescriptor,
-    TrackEvent,
+    NestedValue, ProcessDescriptor, ThreadDescriptor, TracePacket, TracePacketDefaults,
+    TrackDescriptor, TrackEvent,
 };
 use prost::Message;
 use serde_json::value::RawValue;
@@ -28,6 +28,8 @@ const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
 const INSTANT: i32 = 3;
 const COUNTER: i32 = 4;
+/// Objects and lists in each other in an argument; deeper ones are text. The reader takes some more.
+const MAX_DEPTH: u32 = 30;
 const STATE_CLEARED: u32 = 1;
 const NEEDS_STATE: u32 = 2;
 const REALTIME: u32 = 1;
@@ -284,14 +286,12 @@ impl<'a, W: Write> Writer<'a, W> {
             return Vec::new();
         }
         let json = self.trace.names.text(args);
-        let annotation = |name: &str, json: &str| DebugAnnotation {
-            name: Some(name.to_owned()),
-            ..annotation_of(json)
-        };
-        match serde_json::from_str::<BTreeMap<String, &RawValue>>(json) {
-            Ok(all) => all.iter().map(|(name, json)| annotation(name, json.get())).collect(),
-            Err(_) => vec![annotation("args", json)],
-        }
+        members(json, MAX_DEPTH).unwrap_or_else(|| {
+            vec![DebugAnnotation {
+                name: Some("args".to_owned()),
+                ..annotation_of(json, MAX_DEPTH)
+            }]
+        })
     }
 
     fn event(&mut self, at_ns: u64, event: Event) -> io::Result<()> {
@@ -446,25 +446,52 @@ fn pid_of(key: u32, thread: &Thread) -> u32 {
     thread.pid.unwrap_or(if key == thread.tid { key } else { thread.tid })
 }
 
-/// The value of an annotation. Trace processor reads no numbers of JSON; lists and objects stay JSON.
-fn annotation_of(json: &str) -> DebugAnnotation {
+/// Annotations of the members of a JSON object, by name.
+fn members(json: &str, depth: u32) -> Option<Vec<DebugAnnotation>> {
+    let all = serde_json::from_str::<BTreeMap<String, &RawValue>>(json).ok()?;
+    let annotation = |(name, value): (String, &RawValue)| DebugAnnotation {
+        name: Some(name),
+        ..annotation_of(value.get(), depth)
+    };
+    Some(all.into_iter().map(annotation).collect())
+}
+
+/// The value of an annotation: none for `null`. Trace processor reads no numbers in `legacy_json_value`, and crashes on some
+/// values there. Text stands for what JSON can represent and an annotation cannot.
+fn annotation_of(json: &str, depth: u32) -> DebugAnnotation {
     let mut annotation = DebugAnnotation::default();
+    let is_shallow = depth > 0;
     match json.as_bytes().first() {
         Some(b't' | b'f') => annotation.bool_value = json.parse().ok(),
+        Some(b'n') => return annotation,
+        Some(b'{') if is_shallow => {
+            let members = members(json, depth - 1);
+            let is_empty = members.as_ref().is_some_and(Vec::is_empty);
+            annotation.nested_value = is_empty.then_some(NestedValue { nested_type: Some(1) });
+            annotation.dict_entries = members.unwrap_or_default();
+        }
+        Some(b'[') if is_shallow => {
+            let values = serde_json::from_str::<Vec<&RawValue>>(json).ok();
+            let is_empty = values.as_ref().is_some_and(Vec::is_empty);
+            annotation.nested_value = is_empty.then_some(NestedValue { nested_type: Some(2) });
+            let values = values.iter().flatten();
+            annotation.array_values =
+                values.map(|value| annotation_of(value.get(), depth - 1)).collect();
+        }
         Some(b'"') => annotation.string_value = serde_json::from_str(json).ok(),
         Some(b'-' | b'0'..=b'9') => {
             annotation.int_value = json.parse().ok();
             if annotation.int_value.is_none() {
                 annotation.uint_value = json.parse().ok();
             }
-            if json.contains(['.', 'e', 'E']) {
+            if annotation.int_value.is_none() && annotation.uint_value.is_none() {
                 annotation.double_value = json.parse().ok().filter(|real: &f64| real.is_finite());
             }
         }
         _ => {}
     }
     if annotation == DebugAnnotation::default() {
-        annotation.legacy_json_value = Some(json.to_owned());
+        annotation.string_value = Some(json.to_owned());
     }
     annotation
 }
