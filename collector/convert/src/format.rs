@@ -121,7 +121,7 @@ formats! {
         endings: [".perfetto-trace", ".pftrace", ".perfetto"],
         reader: Some(Kind::Perfetto),
         lacks: |content| matches!(content, EarlierNames | Header),
-        writer: |trace, mut out, dropped| perfetto::write(trace, &mut out, dropped),
+        writer: |trace, mut out, dropped| perfetto::write(trace, None, &mut out, dropped),
     }
     /// Chrome's JSON, for speedscope and the Firefox Profiler too.
     Chrome {

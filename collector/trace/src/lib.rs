@@ -45,8 +45,8 @@ pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_text};
 pub use mapping::Mapping;
 pub use merge::{merge, without_twins};
 pub use model::{
-    Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, FlowRecord, Gap, Instant, Losses,
-    NO_PARENT, Package, Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
+    Async, AsyncKey, BadLine, Counter, FIRST_KEY, Flow, FlowKind, FlowRecord, Gap, Instant,
+    LooseEnd, Losses, NO_PARENT, Package, Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
 };
 pub use names::{NameId, NameSet, Names};
 pub use open::{MAX_TEXT_BYTES, decompress_whole, open};

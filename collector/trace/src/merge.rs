@@ -1,10 +1,10 @@
 //! Several traces of one device as one.
 
 use crate::builder::{Builder, Live};
-use crate::model::{FlowRecord, Gap, MAX_NS, Trace, UNFINISHED};
+use crate::model::{AsyncKey, FlowRecord, Gap, LooseEnd, MAX_NS, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
-use crate::twins::Twins;
+use crate::twins::{SliceOf, Twins};
 use std::collections::HashMap;
 
 /// Merges traces; the second value of each pair is added to its times (ns). Records that two of them have are kept once.
@@ -22,6 +22,11 @@ pub fn without_twins(trace: &Trace, shift_ns: i64, reference: &Trace) -> Trace {
 }
 
 fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
+    let mended = twins.mended(parts);
+    let [used, used_asyncs] = twins.used(parts);
+    let parts: Vec<(&Trace, i64)> =
+        mended.iter().map(|(trace, shift)| (&**trace, *shift)).collect();
+    let parts = &*parts;
     let mut builder = Builder::default();
     let mut maps: Vec<Map> = Vec::new();
     let mut threads: HashMap<(u32, Option<u32>), Live> = HashMap::new();
@@ -57,8 +62,16 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
             FlowRecord::Instant(place) => instants.get(place as usize).copied().flatten(),
         });
     }
+    for &(part, end) in &twins.loose {
+        let Some(map) = maps.get(part) else { continue };
+        let end = map.end(&builder, end);
+        builder.trace.ends.push(end);
+    }
     let mut merged = builder.finish();
     merged.losses.twins += twins.count();
+    merged.losses.unmatched_ends = merged.losses.unmatched_ends.saturating_sub(used);
+    let asyncs = &mut merged.losses.unmatched_async_ends;
+    *asyncs = asyncs.saturating_sub(used_asyncs);
     merged.asyncs.sort_by_key(|one| one.start_ns);
     merged.sort_instants();
     merged.counters.sort_by_key(|one| one.at_ns);
@@ -105,6 +118,15 @@ impl Map {
 
     pub(crate) fn key(&self, builder: &Builder, key: u32) -> u32 {
         self.lives.get(&key).map_or(key, |&live| builder.key(live))
+    }
+
+    fn end(&self, builder: &Builder, end: LooseEnd) -> LooseEnd {
+        let key = end.key.map(|key| AsyncKey {
+            track: key.track.map(|track| self.name(track)),
+            of: self.name(key.of),
+            ..key
+        });
+        LooseEnd { thread: self.key(builder, end.thread), at_ns: self.at(end.at_ns), key }
     }
 
     /// Copies everything but slices and flows. Returns the new places of instants.
@@ -235,9 +257,6 @@ impl Map {
         }
     }
 }
-
-/// A slice of a part: the part, the thread's key, the slice's index.
-type SliceOf = (usize, u32, u32);
 
 /// Slices of all parts in the order of time: those of one thread nest, whichever part they are from. Returns the places of those
 /// that flows are at.

@@ -1,7 +1,7 @@
 //! Records that two traces of one device have both: teed by the agent, and written by the kernel. They are microseconds
 //! apart.
 
-use crate::model::{Slice, Thread, Trace, UNFINISHED};
+use crate::model::{LooseEnd, NO_PARENT, Slice, Thread, Trace, UNFINISHED};
 use crate::names::NameId;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -35,15 +35,40 @@ pub fn same_switches(first: (&Trace, i64), second: (&Trace, i64)) -> u64 {
     if both >= MIN_SAME || 2 * both > least { both } else { 0 }
 }
 
-/// Records of later traces that an earlier one has too.
+/// A slice of a part: the part, the thread's key, the slice's index.
+pub(crate) type SliceOf = (usize, u32, u32);
+
+/// An end that a part has, and another part lacks: the time of both, the part that has it, and what it is there.
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    at_ns: i128,
+    part: usize,
+    end: LooseEnd,
+    /// The slice that ends, if the part has it whole.
+    whole: Option<u32>,
+}
+
+/// Records of later traces that an earlier one has too, and ends that one of two traces was too short for.
 #[derive(Debug, Default)]
 pub(crate) struct Twins {
     /// Slices: part, thread's key, place.
-    pub(crate) slices: HashSet<(usize, u32, u32)>,
+    pub(crate) slices: HashSet<SliceOf>,
     /// Async slices, instants and counter values: part, place.
     pub(crate) asyncs: HashSet<(usize, usize)>,
     pub(crate) instants: HashSet<(usize, usize)>,
     pub(crate) counters: HashSet<(usize, usize)>,
+    /// Slices of earlier traces that have a twin.
+    known: HashSet<SliceOf>,
+    /// By how much a later part's clock is ahead of an earlier one's, ns.
+    ahead: HashMap<(usize, usize), i128>,
+    /// Ends of slices that their parts have without an end.
+    given: HashMap<SliceOf, Given>,
+    /// The same of async slices, by part and place; the second value is the place of the whole one.
+    given_asyncs: HashMap<(usize, usize), (Given, Option<usize>)>,
+    /// Ends of parts, by their indices in [`Trace::ends`], that have found their begin.
+    used: HashSet<(usize, usize)>,
+    /// Ends that the result has, with their part.
+    pub(crate) loose: Vec<(usize, LooseEnd)>,
 }
 
 impl Twins {
@@ -51,24 +76,91 @@ impl Twins {
     pub(crate) fn of(parts: &[(&Trace, i64)]) -> Self {
         let mut twins = Self::default();
         for (later, part) in parts.iter().enumerate().skip(1) {
-            for earlier in parts.iter().take(later) {
-                twins.between(earlier, (later, part));
+            for (place, earlier) in parts.iter().take(later).enumerate() {
+                twins.between((place, earlier), (later, part));
             }
+        }
+        for (later, &part) in parts.iter().enumerate() {
+            for (earlier, &other) in parts.iter().enumerate().filter(|&(other, _)| other != later) {
+                twins.give((earlier, other), (later, part));
+            }
+        }
+        for (part, (trace, _)) in parts.iter().enumerate() {
+            let ends = trace.ends.iter().enumerate();
+            let unused = ends.filter(|&(place, _)| !twins.used.contains(&(part, place)));
+            twins.loose.extend(unused.map(|(_, &end)| (part, end)));
         }
         twins
     }
 
-    /// Those of one part, which becomes the first.
+    /// Returns the number of ends that have found their begin, of threads and of async slices.
+    pub(crate) fn used(&self, parts: &[(&Trace, i64)]) -> [u64; 2] {
+        let ends = self.used.iter().filter_map(|&(part, place)| parts.get(part)?.0.ends.get(place));
+        let asyncs = ends.filter(|end| end.key.is_some()).count() as u64;
+        [self.used.len() as u64 - asyncs, asyncs]
+    }
+
+    /// Returns the parts, with the ends that they lack.
+    pub(crate) fn mended<'a>(&self, parts: &[(&'a Trace, i64)]) -> Vec<(Cow<'a, Trace>, i64)> {
+        let mut mended: Vec<_> =
+            parts.iter().map(|&(trace, shift)| (Cow::Borrowed(trace), shift)).collect();
+        let own = |at_ns: i128, shift: i64| u64::try_from(at_ns - i128::from(shift)).unwrap_or(0);
+        for (&(part, key, place), given) in &self.given {
+            let (Some((trace, shift)), Some((from, _))) =
+                (mended.get_mut(part), parts.get(given.part))
+            else {
+                continue;
+            };
+            let end_ns = own(given.at_ns, *shift);
+            let trace = trace.to_mut();
+            let Some(thread) = trace.threads.get_mut(&key) else { continue };
+            let whole = given.whole.zip(from.threads.get(&given.end.thread));
+            if let Some(cpu) = thread.cpu_ns.get_mut(place as usize) {
+                cpu.1 = whole.and_then(|(place, thread)| thread.cpu_of(place).1).unwrap_or(0);
+            }
+            if let Some(args) = whole.and_then(|(place, thread)| thread.args.get(&place)) {
+                let args = trace.names.id(from.names.text(*args).as_bytes());
+                thread.args.insert(place, args);
+            }
+            let mut next = place;
+            while let Some(slice) = thread.slices.get_mut(next as usize) {
+                let is_own = next == place;
+                if is_own || (!slice.ended && slice.end_ns < end_ns) {
+                    (slice.end_ns, slice.ended) = (end_ns.max(slice.start_ns), is_own);
+                }
+                next = slice.parent;
+                if next == NO_PARENT {
+                    break;
+                }
+            }
+        }
+        for (&(part, place), (given, _)) in &self.given_asyncs {
+            let Some((trace, shift)) = mended.get_mut(part) else { continue };
+            if let Some(one) = trace.to_mut().asyncs.get_mut(place) {
+                one.end_ns = own(given.at_ns, *shift).max(one.start_ns);
+            }
+        }
+        mended
+    }
+
+    /// Those of one part, which becomes the first. The others stay as they are; ends that they lack become its loose ends. An async
+    /// slice that one of them lacks the end of is no twin.
     pub(crate) fn of_part(self, part: usize) -> Self {
+        let given = self.given.iter().filter(|((target, ..), _)| *target != part);
+        let loose = given.map(|(_, given)| (0, given.end)).collect();
+        let whole: HashSet<_> =
+            self.given_asyncs.values().filter_map(|(_, whole)| Some((part, (*whole)?))).collect();
         let places = |all: HashSet<(usize, usize)>| {
             all.into_iter().filter(|&(of, _)| of == part).map(|(_, place)| (0, place)).collect()
         };
         let slices = self.slices.into_iter().filter(|&(of, ..)| of == part);
         Self {
             slices: slices.map(|(_, key, place)| (0, key, place)).collect(),
-            asyncs: places(self.asyncs),
+            asyncs: places(self.asyncs.difference(&whole).copied().collect()),
             instants: places(self.instants),
             counters: places(self.counters),
+            loose,
+            ..Self::default()
         }
     }
 
@@ -79,35 +171,226 @@ impl Twins {
 
     fn between(
         &mut self,
-        &(first, first_shift): &(&Trace, i64),
+        (earlier, &(first, first_shift)): (usize, &(&Trace, i64)),
         (part, &(second, shift)): (usize, &(&Trace, i64)),
     ) {
-        let within_ns = if first_shift == shift { SAME_CLOCK_NS } else { MOVED_NS };
-        let mut by_tid: HashMap<u32, Vec<&Thread>> = HashMap::new();
-        for thread in first.threads.values() {
-            by_tid.entry(thread.tid).or_default().push(thread);
-        }
-        for (&key, thread) in &second.threads {
-            let same = |other: &&&Thread| {
-                other.pid == thread.pid || other.pid.is_none() || thread.pid.is_none()
-            };
-            let Some(other) = by_tid.get(&thread.tid).and_then(|all| all.iter().find(same)) else {
-                continue;
-            };
+        let of_thread = |other: &Thread, thread: &Thread, both: &Both| {
             let known = other.slices.iter().map(|slice| row(first, slice, first_shift));
             let own = thread.slices.iter().map(|slice| row(second, slice, shift));
-            for place in matches(known, own, within_ns) {
-                if let Ok(place) = u32::try_from(place) {
-                    self.slices.insert((part, key, place));
+            matches(known, own, both)
+        };
+        let mut ahead = Vec::new();
+        let both = Both::of((first, first_shift), (second, shift), &mut ahead);
+        for ((_, other), (_, thread)) in same_threads(first, second) {
+            for (place, twin) in of_thread(other, thread, &both) {
+                if let (Some(own), Some(known)) = (thread.slices.get(place), other.slices.get(twin))
+                {
+                    ahead.push(moved(own.start_ns, shift) - moved(known.start_ns, first_shift));
                 }
             }
         }
-        let found = matches(asyncs(first, first_shift), asyncs(second, shift), within_ns);
-        self.asyncs.extend(found.into_iter().map(|place| (part, place)));
-        let found = matches(instants(first, first_shift), instants(second, shift), within_ns);
-        self.instants.extend(found.into_iter().map(|place| (part, place)));
-        let found = matches(counters(first, first_shift), counters(second, shift), within_ns);
-        self.counters.extend(found.into_iter().map(|place| (part, place)));
+        let both = Both::of((first, first_shift), (second, shift), &mut ahead);
+        self.ahead.insert((earlier, part), both.ahead_ns);
+        for ((other_key, other), (key, thread)) in same_threads(first, second) {
+            for (place, twin) in of_thread(other, thread, &both) {
+                let (Ok(own), Ok(known)) = (u32::try_from(place), u32::try_from(twin)) else {
+                    continue;
+                };
+                self.slices.insert((part, key, own));
+                self.known.insert((earlier, other_key, known));
+                let (Some(slice), Some(cut)) = (thread.slices.get(place), other.slices.get(twin))
+                else {
+                    continue;
+                };
+                if slice.ended && !cut.ended {
+                    let (at_ns, thread, key) = (slice.end_ns, key, None);
+                    let end = LooseEnd { thread, at_ns, key };
+                    let at_ns = moved(at_ns, shift);
+                    let given = Given { at_ns, part, end, whole: Some(own) };
+                    self.given.entry((earlier, other_key, known)).or_insert(given);
+                }
+            }
+        }
+        let found = matches(asyncs(first, first_shift), asyncs(second, shift), &both);
+        for (place, twin) in found {
+            self.asyncs.insert((part, place));
+            let (Some(one), Some(cut)) = (second.asyncs.get(place), first.asyncs.get(twin)) else {
+                continue;
+            };
+            if one.end_ns != UNFINISHED && cut.end_ns == UNFINISHED {
+                let end = LooseEnd { thread: one.threads[1], at_ns: one.end_ns, key: None };
+                let given = Given { at_ns: moved(one.end_ns, shift), part, end, whole: None };
+                self.given_asyncs.entry((earlier, twin)).or_insert((given, Some(place)));
+            }
+        }
+        let found = matches(instants(first, first_shift), instants(second, shift), &both);
+        self.instants.extend(found.into_iter().map(|(place, _)| (part, place)));
+        let found = matches(counters(first, first_shift), counters(second, shift), &both);
+        self.counters.extend(found.into_iter().map(|(place, _)| (part, place)));
+    }
+
+    /// Gives the ends of the second part that have no begin to slices of the first one that have no end, the innermost first. An
+    /// end that the first part has, too, is a twin.
+    fn give(
+        &mut self,
+        (target, (first, first_shift)): Part<'_>,
+        (part, (second, shift)): Part<'_>,
+    ) {
+        let within_ns = i128::from(within_ns(first_shift, shift));
+        let mut by_thread: HashMap<u32, Vec<(usize, &LooseEnd)>> = HashMap::new();
+        for (place, end) in second.ends.iter().enumerate() {
+            if end.key.is_none() && !self.used.contains(&(part, place)) {
+                by_thread.entry(end.thread).or_default().push((place, end));
+            }
+        }
+        let first_ns = second.span_ns.map_or(0, |(first_ns, _)| moved(first_ns, shift));
+        let ahead_ns = match self.ahead.get(&(target, part)) {
+            Some(&ahead_ns) => ahead_ns,
+            None => self.ahead.get(&(part, target)).map_or(0, |ahead_ns| -ahead_ns),
+        };
+        for ((target_key, other), (key, _)) in same_threads(first, second) {
+            let Some(ends) = by_thread.get_mut(&key) else { continue };
+            ends.sort_by_key(|(_, end)| end.at_ns);
+            let slices = (0..).zip(&other.slices);
+            let (whole, cut): (Vec<_>, Vec<_>) = slices.partition(|(_, slice)| slice.ended);
+            let is_alone = |place: u32| {
+                let slice = (target, target_key, place);
+                !self.known.contains(&slice) && !self.slices.contains(&slice)
+            };
+            let alone = whole.iter().filter(|&&(place, _)| is_alone(place));
+            let mut known: Vec<i128> =
+                alone.map(|(_, slice)| moved(slice.end_ns, first_shift) + ahead_ns).collect();
+            known.retain(|&end_ns| end_ns >= first_ns);
+            known.sort_unstable();
+            let mut known = known.into_iter().peekable();
+            // Those that are open at the thread's last event.
+            let last_ns = other.slices.iter().map(|slice| slice.end_ns).max().unwrap_or_default();
+            let mut open: Vec<u32> = cut
+                .iter()
+                .filter(|(place, slice)| slice.end_ns == last_ns && is_alone(*place))
+                .map(|&(place, _)| place)
+                .filter(|&place| !self.given.contains_key(&(target, target_key, place)))
+                .collect();
+            let last_ns = moved(last_ns, first_shift);
+            for &(place, &end) in &*ends {
+                let at_ns = moved(end.at_ns, shift);
+                while known.next_if(|&known_ns| known_ns < at_ns - within_ns).is_some() {}
+                if known.next_if(|&known_ns| known_ns <= at_ns + within_ns).is_none() {
+                    let Some(slice) = (at_ns + within_ns >= last_ns).then(|| open.pop()).flatten()
+                    else {
+                        continue;
+                    };
+                    let given = Given { at_ns, part, end, whole: None };
+                    self.given.insert((target, target_key, slice), given);
+                }
+                self.used.insert((part, place));
+            }
+        }
+        self.give_asyncs((target, (first, first_shift)), (part, (second, shift)));
+    }
+
+    /// Does the same for async slices, by their keys.
+    fn give_asyncs(
+        &mut self,
+        (target, (first, first_shift)): Part<'_>,
+        (part, (second, shift)): Part<'_>,
+    ) {
+        let within_ns = u128::from(within_ns(first_shift, shift));
+        let mut begun: HashMap<Cow<'_, str>, Vec<usize>> = HashMap::new();
+        if second.ends.iter().any(|end| end.key.is_some()) {
+            for (place, one) in first.asyncs.iter().enumerate() {
+                for of in [one.name, one.category, NameId::NONE] {
+                    let key = label(first, one.pid, one.track, of, one.cookie);
+                    begun.entry(key).or_default().push(place);
+                }
+            }
+        }
+        for (place, &end) in second.ends.iter().enumerate() {
+            let Some(key) = end.key.filter(|_| !self.used.contains(&(part, place))) else {
+                continue;
+            };
+            let at_ns = moved(end.at_ns, shift);
+            let found = begun.get(&label(second, key.pid, key.track, key.of, key.cookie));
+            let mut found = found.into_iter().flatten().rev().copied();
+            let ends = |place: usize| {
+                let one = first.asyncs.get(place)?;
+                if one.end_ns != UNFINISHED {
+                    let is_twin = moved(one.end_ns, first_shift).abs_diff(at_ns) <= within_ns;
+                    return is_twin.then_some((place, true));
+                }
+                let is_free = moved(one.start_ns, first_shift) <= at_ns
+                    && !self.given_asyncs.contains_key(&(target, place));
+                is_free.then_some((place, false))
+            };
+            let Some((slice, is_twin)) = found.find_map(ends) else { continue };
+            if !is_twin {
+                let given = Given { at_ns, part, end, whole: None };
+                self.given_asyncs.insert((target, slice), (given, None));
+            }
+            self.used.insert((part, place));
+        }
+    }
+}
+
+/// A part by its index: its trace, and what is added to its times.
+type Part<'a> = (usize, (&'a Trace, i64));
+
+/// Pairs threads that two traces have, with their keys.
+fn same_threads<'a>(
+    first: &'a Trace,
+    second: &'a Trace,
+) -> impl Iterator<Item = ((u32, &'a Thread), (u32, &'a Thread))> {
+    let mut by_tid: HashMap<u32, Vec<(u32, &Thread)>> = HashMap::new();
+    for (&key, thread) in &first.threads {
+        by_tid.entry(thread.tid).or_default().push((key, thread));
+    }
+    second.threads.iter().filter_map(move |(&key, thread)| {
+        let mut all = by_tid.get(&thread.tid)?.iter();
+        let same = all.find(|(_, other)| {
+            other.pid == thread.pid || other.pid.is_none() || thread.pid.is_none()
+        });
+        Some((*same?, (key, thread)))
+    })
+}
+
+fn within_ns(first_shift: i64, shift: i64) -> u64 {
+    if first_shift == shift { SAME_CLOCK_NS } else { MOVED_NS }
+}
+
+/// The time in which both of two recordings were on, by the clock of the second one.
+struct Both {
+    from_ns: i128,
+    to_ns: i128,
+    /// By how much the second one's clock is ahead.
+    ahead_ns: i128,
+    within_ns: i128,
+}
+
+impl Both {
+    /// Finds it. `ahead`: distances of twins; none if they are not known yet.
+    fn of(
+        (first, first_shift): (&Trace, i64),
+        (second, shift): (&Trace, i64),
+        ahead: &mut Vec<i128>,
+    ) -> Self {
+        let within_ns = within_ns(first_shift, shift).into();
+        ahead.sort_unstable();
+        let ahead_ns = ahead.get(ahead.len() / 2).copied().unwrap_or(0);
+        let mut others: Vec<u128> = ahead.iter().map(|ns| ns.abs_diff(ahead_ns)).collect();
+        others.sort_unstable();
+        // Most twins are so close to the median.
+        let most_ns = others.get(others.len() * 9 / 10).and_then(|&ns| i128::try_from(ns).ok());
+        let slack_ns = most_ns.unwrap_or(within_ns);
+        let (first_from, first_to) = first.span_ns.unwrap_or_default();
+        let (from, to) = second.span_ns.unwrap_or_default();
+        let first_at = |ns: u64| moved(ns, first_shift) + ahead_ns;
+        let from_ns = first_at(first_from).max(moved(from, shift)) - slack_ns;
+        let to_ns = first_at(first_to).min(moved(to, shift)) + slack_ns;
+        Self { from_ns, to_ns, ahead_ns, within_ns }
+    }
+
+    fn has(&self, at_ns: i128) -> bool {
+        (self.from_ns..=self.to_ns).contains(&at_ns)
     }
 }
 
@@ -165,19 +448,25 @@ struct Row<'a> {
     label: Cow<'a, str>,
 }
 
-/// Places of the rows of `own` that are in `known` too: each row of `known` is the twin of one at most, the first that
-/// fits.
+/// Places of the rows of `own` that are in `known` too, with their places there: each row of `known` is the twin of one at most,
+/// the nearest that fits.
 fn matches<'a>(
     known: impl Iterator<Item = Row<'a>>,
     own: impl Iterator<Item = Row<'a>>,
-    within_ns: u64,
-) -> Vec<usize> {
-    let mut by_label: HashMap<Cow<'a, str>, Vec<(i128, Option<u64>)>> = HashMap::new();
-    for row in known {
-        by_label.entry(row.label).or_default().push((row.at_ns, row.dur_ns));
+    both: &Both,
+) -> Vec<(usize, usize)> {
+    type Known = (i128, Option<u64>, usize);
+    let mut by_label: HashMap<Cow<'a, str>, Vec<Known>> = HashMap::new();
+    for (place, mut row) in known.enumerate() {
+        row.at_ns += both.ahead_ns;
+        if !both.has(row.at_ns) {
+            continue;
+        }
+        by_label.entry(row.label).or_default().push((row.at_ns, row.dur_ns, place));
     }
-    by_label.values_mut().for_each(|rows| rows.sort_by_key(|&(at_ns, _)| at_ns));
-    let mut own: Vec<(usize, Row<'a>)> = own.enumerate().collect();
+    by_label.values_mut().for_each(|rows| rows.sort_by_key(|&(at_ns, ..)| at_ns));
+    let mut own: Vec<(usize, Row<'a>)> =
+        own.enumerate().filter(|(_, row)| both.has(row.at_ns)).collect();
     own.sort_by_key(|(_, row)| row.at_ns);
     // By label: the first row that may still be a twin.
     let mut next: HashMap<Cow<'a, str>, usize> = HashMap::new();
@@ -185,21 +474,23 @@ fn matches<'a>(
     for (place, row) in own {
         let Some(rows) = by_label.get(&row.label) else { continue };
         let next = next.entry(row.label).or_default();
-        let is_over = |&(at_ns, _): &(i128, Option<u64>)| at_ns + i128::from(within_ns) < row.at_ns;
+        let is_over = |&(at_ns, ..): &Known| at_ns + both.within_ns < row.at_ns;
         while rows.get(*next).is_some_and(is_over) {
             *next += 1;
         }
-        let is_near =
-            |&&(at_ns, _): &&(i128, Option<u64>)| at_ns <= row.at_ns + i128::from(within_ns);
-        let is_alike = |&(_, dur_ns): &(i128, Option<u64>)| match (dur_ns, row.dur_ns) {
+        let is_near = |&(at_ns, ..): &Known| at_ns <= row.at_ns + both.within_ns;
+        let is_alike = |&(_, dur_ns, _): &Known| match (dur_ns, row.dur_ns) {
             (Some(a), Some(b)) => a.abs_diff(b) <= SAME_CLOCK_NS,
             // One of the recordings ended earlier.
             _ => true,
         };
-        let mut near = rows.iter().skip(*next).take(MAX_TRIED).take_while(is_near);
-        if let Some(after) = near.position(is_alike) {
-            found.push(place);
-            *next += after + 1;
+        let near = rows.iter().enumerate().skip(*next).take(MAX_TRIED);
+        let near =
+            near.take_while(|(_, known)| is_near(known)).filter(|(_, known)| is_alike(known));
+        let nearest = near.min_by_key(|(_, known)| known.0.abs_diff(row.at_ns));
+        if let Some((at, &(.., twin))) = nearest {
+            found.push((place, twin));
+            *next = at + 1;
         }
     }
     found

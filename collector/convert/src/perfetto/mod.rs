@@ -19,6 +19,7 @@ use prost::Message;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
+use tracetee_trace::perfetto::TrackIds;
 use tracetee_trace::{
     Async, Counter, Event, FlowKind, FlowRecord, NameId, Scope, Slice, Thread, Timeline, Trace,
 };
@@ -37,7 +38,13 @@ const BOOTTIME: u32 = 6;
 /// The id of the sequence of packets that are written. A trace that ours is joined with has others, from 1 on.
 pub const PERFETTO_SEQUENCE: u32 = 0x7472_6365;
 
-pub(crate) fn write(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) -> io::Result<()> {
+/// Writes a trace: alone, or with the ends that copied traces lack, on their tracks.
+pub(crate) fn write(
+    trace: &Trace,
+    beside: Option<&TrackIds>,
+    out: &mut impl Write,
+    dropped: &mut Dropped,
+) -> io::Result<()> {
     let (mut rounded, mut halves) = (0, 0);
     for thread in trace.threads.values() {
         for (slice, &(begin_ns, end_ns)) in thread.slices.iter().zip(&thread.cpu_ns) {
@@ -49,12 +56,18 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) 
     rounded += instants.filter(|one| one.cpu_ns % 1000 != 0).count() as u64;
     dropped.add("CPU times, rounded to microseconds", rounded);
     dropped.add("CPU times of begins whose ends have none", halves);
-    let mut writer = Writer::for_trace(trace, out);
+    let alone = TrackIds::new();
+    let mut writer = Writer::for_trace(trace, beside.unwrap_or(&alone), out);
     writer.head()?;
     // First, because of two packets of one time Perfetto takes the first of the file first: a thread is born before it
     // is described.
     writer.system()?;
     writer.tracks()?;
+    for end in trace.ends.iter().filter(|end| beside.is_some() && end.key.is_none()) {
+        let track_event = Some(writer.slice_end(end.thread, None));
+        let timestamp = Some(end.at_ns);
+        writer.packet(TracePacket { timestamp, track_event, ..TracePacket::default() })?;
+    }
     for (at_ns, event) in Timeline::new(trace) {
         writer.event(at_ns, event)?;
     }
@@ -63,6 +76,8 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) 
 
 struct Writer<'a, W> {
     trace: &'a Trace,
+    /// Tracks that copied traces have.
+    copied: &'a TrackIds,
     out: &'a mut W,
     buffer: Vec<u8>,
     interned: InternedData,
@@ -80,9 +95,10 @@ struct Writer<'a, W> {
 }
 
 impl<'a, W: Write> Writer<'a, W> {
-    fn for_trace(trace: &'a Trace, out: &'a mut W) -> Self {
+    fn for_trace(trace: &'a Trace, copied: &'a TrackIds, out: &'a mut W) -> Self {
         Self {
             trace,
+            copied,
             out,
             buffer: Vec::new(),
             interned: InternedData::default(),
@@ -151,10 +167,13 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     fn thread(&mut self, key: u32, pid: u32, tid: u32, name: &str) -> io::Result<()> {
+        if self.copied.contains_key(&(pid, Some(tid))) {
+            return Ok(());
+        }
         self.now_ns = self.births.thread(key);
         self.track(TrackDescriptor {
             uuid: Some(thread_track(key)),
-            parent_uuid: Some(process_track(pid)),
+            parent_uuid: Some(self.process_track(pid)),
             thread: Some(ThreadDescriptor {
                 pid: Some(pid.cast_signed()),
                 tid: Some(tid.cast_signed()),
@@ -164,7 +183,23 @@ impl<'a, W: Write> Writer<'a, W> {
         })
     }
 
+    /// Returns the track of a thread.
+    fn thread_track(&self, key: u32) -> u64 {
+        let thread = self.trace.threads.get(&key);
+        let own = thread.map(|thread| (pid_of(key, thread), Some(thread.tid)));
+        let copied = own.and_then(|own| self.copied.get(&own).copied());
+        copied.unwrap_or_else(|| thread_track(key))
+    }
+
+    /// Returns the track of a process.
+    fn process_track(&self, pid: u32) -> u64 {
+        self.copied.get(&(pid, None)).copied().unwrap_or_else(|| process_track(pid))
+    }
+
     fn process(&mut self, pid: u32) -> io::Result<()> {
+        if self.copied.contains_key(&(pid, None)) {
+            return Ok(());
+        }
         let trace = self.trace;
         self.now_ns = self.births.process(pid);
         let named = trace.processes.get(&pid).map(|process| trace.names.text(process.name));
@@ -196,7 +231,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let now_ns = self.now_ns;
         self.process(pid)?;
         self.now_ns = now_ns;
-        Ok(Some(process_track(pid)))
+        Ok(Some(self.process_track(pid)))
     }
 
     /// A track of a process, of that name.
@@ -243,7 +278,7 @@ impl<'a, W: Write> Writer<'a, W> {
         };
         if !self.tracks.contains(&uuid) {
             let parent_uuid = match one.scope {
-                Scope::Thread => Some(thread_track(one.thread)),
+                Scope::Thread => Some(self.thread_track(one.thread)),
                 Scope::Process => self.parent(one.pid)?,
             };
             let unit = self.trace.units.get(&(one.pid, one.name));
@@ -315,12 +350,7 @@ impl<'a, W: Write> Writer<'a, W> {
             Event::End(key, place) => {
                 let thread = trace.threads.get(&key);
                 let thread = thread.filter(|thread| thread.slices.len() > place as usize);
-                thread.map(|thread| TrackEvent {
-                    r#type: Some(SLICE_END),
-                    track_uuid: Some(thread_track(key)),
-                    thread_time_absolute_us: us(thread.cpu_of(place).1),
-                    ..TrackEvent::default()
-                })
+                thread.map(|thread| self.slice_end(key, thread.cpu_of(place).1))
             }
             Event::StayOpen(..) => None,
             Event::AsyncBegin(place) | Event::AsyncEnd(place) => {
@@ -349,7 +379,7 @@ impl<'a, W: Write> Writer<'a, W> {
                         let uuid = hash(&[4, one.pid.into(), track.number().into()]);
                         self.track_of(one.pid, uuid, track)?
                     }
-                    None => thread_track(one.thread),
+                    None => self.thread_track(one.thread),
                 };
                 let (flow_ids, terminating_flow_ids) = match u32::try_from(place) {
                     Ok(place) => self.flows.take(one.thread, FlowRecord::Instant(place)),
@@ -386,7 +416,7 @@ impl<'a, W: Write> Writer<'a, W> {
                     if ends { (Vec::new(), id) } else { (id, Vec::new()) };
                 Some(TrackEvent {
                     r#type: Some(INSTANT),
-                    track_uuid: Some(thread_track(one.thread)),
+                    track_uuid: Some(self.thread_track(one.thread)),
                     name_iid: self.name(one.name),
                     category_iids: self.category(one.category),
                     flow_ids,
@@ -398,6 +428,15 @@ impl<'a, W: Write> Writer<'a, W> {
         })
     }
 
+    fn slice_end(&self, key: u32, cpu_ns: Option<u64>) -> TrackEvent {
+        TrackEvent {
+            r#type: Some(SLICE_END),
+            track_uuid: Some(self.thread_track(key)),
+            thread_time_absolute_us: us(cpu_ns),
+            ..TrackEvent::default()
+        }
+    }
+
     fn begin(&mut self, key: u32, place: u32, thread: &Thread, slice: Slice) -> TrackEvent {
         let (flow_ids, terminating_flow_ids) = self.flows.take(key, FlowRecord::Slice(place));
         // Of an end without a time Perfetto makes a wrong duration.
@@ -405,7 +444,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let begin_ns = begin_ns.filter(|_| end_ns.is_some() || !slice.ended);
         TrackEvent {
             r#type: Some(SLICE_BEGIN),
-            track_uuid: Some(thread_track(key)),
+            track_uuid: Some(self.thread_track(key)),
             name_iid: self.name(slice.name),
             category_iids: self.category(slice.category),
             debug_annotations: self.args(thread.args.get(&place).copied().unwrap_or_default()),

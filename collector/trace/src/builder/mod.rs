@@ -8,11 +8,13 @@ mod finish;
 mod scheduler;
 mod slices;
 
-pub(crate) use asyncs::AsyncKey;
 pub(crate) use slices::is_ended_by;
 
 use crate::gaps::Processors;
-use crate::model::{Counter, FIRST_KEY, Flow, FlowRecord, Instant, Process, State, Thread, Trace};
+use crate::model::{
+    AsyncKey, Counter, FIRST_KEY, Flow, FlowRecord, Instant, LooseEnd, Process, State, Thread,
+    Trace,
+};
 use crate::names::NameId;
 use crate::scheduling::{Blocked, Pending};
 use crate::seeded::Seeded;
@@ -22,6 +24,8 @@ use std::collections::HashMap;
 pub(crate) const MAX_EVENTS: u64 = 32 << 20;
 /// Bytes of names.
 const MAX_NAME_BYTES: usize = 512 << 20;
+/// Ends without a begin that are kept; a part of a trace lacks the begins of some thousand slices at most.
+const MAX_ENDS: usize = 1 << 16;
 /// Bytes of a text's kernel events that are kept for writers.
 const MAX_KERNEL_BYTES: usize = 1 << 30;
 
@@ -199,6 +203,19 @@ impl Builder {
 
     pub(crate) fn counter(&mut self, counter: Counter) {
         self.trace.counters.push(counter);
+    }
+
+    /// Counts an end without a begin, and keeps it for a join. `key`: that of an async slice.
+    pub(crate) fn loose_end(&mut self, live: Live, at_ns: u64, key: Option<AsyncKey>) {
+        let losses = &mut self.trace.losses;
+        match key {
+            Some(_) => losses.unmatched_async_ends += 1,
+            None => losses.unmatched_ends += 1,
+        }
+        if self.trace.ends.len() < MAX_ENDS {
+            let thread = self.key(live);
+            self.trace.ends.push(LooseEnd { thread, at_ns, key });
+        }
     }
 
     pub(crate) fn flow(&mut self, flow: Flow) {

@@ -82,7 +82,7 @@ impl Builder {
     pub(crate) fn end(&mut self, live: Live, at_ns: u64) -> Option<u32> {
         let running = self.running.get_mut(live.0)?;
         let Some(place) = running.open.pop() else {
-            self.trace.losses.unmatched_ends += 1;
+            self.loose_end(live, at_ns, None);
             return None;
         };
         let slice = running.thread.slices.get_mut(place as usize)?;
@@ -103,7 +103,7 @@ impl Builder {
         };
         let open = self.open(live);
         let Some(place) = open.iter().rposition(ends) else {
-            self.trace.losses.unmatched_ends += 1;
+            self.loose_end(live, at_ns, None);
             return None;
         };
         for _ in place + 1..open.len() {

@@ -6,9 +6,11 @@
 mod event;
 mod scan;
 
-use crate::builder::{AsyncKey, Builder, Live, MAX_EVENTS};
+use crate::builder::{Builder, Live, MAX_EVENTS};
 use crate::error::Error;
-use crate::model::{Async, Counter, Flow, FlowRecord, Instant, MAX_NS, Scope, Trace, UNFINISHED};
+use crate::model::{
+    Async, AsyncKey, Counter, Flow, FlowRecord, Instant, MAX_NS, Scope, Trace, UNFINISHED,
+};
 use crate::names::NameId;
 use event::{Event, Kind};
 use scan::{Scanner, Take};
@@ -216,7 +218,7 @@ impl Reader {
                         builder.more_args(live, place, args);
                     }
                 } else {
-                    builder.trace.losses.unmatched_ends += 1;
+                    builder.loose_end(live, at_ns, None);
                 }
                 thread.last = builder.innermost(live);
             }

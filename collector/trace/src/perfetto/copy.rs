@@ -3,7 +3,7 @@
 
 use super::fields::{
     annotation, ftrace_bundle, ftrace_event, interned, interned_data, packet, print,
-    thread_descriptor, trace, track_descriptor, track_event,
+    process_descriptor, thread_descriptor, trace, track_descriptor, track_event,
 };
 use super::packets::{self, Take};
 use super::wire::{Fields, Malformed, Value, put_bytes, put_number};
@@ -59,18 +59,23 @@ static ANNOTATION: [(u32, Rule); 4] = [
     (annotation::array_values, Into(&ANNOTATION)),
 ];
 
+/// Tracks of processes and threads, by process id and, of a thread, its own id.
+pub type TrackIds = HashMap<(u32, Option<u32>), u64>;
+
 /// The ids of sequences in an output: those of each trace that is copied into it, and of what else is written there.
 #[derive(Debug, Default)]
 pub struct SequenceIds {
     taken: HashSet<u32>,
     next: u32,
+    /// Tracks that the copied traces have for their processes and threads.
+    pub tracks: TrackIds,
 }
 
 impl SequenceIds {
     /// Takes an id, for a writer that cannot have another one.
     #[must_use]
     pub fn with(id: u32) -> Self {
-        Self { taken: HashSet::from([id]), next: 1 << 24 }
+        Self { taken: HashSet::from([id]), next: 1 << 24, tracks: TrackIds::new() }
     }
 
     /// Takes this id, or another one if it is taken.
@@ -145,6 +150,8 @@ impl<W: Write> Take for Copier<'_, W> {
             names.message(&PACKET, packet, 0).ok().flatten()
         });
         self.copied.renamed += u64::from(renamed.is_some());
+        // Descriptors that cannot be read are the reader's to tell of.
+        let _ = note_tracks(packet, &mut self.ids.tracks);
         let packet = renamed.map_or(Cow::Borrowed(packet), Cow::Owned);
         let written = self.renumbered(&packet).and_then(|packet| self.write(&packet));
         self.error = written.err();
@@ -185,6 +192,43 @@ impl<W: Write> Copier<'_, W> {
         self.copied.packets += 1;
         written.map_err(|error: io::Error| Error::Io(error))
     }
+}
+
+/// Notes the track that a packet describes, if it is the first one of a process or thread.
+fn note_tracks(packet: &[u8], tracks: &mut TrackIds) -> Result<(), Malformed> {
+    for field in Fields::of(packet) {
+        let (packet::track_descriptor, value) = field? else { continue };
+        let (mut uuid, mut owner) = (0, None);
+        for field in Fields::of(value.bytes()?) {
+            match field? {
+                (track_descriptor::uuid, value) => uuid = value.number()?,
+                (track_descriptor::process, value) => {
+                    let pid = number(value.bytes()?, process_descriptor::pid)?;
+                    owner = Some((pid, None));
+                }
+                (track_descriptor::thread, value) => {
+                    let pid = number(value.bytes()?, thread_descriptor::pid)?;
+                    owner = Some((pid, Some(number(value.bytes()?, thread_descriptor::tid)?)));
+                }
+                _ => {}
+            }
+        }
+        if let Some(owner) = owner.filter(|_| tracks.len() < MAX_SEQUENCES) {
+            tracks.entry(owner).or_insert(uuid);
+        }
+    }
+    Ok(())
+}
+
+/// Returns a number of a message, or 0.
+fn number(message: &[u8], of: u32) -> Result<u32, Malformed> {
+    for field in Fields::of(message) {
+        let (number, value) = field?;
+        if number == of {
+            return value.u32();
+        }
+    }
+    Ok(0)
 }
 
 /// The id of a packet's sequence; 0 if it has none.

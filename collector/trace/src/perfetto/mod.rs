@@ -32,7 +32,7 @@ mod wire;
 
 pub(crate) use check::begins_with_packet;
 pub use check::check;
-pub use copy::{Copied, SequenceIds, copy};
+pub use copy::{Copied, SequenceIds, TrackIds, copy};
 pub use wall_clocks::wall_clocks;
 
 use crate::builder::{Builder, MAX_EVENTS};

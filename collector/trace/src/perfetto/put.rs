@@ -3,8 +3,8 @@
 use super::Reader;
 use super::event::{Event, Mark, NO_CPU, Phase, What};
 use super::tracks::{Place, TrackId};
-use crate::builder::{AsyncKey, Builder, Live, is_ended_by};
-use crate::model::{Async, Counter, Flow, FlowRecord, Instant, Scope, Trace, UNFINISHED};
+use crate::builder::{Builder, Live, is_ended_by};
+use crate::model::{Async, AsyncKey, Counter, Flow, FlowRecord, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::text::marker::is_frame;
 use crate::wall_clock::WallClock;
@@ -191,7 +191,14 @@ impl Put {
                 });
                 match begun.and_then(|place| builder.trace.asyncs.get_mut(place)) {
                     Some(one) => (one.end_ns, one.threads[1]) = (at_ns, thread),
-                    None => builder.trace.losses.unmatched_async_ends += 1,
+                    None => {
+                        let (pid, track) = (pid.unwrap_or_default(), of(track));
+                        builder.loose_end(
+                            live,
+                            at_ns,
+                            Some(AsyncKey { pid, track, of: name, cookie }),
+                        );
+                    }
                 }
                 if let Some(place) = begun {
                     builder.more_async_args(place, args);

@@ -12,10 +12,10 @@ mod sched;
 mod sections;
 mod stacks;
 
-use crate::builder::{AsyncKey, Builder, Live};
+use crate::builder::{Builder, Live};
 use crate::error::Error;
 use crate::kernel::{KernelEvent, KernelKind};
-use crate::model::{Async, Counter, FlowRecord, Instant, Scope, Trace, UNFINISHED};
+use crate::model::{Async, AsyncKey, Counter, FlowRecord, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::quoted;
 use crate::wall_clock::WallClock;
