@@ -371,7 +371,7 @@ impl Both {
     fn of(
         (first, first_shift): (&Trace, i64),
         (second, shift): (&Trace, i64),
-        ahead: &mut Vec<i128>,
+        ahead: &mut [i128],
     ) -> Self {
         let within_ns = within_ns(first_shift, shift).into();
         ahead.sort_unstable();
