@@ -27,8 +27,8 @@ pub(crate) fn payload<'a>(event: &KernelEvent, name: impl Fn(NameId) -> &'a str)
                 task.priority
             )
         }
-        KernelKind::Blocked { tid, caller, io_wait } => {
-            format!("pid={tid} iowait={} caller={caller:#x}", u8::from(io_wait))
+        KernelKind::Blocked { tid, function, io_wait } => {
+            format!("pid={tid} iowait={} caller={}", u8::from(io_wait), name(function))
         }
         KernelKind::Frequency { cpu, khz } => format!("state={khz} cpu_id={cpu}"),
         KernelKind::FrequencyLimits { cpu, min_khz, max_khz } => {

@@ -54,8 +54,8 @@ pub enum KernelKind {
     Blocked {
         /// The thread.
         tid: u32,
-        /// Address of the function's caller.
-        caller: u64,
+        /// The function, with its offset if the trace has it, or its address.
+        function: NameId,
         /// True if it waited for a disk.
         io_wait: bool,
     },

@@ -67,8 +67,7 @@ use std::path::Path;
 /// # Errors
 /// [`Error`] names the file and the problem: it cannot be read, is not a trace, or its compression is broken.
 pub fn read_file(path: &Path) -> Result<Trace, Error> {
-    let in_file = |error: Error| error.in_file(path);
-    read_any(open_file(path)?).map_err(in_file)
+    read_path(path, |text| text::read(text))
 }
 
 /// Reads a file as [`read_file`] does, with all events of a text: those of the kernel, which analyses need as thread states
@@ -77,7 +76,28 @@ pub fn read_file(path: &Path) -> Result<Trace, Error> {
 /// # Errors
 /// As [`read_file`].
 pub fn read_file_with_events(path: &Path) -> Result<Trace, Error> {
-    read_by(open_file(path)?, text::read_with_events).map_err(|error| error.in_file(path))
+    read_path(path, |text| text::read_with_events(text))
+}
+
+/// Reads a file; one whose lines are not in the order of their times again, in that order.
+fn read_path(
+    path: &Path,
+    read_text: fn(Box<dyn std::io::BufRead>) -> Result<Trace, Error>,
+) -> Result<Trace, Error> {
+    let in_file = |error: Error| error.in_file(path);
+    let trace = read_by(open_file(path)?, read_text).map_err(in_file)?;
+    if trace.losses.out_of_order == 0 || !path.is_file() {
+        return Ok(trace);
+    }
+    let mut unpacked = open(open_file(path)?).map_err(in_file)?;
+    if Kind::sniff(&mut *unpacked).map_err(in_file)? != Kind::Text {
+        return Ok(trace);
+    }
+    match text::sorted(unpacked) {
+        Ok(Some(sorted)) => read_text(Box::new(std::io::Cursor::new(sorted))).map_err(in_file),
+        // What can be read of a damaged file has been read.
+        Ok(None) | Err(_) => Ok(trace),
+    }
 }
 
 /// Opens a file, and refuses a directory.

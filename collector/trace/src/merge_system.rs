@@ -21,6 +21,9 @@ impl Map {
                 KernelKind::Wake { how, task: woken, target } => {
                     KernelKind::Wake { how, task: task(woken), target }
                 }
+                KernelKind::Blocked { tid, function, io_wait } => {
+                    KernelKind::Blocked { tid, function: self.name(function), io_wait }
+                }
                 KernelKind::Rename { tid, before, name, oom } => KernelKind::Rename {
                     tid,
                     before: self.name(before),

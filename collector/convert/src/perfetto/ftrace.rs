@@ -2,13 +2,18 @@
 //! events with their text.
 
 use super::messages::{
-    BinderTransaction, BinderTransactionReceived, CpuFrequencyLimits, CpuState, FtraceEvent,
-    GenericEvent, GenericField, SchedSwitch, SchedWakeup, TaskNewtask, TaskRename,
+    BinderCommand, BinderTransaction, BinderTransactionReceived, BlockedReason, ClockSetRate,
+    CpuFrequencyLimits, CpuState, FtraceEvent, GenericEvent, GenericField, SchedSwitch,
+    SchedWakeup, TaskNewtask, TaskRename,
 };
 use tracetee_trace::{EventText, KernelEvent};
 
-/// Returns an event of a text.
-pub(super) fn of_text(event: &KernelEvent, line: &EventText<'_>) -> FtraceEvent {
+/// Returns an event of a text. `symbol` interns the name of a kernel function.
+pub(super) fn of_text(
+    event: &KernelEvent,
+    line: &EventText<'_>,
+    symbol: impl FnOnce(&str) -> u64,
+) -> FtraceEvent {
     let text = String::from_utf8_lossy(line.payload).into_owned();
     let mut event = FtraceEvent {
         timestamp: Some(event.at_ns),
@@ -24,6 +29,10 @@ pub(super) fn of_text(event: &KernelEvent, line: &EventText<'_>) -> FtraceEvent 
         "cpu_frequency" => set(&mut event.cpu_frequency, cpu_state(fields)),
         "cpu_idle" => set(&mut event.cpu_idle, cpu_state(fields)),
         "cpu_frequency_limits" => set(&mut event.cpu_frequency_limits, limits(fields)),
+        "sched_blocked_reason" => set(&mut event.sched_blocked_reason, blocked(fields, symbol)),
+        "clock_set_rate" => set(&mut event.clock_set_rate, clock_rate(fields)),
+        "binder_command" => set(&mut event.binder_command, command(fields)),
+        "binder_return" => set(&mut event.binder_return, command(fields)),
         "task_newtask" => set(&mut event.task_newtask, new_task(fields)),
         "task_rename" => set(&mut event.task_rename, rename(fields)),
         "binder_transaction" => set(&mut event.binder_transaction, transaction(fields)),
@@ -48,7 +57,8 @@ fn set<T>(place: &mut Option<T>, value: Option<T>) -> bool {
 }
 
 fn switch(fields: Fields<'_>) -> Option<SchedSwitch> {
-    let (prev, next) = fields.0.split_once(" ==> ")?;
+    // A thread's name may have an arrow, too.
+    let (prev, next) = fields.0.split_at(fields.0.find(" ==> next_comm=")?);
     let (prev, next) = (Fields(prev), Fields(next));
     Some(SchedSwitch {
         prev_comm: Some(prev.comm("prev_comm=", " prev_pid=")?),
@@ -80,10 +90,31 @@ fn cpu_state(fields: Fields<'_>) -> Option<CpuState> {
 
 fn limits(fields: Fields<'_>) -> Option<CpuFrequencyLimits> {
     Some(CpuFrequencyLimits {
-        min_freq: Some(fields.number("min=")?),
-        max_freq: Some(fields.number("max=")?),
+        min_freq: Some(fields.number("min=").or_else(|| fields.number("min_freq="))?),
+        max_freq: Some(fields.number("max=").or_else(|| fields.number("max_freq="))?),
         cpu_id: Some(fields.number("cpu_id=")?),
     })
+}
+
+fn blocked(fields: Fields<'_>, symbol: impl FnOnce(&str) -> u64) -> Option<BlockedReason> {
+    Some(BlockedReason {
+        pid: Some(fields.number("pid=")?),
+        caller: fields.text("caller=").map(symbol),
+        io_wait: fields.number("iowait="),
+    })
+}
+
+fn clock_rate(fields: Fields<'_>) -> Option<ClockSetRate> {
+    Some(ClockSetRate {
+        name: Some(fields.0.split(' ').next()?.to_owned()),
+        state: Some(fields.number("state=")?),
+        cpu_id: fields.number("cpu_id="),
+    })
+}
+
+/// A command of binder's driver, or what it returns.
+fn command(fields: Fields<'_>) -> Option<BinderCommand> {
+    Some(BinderCommand { cmd: Some(fields.hex("cmd=")?) })
 }
 
 /// Its thread is born: Perfetto takes an older one of the same id for another.

@@ -83,6 +83,8 @@ struct Writer<'a, W> {
     interned: InternedData,
     names: HashSet<NameId>,
     categories: HashSet<NameId>,
+    /// Ids of the names of kernel functions.
+    symbols: HashMap<String, u64>,
     tracks: HashSet<u64>,
     flows: Flows,
     births: Births,
@@ -104,6 +106,7 @@ impl<'a, W: Write> Writer<'a, W> {
             interned: InternedData::default(),
             names: HashSet::new(),
             categories: HashSet::new(),
+            symbols: HashMap::new(),
             tracks: HashSet::new(),
             flows: Flows::new(trace),
             births: Births::new(trace),
@@ -116,8 +119,7 @@ impl<'a, W: Write> Writer<'a, W> {
     fn packet(&mut self, mut packet: TracePacket) -> io::Result<()> {
         packet.trusted_packet_sequence_id = Some(PERFETTO_SEQUENCE);
         packet.sequence_flags.get_or_insert(NEEDS_STATE);
-        let has_new =
-            !self.interned.event_names.is_empty() || !self.interned.event_categories.is_empty();
+        let has_new = self.interned != InternedData::default();
         if has_new && packet.interned_data.is_none() {
             packet.interned_data = Some(std::mem::take(&mut self.interned));
         }

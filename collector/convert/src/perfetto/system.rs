@@ -71,11 +71,27 @@ impl<W: Write> Writer<'_, W> {
         self.packet(TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() })
     }
 
-    fn kernel_event(&self, event: &KernelEvent) -> FtraceEvent {
-        if let Some(text) = self.trace.event_text(event) {
-            return ftrace::of_text(event, &text);
+    /// Returns the id of a kernel function's name, which is interned, or a function's address.
+    fn symbol(&mut self, caller: &str) -> u64 {
+        let address = caller.strip_prefix("0x").map(|hex| u64::from_str_radix(hex, 16));
+        if let Some(Ok(address)) = address {
+            return address;
         }
-        let name = |id: NameId| Some(self.trace.names.text(id).to_owned());
+        let next = self.symbols.len() as u64 + 1;
+        let iid = *self.symbols.entry(caller.to_owned()).or_insert(next);
+        if iid == next {
+            let name = Some(caller.to_owned());
+            self.interned.kernel_symbols.push(InternedName { iid: Some(iid), name });
+        }
+        iid
+    }
+
+    fn kernel_event(&mut self, event: &KernelEvent) -> FtraceEvent {
+        let trace = self.trace;
+        if let Some(text) = trace.event_text(event) {
+            return ftrace::of_text(event, &text, |caller| self.symbol(caller));
+        }
+        let name = |id: NameId| Some(trace.names.text(id).to_owned());
         let tid = |task: Task| Some(task.tid.cast_signed());
         let mut out = FtraceEvent {
             timestamp: Some(event.at_ns),
@@ -108,7 +124,8 @@ impl<W: Write> Writer<'_, W> {
                     Wake::New => out.sched_wakeup_new = woken,
                 }
             }
-            KernelKind::Blocked { tid, caller, io_wait } => {
+            KernelKind::Blocked { tid, function, io_wait } => {
+                let caller = self.symbol(self.trace.names.text(function));
                 let (pid, io_wait) = (Some(tid.cast_signed()), Some(io_wait.into()));
                 out.sched_blocked_reason =
                     Some(BlockedReason { pid, caller: Some(caller), io_wait });

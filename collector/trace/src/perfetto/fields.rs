@@ -72,6 +72,7 @@ macro_rules! perfetto_messages {
                 build_ids = 16: (message, repeated) Vec<InternedBytes>,
                 mapping_paths = 17: (message, repeated) Vec<InternedName>,
                 mappings = 19: (message, repeated) Vec<Mapping>,
+                kernel_symbols = 26: (message, repeated) Vec<InternedName>,
                 debug_annotation_string_values = 29,
                 stack_sample_task_contexts = 48,
                 stack_sample_execution_contexts = 49,
@@ -229,6 +230,7 @@ macro_rules! perfetto_messages {
                 cpu_frequency = 11: (message, optional) Option<CpuState>,
                 cpu_frequency_limits = 12: (message, optional) Option<CpuFrequencyLimits>,
                 cpu_idle = 13: (message, optional) Option<CpuState>,
+                clock_set_rate = 16: (message, optional) Option<ClockSetRate>,
                 sched_wakeup = 17: (message, optional) Option<SchedWakeup>,
                 sched_blocked_reason = 18: (message, optional) Option<BlockedReason>,
                 sched_waking = 20: (message, optional) Option<SchedWakeup>,
@@ -238,6 +240,8 @@ macro_rules! perfetto_messages {
                 task_newtask = 235: (message, optional) Option<TaskNewtask>,
                 task_rename = 236: (message, optional) Option<TaskRename>,
                 generic = 327: (message, optional) Option<GenericEvent>,
+                binder_command = 485: (message, optional) Option<BinderCommand>,
+                binder_return = 486: (message, optional) Option<BinderCommand>,
             }
             Print print {
                 buf = 2,
@@ -268,6 +272,14 @@ macro_rules! perfetto_messages {
                 min_freq = 1: (uint32, optional) Option<u32>,
                 max_freq = 2: (uint32, optional) Option<u32>,
                 cpu_id = 3: (uint32, optional) Option<u32>,
+            }
+            ClockSetRate clock_set_rate {
+                name = 1: (string, optional) Option<String>,
+                state = 2: (uint64, optional) Option<u64>,
+                cpu_id = 3: (uint64, optional) Option<u64>,
+            }
+            BinderCommand binder_command {
+                cmd = 1: (uint32, optional) Option<u32>,
             }
             BlockedReason sched_blocked_reason {
                 pid = 1: (int32, optional) Option<i32>,

@@ -11,6 +11,7 @@ use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, state_letter, state_o
 use crate::model::{MAX_NS, State, Trace};
 use crate::names::NameId;
 use crate::scheduling::{Blocked, CpuClock, NO_WAKER, ONE_WAY, Transaction};
+use crate::text::sched::function;
 use std::collections::HashMap;
 
 /// Waiting events after which their memory is given back.
@@ -221,8 +222,10 @@ fn kernel_state(builder: &mut Builder, event: &KernelEvent) {
             let (cpu, waker) = (event.cpu, event.tid);
             builder.woken(task.tid, State { at_ns, kind: b'R', cpu, waker });
         }
-        KernelKind::Blocked { tid, io_wait, .. } => {
-            builder.blocked(tid, Blocked { at_ns, function: NameId::NONE, io_wait });
+        KernelKind::Blocked { tid, function: caller, io_wait } => {
+            let caller = builder.trace.names.text(caller).to_owned();
+            let function = function(builder, caller.as_bytes());
+            builder.blocked(tid, Blocked { at_ns, function, io_wait });
         }
         KernelKind::Transaction { id, pid, is_reply, flags, .. } => {
             builder.sent(Transaction {

@@ -76,7 +76,7 @@ impl Reader {
         for field in Fields::of(message) {
             let (number, value) = field?;
             match number {
-                ftrace_bundle::event => self.ftrace_event(clock, cpu, value.bytes()?)?,
+                ftrace_bundle::event => self.ftrace_event(sequence, clock, cpu, value.bytes()?)?,
                 ftrace_bundle::compact_sched => self.compact_sched(clock, cpu, value.bytes()?)?,
                 ftrace_bundle::error => {
                     self.lost("errors while the kernel's events were parsed", 1)
@@ -96,7 +96,13 @@ impl Reader {
         Ok(())
     }
 
-    fn ftrace_event(&mut self, clock: Clock, cpu: u16, message: &[u8]) -> Result<(), Malformed> {
+    fn ftrace_event(
+        &mut self,
+        sequence: u32,
+        clock: Clock,
+        cpu: u16,
+        message: &[u8],
+    ) -> Result<(), Malformed> {
         let mut at = At { clock, ns: 0, tid: 0 };
         let mut found = None;
         for field in Fields::of(message) {
@@ -119,12 +125,23 @@ impl Reader {
         if number == ftrace_event::print {
             return self.print(at, content);
         }
-        let Some(kind) = self.kernel_kind(number, content)? else {
+        let Some(mut kind) = self.kernel_kind(number, content)? else {
             let is_counted =
                 self.other_ftrace.len() < MAX_KINDS || self.other_ftrace.contains_key(&number);
             *self.other_ftrace.entry(if is_counted { number } else { 0 }).or_default() += 1;
             return Ok(());
         };
+        if let KernelKind::Blocked { function, .. } = &mut kind {
+            let mut caller = 0;
+            for field in Fields::of(content) {
+                if let (sched_blocked_reason::caller, value) = field? {
+                    caller = value.number()?;
+                }
+            }
+            let known = self.sequence(sequence).kernel_symbols.get(caller).copied();
+            let names = &mut self.builder.trace.names;
+            *function = known.unwrap_or_else(|| names.id(format!("{caller:#x}").as_bytes()));
+        }
         self.kernel_event(clock, KernelEvent { at_ns: at.ns, tid: at.tid, cpu, kind });
         Ok(())
     }
@@ -197,7 +214,7 @@ impl Reader {
             ftrace_event::sched_wakeup_new => wake(Wake::New),
             ftrace_event::sched_blocked_reason => KernelKind::Blocked {
                 tid: low(sched_blocked_reason::pid),
-                caller: int(sched_blocked_reason::caller).cast_unsigned(),
+                function: NameId::NONE,
                 io_wait: int(sched_blocked_reason::io_wait) != 0,
             },
             ftrace_event::binder_transaction => KernelKind::Transaction {

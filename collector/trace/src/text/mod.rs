@@ -8,8 +8,9 @@ mod line;
 mod line_reader;
 pub(crate) mod marker;
 mod prefixes;
-mod sched;
+pub(crate) mod sched;
 mod sections;
+mod sorted;
 mod stacks;
 
 use crate::builder::{Builder, Live};
@@ -27,6 +28,9 @@ use stacks::StackNames;
 use std::io::{BufRead, ErrorKind, Read};
 use tracetee_protocol::{CaptureMeta, notes};
 
+/// Lines of a text by the kernel whose times have no point.
+const NO_UNIT: &str =
+    "lines with times of a clock without a unit (x86-tsc, counter, uptime), taken as nanoseconds";
 /// Details that no record follows.
 const LOOSE: &str = "details of records without a record";
 /// Limit of a line in bytes: the kernel's buffer takes a page.
@@ -38,6 +42,7 @@ pub(crate) use line::{digits, split};
 pub use line_reader::{LineReader, Outline, Part, ThreadOutline};
 pub(crate) use marker::rename;
 pub use marker::{NO_NAME, with_names};
+pub(crate) use sorted::sorted;
 
 /// True if a line of a thread with this name parses as one; a name may itself look like the start of a line.
 #[must_use]
@@ -161,6 +166,8 @@ struct Reader {
     stack_names: StackNames,
     /// True if events stay that only writers need.
     keeps_events: bool,
+    /// True if the kernel printed the text, whose times have a point if they are seconds.
+    is_of_kernel: bool,
 }
 
 impl Reader {
@@ -169,15 +176,18 @@ impl Reader {
         // adb's shell used to end lines by \\r\\r\\n.
         let line = line.trim_ascii_end();
         if self.sections.is_in_text()
-            && let Some((live, line)) = self.prefixes.split(line)
+            && let Some((live, event)) = self.prefixes.split(line)
         {
             self.in_text = true;
+            self.check_unit(line, event.at_ns);
+            let line = event;
             let at_ns = self.builder.at(live, line.at_ns);
             self.builder.on_cpu(live, line.cpu, at_ns);
             self.event(live, at_ns, &line);
             return;
         }
         if line.starts_with(b"#") {
+            self.is_of_kernel |= line.starts_with(b"# tracer:");
             if let Some(about) = line.strip_prefix(notes::COMMENT.as_bytes())
                 && let Some(about) = CaptureMeta::from_json(about)
             {
@@ -205,6 +215,7 @@ impl Reader {
                 if !line.task.is_empty() && line.task != b"<...>" {
                     self.builder.name(live, at_ns, line.task);
                 }
+                self.check_unit(text, line.at_ns);
                 let prefix = prefix.filter(|_| self.sections.is_in_text());
                 self.prefixes.keep(text, prefix, &line, live);
                 self.event(live, at_ns, &line);
@@ -216,6 +227,15 @@ impl Reader {
                 }
             }
             Err(why) => self.bad(why, text),
+        }
+    }
+
+    /// Counts a time that has no unit: a multiple of a microsecond has one.
+    fn check_unit(&mut self, line: &[u8], at_ns: u64) {
+        if self.is_of_kernel && !at_ns.is_multiple_of(1000) {
+            let time = format!(" {at_ns}: ");
+            let has_none = memchr::memmem::find(line, time.as_bytes()).is_some();
+            self.builder.not_read(NO_UNIT, has_none.into());
         }
     }
 

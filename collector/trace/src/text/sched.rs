@@ -55,7 +55,7 @@ pub(crate) fn take(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
             }
         }
         b"cpu_frequency_limits" => {
-            let (khz, cpu) = (number(payload, b"max="), number(payload, b"cpu_id="));
+            let (khz, cpu) = (limit(payload), number(payload, b"cpu_id="));
             if let (Some(khz), Some(cpu)) = (khz, cpu.and_then(|cpu| u16::try_from(cpu).ok())) {
                 builder.trace.scheduling.limit(cpu, khz);
             }
@@ -130,6 +130,11 @@ fn id(text: &[u8]) -> Option<(Option<u32>, &[u8])> {
     Some((u32::try_from(number).ok(), text.get(count..)?))
 }
 
+/// The upper limit of a clock; kernels name it in two ways.
+fn limit(payload: &[u8]) -> Option<u32> {
+    number(payload, b"max=").or_else(|| number(payload, b"max_freq="))
+}
+
 fn transaction(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
     let payload = line.payload;
     let flags = value(payload, b"flags=0x").and_then(hexadecimal).unwrap_or(0);
@@ -153,7 +158,7 @@ fn is_interrupt(flags: &[u8]) -> bool {
 }
 
 /// Returns the name of a kernel function without its offset.
-fn function(builder: &mut Builder, caller: &[u8]) -> NameId {
+pub(crate) fn function(builder: &mut Builder, caller: &[u8]) -> NameId {
     let name = caller.split(|&byte| byte == b'+').next().unwrap_or_default();
     if name.is_empty() || name.starts_with(b"0x") {
         return NameId::NONE;

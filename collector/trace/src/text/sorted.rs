@@ -1,0 +1,33 @@
+//! Puts the lines of a text in the order of their times: those of files of one processor each, one after the other, are not.
+
+use super::line;
+use std::io::{self, BufRead, Read as _};
+
+/// Limit of a text that is held in memory to sort it. A longer one keeps its order, and ends may get wrong begins.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Returns the lines by time; `None` if there are too many. Lines of the same time keep their order, and lines without a time
+/// stay before the next event.
+pub(crate) fn sorted(text: impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut whole = Vec::new();
+    if text.take(MAX_BYTES + 1).read_to_end(&mut whole)? as u64 > MAX_BYTES {
+        return Ok(None);
+    }
+    let (mut places, mut begin, mut end) = (Vec::new(), 0, 0);
+    for text in whole.split_inclusive(|&byte| byte == b'\n') {
+        end += text.len();
+        if let Ok(event) = line::split(text.trim_ascii_end()) {
+            places.push((event.at_ns, begin..end));
+            begin = end;
+        }
+    }
+    places.sort_by_key(|&(at_ns, _)| at_ns);
+    let mut sorted = Vec::with_capacity(whole.len() + 1);
+    for place in places.into_iter().map(|(_, place)| place).chain([begin..whole.len()]) {
+        sorted.extend_from_slice(whole.get(place).unwrap_or_default());
+        if sorted.last().is_some_and(|&byte| byte != b'\n') {
+            sorted.push(b'\n');
+        }
+    }
+    Ok(Some(sorted))
+}
