@@ -7,6 +7,8 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// Members of events that are not read.
+const STACK: &str = "callstacks of events";
 /// Category of async slices that have none, in files of ours.
 const NO_CATEGORY: &str = "async";
 
@@ -17,6 +19,8 @@ pub(crate) struct Event {
     pub(crate) at_ns: u64,
     pub(crate) pid: u32,
     pub(crate) tid: u32,
+    /// Texts that stand for process and thread.
+    pub(crate) named: [Option<NameId>; 2],
     pub(crate) name: NameId,
     pub(crate) category: NameId,
     /// Distinguishes equal ids; the track of an instant of a process.
@@ -92,6 +96,8 @@ struct Text<'a> {
     bind_id: Option<&'a RawValue>,
     flow_in: Option<bool>,
     flow_out: Option<bool>,
+    sf: Option<&'a RawValue>,
+    stack: Option<&'a RawValue>,
     args: Option<&'a RawValue>,
 }
 
@@ -105,10 +111,18 @@ struct Id2<'a> {
 /// Reads one.
 pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static str> {
     let Trace { names, losses, .. } = trace;
-    let text: Text<'_> = serde_json::from_slice(text).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => "a field of an event has the wrong type",
-        _ => "an event is not JSON",
-    })?;
+    let repaired;
+    let text: Text<'_> = match serde_json::from_slice(text) {
+        Ok(text) => text,
+        Err(error) if error.is_data() => return Err("a field of an event has the wrong type"),
+        Err(_) => {
+            repaired = repair(text);
+            serde_json::from_slice(&repaired).map_err(|_| "an event is not JSON")?
+        }
+    };
+    if text.sf.or(text.stack).is_some() {
+        *losses.unread.entry(STACK.to_owned()).or_default() += 1;
+    }
     let name_text = text.name.as_deref().unwrap_or_default();
     let &[ph] = text.ph.as_bytes() else { return Err("the ph of an event is not a letter") };
     let kind = match ph {
@@ -136,6 +150,10 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static st
         other => Kind::Other(other),
     };
     let (pid, tid) = (text.pid.map_or(0, process), text.tid.map_or(0, process));
+    let named = [text.pid, text.tid].map(|id| {
+        let id = serde_json::from_str::<Cow<'_, str>>(id?.get()).ok()?;
+        id.parse::<i64>().is_err().then(|| names.id(id.as_bytes()))
+    });
     let is_timeless = matches!(kind, Kind::ThreadName | Kind::ProcessName | Kind::Other(_));
     let at_ns = match text.ts.and_then(ns) {
         Some(at_ns) => at_ns,
@@ -216,6 +234,7 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static st
         at_ns,
         pid,
         tid,
+        named,
         name,
         category,
         scope,
@@ -233,6 +252,39 @@ struct Named<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
 }
+
+/// Makes JSON of what some writers take for it: numbers that JSON has not become texts, control characters escapes.
+fn repair(text: &[u8]) -> Vec<u8> {
+    let (mut json, mut in_string, mut rest) = (Vec::with_capacity(text.len() + 16), false, text);
+    while let Some((&byte, after)) = rest.split_first() {
+        let number = NUMBERS.iter().find(|number| !in_string && rest.starts_with(number));
+        if let Some(number) = number {
+            json.extend([b"\"", *number, b"\""].concat());
+            rest = rest.get(number.len()..).unwrap_or_default();
+            continue;
+        }
+        rest = after;
+        match byte {
+            b'\\' if in_string => {
+                json.push(byte);
+                if let Some((&escaped, after)) = rest.split_first() {
+                    json.push(escaped);
+                    rest = after;
+                }
+            }
+            0..0x20 if in_string => json.extend(format!("\\u{byte:04x}").bytes()),
+            _ => {
+                in_string ^= byte == b'"';
+                json.push(byte);
+            }
+        }
+    }
+    json
+}
+
+/// Numbers that JSON has not, longer ones first.
+const NUMBERS: [&[u8]; 8] =
+    [b"-Infinity", b"Infinity", b"-inf", b"inf", b"-NaN", b"NaN", b"-nan", b"nan"];
 
 /// Microseconds, as ns; some write numbers as text. The decimals are read as an integer: an f64 of microseconds since 1970 has
 /// steps of 250 ns.

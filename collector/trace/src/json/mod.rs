@@ -6,14 +6,15 @@
 mod event;
 mod scan;
 
-use crate::builder::{Builder, Live, MAX_EVENTS};
+use crate::builder::{Builder, Live, MAX_EVENTS, is_ended_by};
 use crate::error::Error;
 use crate::model::{
-    Async, AsyncKey, Counter, Flow, FlowRecord, Instant, MAX_NS, Scope, Trace, UNFINISHED,
+    Async, AsyncKey, Counter, Flow, FlowRecord, Instant, MAX_NS, Process, Scope, Trace, UNFINISHED,
 };
 use crate::names::NameId;
 use event::{Event, Kind};
 use scan::{Scanner, Take};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::io::BufRead;
 use tracetee_protocol::CaptureMeta;
@@ -42,12 +43,22 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     if !scanner.has_events {
         return Err(Error::NoTrace("its object has no traceEvents".to_owned()));
     }
+    for what in BESIDE {
+        let count = match scanner.members.get(what) {
+            Some(Value::Array(all)) => all.len() as u64,
+            Some(Value::String(text)) => u64::from(!text.is_empty()),
+            _ => scanner.long.iter().any(|long| long == what).into(),
+        };
+        reader.builder.not_read(what, count);
+    }
     let about = scanner.members.remove("otherData").map(|about| about.to_string());
     reader.builder.trace.about =
         about.and_then(|about| CaptureMeta::from_json(about.as_bytes())).unwrap_or_default();
     Ok(reader.finish())
 }
 
+/// Members beside the events that have content, too.
+const BESIDE: [&str; 2] = ["samples", "systemTraceEvents"];
 /// Reason why a counter's value is not read.
 const NO_NUMBER: &str = "counter values that are not numbers";
 /// Instants whose scope is `g`.
@@ -108,14 +119,7 @@ impl Take for Reader {
         let parsed = event::parse(text, &mut self.builder.trace);
         let number = self.builder.trace.losses.lines;
         match parsed {
-            Ok(event) => match event.kind {
-                Kind::ThreadName => {
-                    self.names.insert((event.pid, event.tid), event.name);
-                }
-                Kind::ProcessName => self.builder.process_name(event.pid, event.name),
-                Kind::Other(ph) => self.builder.other(&[b'p', b'h', b':', ph]),
-                _ => self.events.push(event),
-            },
+            Ok(event) => self.parsed(event),
             Err(why) => self.builder.trace.losses.bad(number, why, text),
         }
     }
@@ -132,6 +136,26 @@ impl Take for Reader {
 }
 
 impl Reader {
+    fn parsed(&mut self, event: Event) {
+        // A text in place of an id is the name, unless there is another one.
+        let [process, thread] = event.named;
+        if let Some(name) = process {
+            let processes = &mut self.builder.trace.processes;
+            processes.entry(event.pid).or_insert(Process { name });
+        }
+        if let Some(name) = thread {
+            self.names.entry((event.pid, event.tid)).or_insert(name);
+        }
+        match event.kind {
+            Kind::ThreadName => {
+                self.names.insert((event.pid, event.tid), event.name);
+            }
+            Kind::ProcessName => self.builder.process_name(event.pid, event.name),
+            Kind::Other(ph) => self.builder.other(&[b'p', b'h', b':', ph]),
+            _ => self.events.push(event),
+        }
+    }
+
     fn finish(mut self) -> Trace {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.at_ns);
@@ -202,17 +226,19 @@ impl Reader {
                 thread.begun(builder, record, at_ns);
             }
             Kind::End => {
-                while let Some(inner) = thread.ends.last().filter(|inner| inner.end.is_some()) {
-                    if thread.ends.iter().all(|open| open.end.is_some()) {
-                        break;
+                if let Some(begun) = begun(builder, live, &thread.ends, event) {
+                    while thread.ends.len() > begun + 1 {
+                        let Some(inner) = thread.ends.pop() else { break };
+                        leave_open(builder, live, inner.unfinished, at_ns);
+                        let losses = &mut builder.trace.losses;
+                        match inner.end {
+                            Some(_) => losses.overlapping += 1,
+                            None => losses.unclosed += 1,
+                        }
+                        builder.end(live, at_ns);
                     }
-                    builder.trace.losses.overlapping += 1;
-                    leave_open(builder, live, inner.unfinished, at_ns);
-                    builder.end(live, at_ns);
-                    thread.ends.pop();
-                }
-                if let Some(open) = thread.ends.pop_if(|open| open.end.is_none()) {
-                    leave_open(builder, live, open.unfinished, at_ns);
+                    let unfinished = thread.ends.pop().map_or(0, |open| open.unfinished);
+                    leave_open(builder, live, unfinished, at_ns);
                     if let Some(place) = builder.end(live, at_ns) {
                         builder.cpu_end(live, place, event.cpu_ns);
                         builder.more_args(live, place, args);
@@ -290,6 +316,18 @@ impl Reader {
             Kind::ThreadName | Kind::ProcessName | Kind::Other(_) => {}
         }
     }
+}
+
+/// Finds the innermost slice that an E ends: as in Perfetto, one of its name and category, as far as it has them.
+fn begun(builder: &Builder, live: Live, ends: &[OpenSlice], end: &Event) -> Option<usize> {
+    let open = builder.open(live);
+    let mut place = open.len();
+    ends.iter().enumerate().rev().find_map(|(at, one)| {
+        place = place.checked_sub(1 + one.unfinished as usize)?;
+        let slice = builder.slice(live, *open.get(place)?)?;
+        let is_its = is_ended_by((slice.name, slice.category), (end.name, end.category));
+        (one.end.is_none() && is_its).then_some(at)
+    })
 }
 
 /// Begins a slice, with the point of a flow that is bound to it. Returns it as a record that flows can be at.

@@ -7,6 +7,8 @@ use std::io::{BufRead, ErrorKind};
 
 /// An event, or another value, that is longer is left out.
 const MAX_VALUE_BYTES: usize = 1 << 20;
+/// Limit of the long members that are named.
+const MAX_LONG: usize = 16;
 /// The longest name of a member that matters.
 const MAX_KEY_BYTES: usize = 256;
 
@@ -32,6 +34,8 @@ pub(crate) struct Scanner<R> {
     failed: Option<std::io::Error>,
     /// Members of the object beside its events, those that are short.
     pub(crate) members: Map<String, Value>,
+    /// Members that are too long to be kept.
+    pub(crate) long: Vec<String>,
     /// True if there is an array of events.
     pub(crate) has_events: bool,
 }
@@ -56,7 +60,14 @@ enum Found {
 
 impl<R: BufRead> Scanner<R> {
     pub(crate) fn new(inner: R) -> Self {
-        Self { inner, offset: 0, failed: None, members: Map::new(), has_events: false }
+        Self {
+            inner,
+            offset: 0,
+            failed: None,
+            members: Map::new(),
+            long: Vec::new(),
+            has_events: false,
+        }
     }
 
     /// Gives all events.
@@ -141,10 +152,14 @@ impl<R: BufRead> Scanner<R> {
                 }
                 _ => {
                     let mut text = Vec::new();
-                    if let (Found::Whole, Ok(value)) =
-                        (self.value(&mut text, MAX_VALUE_BYTES), serde_json::from_slice(&text))
-                    {
-                        self.members.insert(key, value);
+                    match self.value(&mut text, MAX_VALUE_BYTES) {
+                        Found::Whole => {
+                            if let Ok(value) = serde_json::from_slice(&text) {
+                                self.members.insert(key, value);
+                            }
+                        }
+                        Found::TooLong if self.long.len() < MAX_LONG => self.long.push(key),
+                        Found::TooLong | Found::Ended => {}
                     }
                 }
             }
