@@ -1,6 +1,8 @@
 //! Reads a method trace. What is wrong in its tables is counted and shown with its line; what cuts it short
 //! leaves what was there before.
 
+mod format2;
+
 use super::{Action, KEYS, MAGIC, Method, MethodTrace, Record};
 use crate::builder::MAX_EVENTS;
 use crate::error::Error;
@@ -219,6 +221,11 @@ fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Resul
         });
     }
     let version = input.u16().map_err(of_header)?;
+    if let 4 | 5 | 0xf4 | 0xf5 = version {
+        let cut = format2::read(input, trace, version & 1 == 1);
+        cut_at(input, trace, cut);
+        return Ok(());
+    }
     let header_bytes = input.u16().map_err(of_header)?;
     trace.start_us = input.exact().map(u64::from_le_bytes).map_err(of_header)?;
     let is_streamed = version & STREAMED == STREAMED;
@@ -237,7 +244,7 @@ fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Resul
             size
         }
         _ => {
-            let why = format!("unknown version {version:#x}; known are 1, 2, 3 and 0xf3");
+            let why = format!("unknown version {version:#x}; known are 1 to 5 and 0xf3 to 0xf5");
             return Err(Error::At { offset: at + 4, why });
         }
     };
@@ -249,14 +256,18 @@ fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Resul
     trace.is_dual = record_bytes >= 14;
     let mut reader = Records { record_bytes, wraps: HashMap::new(), trace };
     let cut = reader.read(input, is_streamed);
+    cut_at(input, trace, cut);
+    Ok(())
+}
+
+/// Notes why the records end, unless all are read.
+fn cut_at<R>(input: &Input<R>, trace: &mut MethodTrace, cut: Result<(), Cut>) {
     let why = match cut {
-        Ok(()) => return Ok(()),
-        Err(Cut::End { within: false }) => return Ok(()),
+        Ok(()) | Err(Cut::End { within: false }) => return,
         Err(Cut::End { within: true }) => "ends inside a record".to_owned(),
         Err(Cut::Failed(error)) => error.to_string(),
     };
     trace.losses.truncated = Some((input.offset, why));
-    Ok(())
 }
 
 struct Records<'a> {
