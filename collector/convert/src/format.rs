@@ -270,6 +270,9 @@ impl Format {
         for content in Content::VARIANTS.iter().filter(lacking) {
             dropped.add(content.label(), content.count(trace));
         }
+        for (what, count) in trace.reshaped.iter().filter(|_| self == Self::Perfetto) {
+            dropped.add(what, *count);
+        }
         if self != Self::Perfetto && !self.lacks(AsyncSlices) {
             let count = trace.losses.tracks_of_nobody;
             dropped.add("tracks of no process, written as those of process 0", count);

@@ -67,7 +67,7 @@ use std::path::Path;
 /// # Errors
 /// [`Error`] names the file and the problem: it cannot be read, is not a trace, or its compression is broken.
 pub fn read_file(path: &Path) -> Result<Trace, Error> {
-    read_path(path, |text| text::read(text))
+    read_path(path, text::read)
 }
 
 /// Reads a file as [`read_file`] does, with all events of a text: those of the kernel, which analyses need as thread states
@@ -76,7 +76,7 @@ pub fn read_file(path: &Path) -> Result<Trace, Error> {
 /// # Errors
 /// As [`read_file`].
 pub fn read_file_with_events(path: &Path) -> Result<Trace, Error> {
-    read_path(path, |text| text::read_with_events(text))
+    read_path(path, text::read_with_events)
 }
 
 /// Reads a file; one whose lines are not in the order of their times again, in that order.

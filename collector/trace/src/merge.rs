@@ -202,6 +202,9 @@ impl Map {
         for (event, count) in &trace.kernel_events {
             *builder.trace.kernel_events.entry(event.clone()).or_default() += count;
         }
+        for (what, count) in &trace.reshaped {
+            builder.reshaped(what, *count);
+        }
         let own = trace.realtime.map(|clock| clock.moved(|at_ns| self.at(at_ns)));
         // An exact one is better than a rounded one; the first is that of the clock that all are on.
         let first = builder.trace.realtime;

@@ -70,6 +70,8 @@ pub struct Trace {
     pub packages: Vec<Package>,
     /// Numbers of kernel events, by name: sched_switch …
     pub kernel_events: BTreeMap<String, u64>,
+    /// Rows of a Perfetto trace that are read and that no writer gives back as they were, by kind.
+    pub reshaped: BTreeMap<&'static str, u64>,
     /// Errors in the file, and what was lost to them.
     pub losses: Losses,
 }

@@ -229,6 +229,11 @@ impl Builder {
         }
     }
 
+    /// Counts what is read, and is not written as it was.
+    pub(crate) fn reshaped(&mut self, what: &'static str, count: u64) {
+        *self.trace.reshaped.entry(what).or_default() += count;
+    }
+
     /// Sets a process' name.
     pub(crate) fn process_name(&mut self, pid: u32, name: NameId) {
         self.trace.processes.insert(pid, Process { name });

@@ -269,7 +269,7 @@ fn leb(mut number: i64) -> Vec<u8> {
     loop {
         let byte = u8::try_from(number & 0x7f).unwrap();
         number >>= 7;
-        let is_last = number == i64::from(byte & 0x40 != 0) * -1;
+        let is_last = number == -i64::from(byte & 0x40 != 0);
         bytes.push(if is_last { byte } else { byte | 0x80 });
         if is_last {
             return bytes;

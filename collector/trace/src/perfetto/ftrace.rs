@@ -70,6 +70,7 @@ impl Reader {
             {
                 read_until = Some((clock, value.number()?));
                 self.covered.entry(cpu).or_insert((clock, value.number()?));
+                self.builder.reshaped(super::METADATA, 1);
             }
         }
         let before = (self.kernel.len(), self.events.len());
@@ -263,6 +264,7 @@ impl Reader {
         };
         match mark {
             Some(mark) => {
+                self.builder.reshaped("print events of ftrace, written as track events", 1);
                 let what = What::Mark { tid: at.tid, mark };
                 self.events.push(Event { at_ns: at.ns, clock: at.clock, rank: NORMAL, what });
             }
