@@ -19,7 +19,7 @@ from traces import made
 
 # Outputs by name: ending, true for Perfetto's own format. Times of others are compared to the µs.
 OUTPUTS = {
-    # Through the model, by `through` (collector/convert/examples): the program copies packets.
+    # Through the model, by `through` (tests/convert/examples): the program copies packets.
     "model": (".model.pftrace", True),
     # A smoke test: a copy has the packets of the original.
     "copied": (".copy.pftrace", True),

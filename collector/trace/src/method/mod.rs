@@ -3,6 +3,7 @@
 //! [`read()`] takes the versions 1, 2 and 3 and ART's streaming formats; [`write()`] makes 2 and 3;
 //! [`model`] goes from and to [`crate::Trace`].
 
+mod format2;
 mod model;
 mod read;
 mod write;

@@ -1,8 +1,7 @@
 //! Reads a method trace. What is wrong in its tables is counted and shown with its line; what cuts it short
 //! leaves what was there before.
 
-mod format2;
-
+use super::format2;
 use super::{Action, KEYS, MAGIC, Method, MethodTrace, Record};
 use crate::builder::MAX_EVENTS;
 use crate::error::Error;
@@ -12,7 +11,7 @@ use std::io::{BufRead, ErrorKind, Read};
 /// A line of its tables that is longer is none.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 /// Maximum size of the summary at a stream's end, which lists all methods.
-const MAX_SUMMARY_BYTES: u64 = 256 << 20;
+pub(super) const MAX_SUMMARY_BYTES: u64 = 256 << 20;
 /// The header of data.
 const HEADER_BYTES: u16 = 16;
 const STREAMED: u16 = 0xF0;
@@ -35,13 +34,13 @@ pub fn read<R: BufRead>(input: R) -> Result<MethodTrace, Error> {
 }
 
 #[derive(Debug)]
-struct Input<R> {
+pub(super) struct Input<R> {
     inner: R,
     offset: u64,
 }
 
 /// Reason why there is no more.
-enum Cut {
+pub(super) enum Cut {
     /// The file ends; whether within something.
     End {
         within: bool,
@@ -50,7 +49,7 @@ enum Cut {
 }
 
 impl<R: BufRead> Input<R> {
-    fn exact<const N: usize>(&mut self) -> Result<[u8; N], Cut> {
+    pub(super) fn exact<const N: usize>(&mut self) -> Result<[u8; N], Cut> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
         Ok(bytes)
@@ -72,16 +71,16 @@ impl<R: BufRead> Input<R> {
         Ok(())
     }
 
-    fn u16(&mut self) -> Result<u16, Cut> {
+    pub(super) fn u16(&mut self) -> Result<u16, Cut> {
         self.exact().map(u16::from_le_bytes)
     }
 
-    fn u32(&mut self) -> Result<u32, Cut> {
+    pub(super) fn u32(&mut self) -> Result<u32, Cut> {
         self.exact().map(u32::from_le_bytes)
     }
 
     /// Reads so many bytes, as far as they are there: what claims to be long does not take memory.
-    fn bytes(&mut self, count: u64) -> Result<Vec<u8>, Cut> {
+    pub(super) fn bytes(&mut self, count: u64) -> Result<Vec<u8>, Cut> {
         let mut bytes = Vec::new();
         let read = self.inner.by_ref().take(count).read_to_end(&mut bytes);
         self.offset += bytes.len() as u64;
@@ -92,7 +91,7 @@ impl<R: BufRead> Input<R> {
         }
     }
 
-    fn line(&mut self, line: &mut Vec<u8>) -> Result<(), Cut> {
+    pub(super) fn line(&mut self, line: &mut Vec<u8>) -> Result<(), Cut> {
         line.clear();
         let count = self.inner.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', line);
         match count {
@@ -171,7 +170,7 @@ fn thread(text: &str) -> Result<(u16, String), &'static str> {
 
 /// `ID name`, or `ID class method signature [file [line]]`, with tabs. With a file and no line number the
 /// original has the file in the signature, and shows it there.
-fn method(text: &str) -> Result<Method, &'static str> {
+pub(super) fn method(text: &str) -> Result<Method, &'static str> {
     let mut fields = text.splitn(4, '\t');
     let id = fields.next().unwrap_or_default();
     let digits = id.strip_prefix("0x").unwrap_or(id);
@@ -385,7 +384,7 @@ impl Records<'_> {
     }
 }
 
-fn within(cut: Cut) -> Cut {
+pub(super) fn within(cut: Cut) -> Cut {
     match cut {
         Cut::End { .. } => Cut::End { within: true },
         failed @ Cut::Failed(_) => failed,

@@ -1,7 +1,8 @@
 //! ART's method traces of format 2 (versions 4 and 5): methods, threads, and blocks of a thread's records, whose times and methods
-//! are differences as signed LEB128. Called by [`super::read`] after the version.
+//! are differences as signed LEB128. Called by [`super::read()`] after the version.
 
-use super::{Action, Cut, Input, MAX_SUMMARY_BYTES, MethodTrace, Record, method, within};
+use super::read::{Cut, Input, MAX_SUMMARY_BYTES, method, within};
+use super::{Action, MethodTrace, Record};
 use crate::builder::MAX_EVENTS;
 use std::collections::HashMap;
 use std::io::{self, BufRead};
