@@ -1,5 +1,5 @@
 //! ART's method traces of format 2 (versions 4 and 5): methods, threads, and blocks of a thread's records, whose times and methods
-//! are differences as signed LEB128. Called by [`super::read()`] after the version.
+//! are differences as signed LEB128. Called by [`super::read()`] after the header.
 
 use super::read::{Cut, Input, MAX_SUMMARY_BYTES, method, within};
 use super::{Action, MethodTrace, Record};
@@ -7,8 +7,12 @@ use crate::builder::MAX_EVENTS;
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
-/// Bytes at the end of the header that mean nothing.
-const PADDING_BYTES: u64 = 2;
+/// Bytes of the header after the version: start in ns and in ticks, ticks in a second, and two that mean nothing.
+pub(super) const HEADER_BYTES: usize = 26;
+/// Lines of the summary, of which ART writes about ten.
+const MAX_SUMMARY_LINES: usize = 100;
+/// Reason why a thread is not read.
+const WIDE: &str = "the id of a thread is not a 16-bit number";
 /// Times of records, which are ns in the file.
 const ROUNDED: &str = "times of records, rounded to microseconds";
 
@@ -23,17 +27,18 @@ struct Reader<'a> {
     rounded: u64,
 }
 
-/// Reads what follows the version.
+/// Reads what follows the header.
 pub(super) fn read<R: BufRead>(
     input: &mut Input<R>,
     trace: &mut MethodTrace,
+    header: &[u8; HEADER_BYTES],
     is_dual: bool,
 ) -> Result<(), Cut> {
-    (trace.version, trace.is_dual) = (3, is_dual);
-    trace.start_us = u64::from_le_bytes(input.exact()?) / 1000;
-    let _start_ticks: [u8; 8] = input.exact()?;
-    let frequency = u64::from_le_bytes(input.exact()?);
-    input.bytes(PADDING_BYTES)?;
+    let [start_ns, _, frequency] = [0, 8, 16].map(|at| {
+        let bytes = header.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u64::from_le_bytes)
+    });
+    (trace.version, trace.is_dual, trace.start_us) = (3, is_dual, start_ns / 1000);
     let (methods, stacks) = (HashMap::new(), HashMap::new());
     let mut reader = Reader { trace, frequency, methods, stacks, rounded: 0 };
     let end = reader.parts(input);
@@ -46,60 +51,74 @@ pub(super) fn read<R: BufRead>(
 
 impl Reader<'_> {
     fn parts<R: BufRead>(&mut self, input: &mut Input<R>) -> Result<(), Cut> {
-        while let Ok([kind]) = input.exact() {
-            match kind {
-                0 => {
-                    let (id, length) = (input.u32().map_err(within)?, input.u16().map_err(within)?);
-                    let name = input.bytes(length.into())?;
-                    let name = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
-                    match u16::try_from(id) {
-                        Ok(id) => self.trace.threads.push((id, name)),
-                        Err(_) => self.bad("the id of a thread is not a 16-bit number"),
-                    }
-                }
-                1 => {
-                    let id = u64::from_le_bytes(input.exact().map_err(within)?);
-                    let length = input.u16().map_err(within)?;
-                    let line = input.bytes(length.into())?;
-                    let id = self.method(id);
-                    let line = String::from_utf8_lossy(line.trim_ascii_end());
-                    match method(&format!("{id:x}\t{line}")) {
-                        Ok(method) => self.trace.methods.push(method),
-                        Err(why) => self.bad(why),
-                    }
-                }
-                2 => {
-                    let id = input.u32().map_err(within)?;
-                    let [a, b, c] = input.exact().map_err(within)?;
-                    let count = u32::from_le_bytes([a, b, c, 0]);
-                    let length = u64::from(input.u32().map_err(within)?);
-                    if length > MAX_SUMMARY_BYTES || self.trace.losses.lines > MAX_EVENTS {
-                        let why = format!("more than {MAX_EVENTS} records");
-                        return Err(Cut::Failed(io::Error::other(why)));
-                    }
-                    let block = input.bytes(length)?;
-                    match u16::try_from(id) {
-                        Ok(thread) => self.block(thread, count, &block),
-                        Err(_) => self.bad("the id of a thread is not a 16-bit number"),
-                    }
-                }
-                3 => {
-                    let mut line = Vec::new();
-                    while input.line(&mut line).is_ok() && line != b"*end" {
-                        let text = String::from_utf8_lossy(&line);
-                        if let Some((key, value)) = text.split_once('=') {
-                            self.trace.keys.push((key.to_owned(), value.to_owned()));
-                        }
-                    }
-                    return Ok(());
-                }
-                kind => {
-                    let why = format!("the trace has a part of unknown kind {kind}");
-                    return Err(Cut::Failed(io::Error::other(why)));
-                }
+        loop {
+            let [kind] = input.exact()?;
+            let is_last = self.part(input, kind).map_err(within)?;
+            if is_last {
+                return Ok(());
             }
         }
-        Ok(())
+    }
+
+    /// Reads a part. Returns true after the last one.
+    fn part<R: BufRead>(&mut self, input: &mut Input<R>, kind: u8) -> Result<bool, Cut> {
+        match kind {
+            0 => {
+                let (id, name) = (input.u32()?, input.text()?);
+                let name = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
+                match u16::try_from(id) {
+                    Ok(id) => self.trace.threads.push((id, name)),
+                    Err(_) => self.bad(WIDE),
+                }
+            }
+            1 => {
+                let (id, line) = (u64::from_le_bytes(input.exact()?), input.text()?);
+                let id = self.method(id);
+                let line = String::from_utf8_lossy(line.trim_ascii_end());
+                match method(&format!("{id:x}\t{line}")) {
+                    Ok(method) => self.trace.methods.push(method),
+                    Err(why) => self.bad(why),
+                }
+            }
+            2 => {
+                let id = input.u32()?;
+                let [a, b, c] = input.exact()?;
+                let count = u32::from_le_bytes([a, b, c, 0]);
+                let length = input.u32()?;
+                if u64::from(length) > MAX_SUMMARY_BYTES {
+                    return Err(failed(format!("a block has {length} bytes")));
+                }
+                if self.trace.losses.lines + u64::from(count) > MAX_EVENTS {
+                    return Err(failed(format!("more than {MAX_EVENTS} records")));
+                }
+                let block = input.bytes(length.into())?;
+                match u16::try_from(id) {
+                    Ok(thread) => self.block(thread, count, &block),
+                    Err(_) => self.bad(WIDE),
+                }
+            }
+            3 => {
+                self.summary(input)?;
+                return Ok(true);
+            }
+            kind => return Err(failed(format!("the trace has a part of unknown kind {kind}"))),
+        }
+        Ok(false)
+    }
+
+    /// Reads the keys at the end. Newer versions of ART write two bytes of length before them.
+    fn summary<R: BufRead>(&mut self, input: &mut Input<R>) -> Result<(), Cut> {
+        let mut line = Vec::new();
+        for _ in 0..MAX_SUMMARY_LINES {
+            input.line(&mut line)?;
+            if line == b"*end" {
+                return Ok(());
+            }
+            if let Some((key, value)) = String::from_utf8_lossy(&line).split_once('=') {
+                self.trace.keys.push((key.to_owned(), value.to_owned()));
+            }
+        }
+        Err(failed(format!("the summary has more than {MAX_SUMMARY_LINES} lines")))
     }
 
     fn bad(&mut self, why: &'static str) {
@@ -152,13 +171,20 @@ impl Reader<'_> {
         let ticks = u64::try_from(*wall >> 2).unwrap_or(0);
         let wall_ns = match self.frequency {
             0 => ticks,
-            hz => u64::try_from(u128::from(ticks) * 1_000_000_000 / u128::from(hz)).ok()?,
+            hz => {
+                let ns = u128::from(ticks) * 1_000_000_000 / u128::from(hz);
+                u64::try_from(ns).unwrap_or(u64::MAX)
+            }
         };
         let cpu_ns = if self.trace.is_dual { u64::try_from(*cpu).unwrap_or(0) } else { wall_ns };
         self.rounded += u64::from(wall_ns % 1000 != 0 || cpu_ns % 1000 != 0);
         let (time_us, wall_us) = (cpu_ns / 1000, wall_ns / 1000);
         Some(Record { thread, action, method, time_us, wall_us })
     }
+}
+
+fn failed(why: String) -> Cut {
+    Cut::Failed(io::Error::other(why))
 }
 
 /// Takes a signed LEB128 number; `None` if it does not end.

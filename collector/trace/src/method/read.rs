@@ -12,6 +12,8 @@ use std::io::{BufRead, ErrorKind, Read};
 const MAX_LINE_BYTES: u64 = 1 << 20;
 /// Maximum size of the summary at a stream's end, which lists all methods.
 pub(super) const MAX_SUMMARY_BYTES: u64 = 256 << 20;
+/// Bytes that a method or thread of a stream takes beside its name.
+const TEXT_BYTES: u64 = 64;
 /// The header of data.
 const HEADER_BYTES: u16 = 16;
 const STREAMED: u16 = 0xF0;
@@ -21,7 +23,7 @@ const STREAMED: u16 = 0xF0;
 /// # Errors
 /// [`Error::At`] with the offset of the problem; [`Error::NoTrace`] if it is not a method trace.
 pub fn read<R: BufRead>(input: R) -> Result<MethodTrace, Error> {
-    let mut input = Input { inner: input, offset: 0 };
+    let mut input = Input { inner: input, offset: 0, text_bytes: 0 };
     let mut trace = MethodTrace::default();
     let head = input.inner.fill_buf().map_err(|error| Error::Broken { at: 0, error })?;
     if head.starts_with(KEYS) {
@@ -37,6 +39,8 @@ pub fn read<R: BufRead>(input: R) -> Result<MethodTrace, Error> {
 pub(super) struct Input<R> {
     inner: R,
     offset: u64,
+    /// Bytes of names so far, with what each takes in memory.
+    text_bytes: u64,
 }
 
 /// Reason why there is no more.
@@ -89,6 +93,17 @@ impl<R: BufRead> Input<R> {
             Ok(_) => Err(Cut::End { within: true }),
             Err(error) => Err(Cut::Failed(error)),
         }
+    }
+
+    /// Reads a name after its length.
+    pub(super) fn text(&mut self) -> Result<Vec<u8>, Cut> {
+        let length = self.u16()?.into();
+        self.text_bytes += TEXT_BYTES + length;
+        if self.text_bytes > MAX_SUMMARY_BYTES {
+            let why = format!("names take more than {MAX_SUMMARY_BYTES} bytes");
+            return Err(Cut::Failed(std::io::Error::other(why)));
+        }
+        self.bytes(length)
     }
 
     pub(super) fn line(&mut self, line: &mut Vec<u8>) -> Result<(), Cut> {
@@ -221,7 +236,8 @@ fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Resul
     }
     let version = input.u16().map_err(of_header)?;
     if let 4 | 5 | 0xf4 | 0xf5 = version {
-        let cut = format2::read(input, trace, version & 1 == 1);
+        let header = input.exact().map_err(of_header)?;
+        let cut = format2::read(input, trace, &header, version & 1 == 1);
         cut_at(input, trace, cut);
         return Ok(());
     }
@@ -309,13 +325,11 @@ impl Records<'_> {
         let [kind] = input.exact()?;
         match kind {
             1 => {
-                let length = input.u16()?;
-                let line = input.bytes(length.into())?;
+                let line = input.text()?;
                 take_line(self.trace, &mut Part::Methods, line.trim_ascii_end());
             }
             2 => {
-                let (id, length) = (input.u16()?, input.u16()?);
-                let name = input.bytes(length.into())?;
+                let (id, name) = (input.u16()?, input.text()?);
                 let name = String::from_utf8_lossy(&name).into_owned();
                 self.trace.threads.push((id, name));
             }

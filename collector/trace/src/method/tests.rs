@@ -350,11 +350,19 @@ fn art_s_format_2_is_read_with_unrolled_methods_and_both_clocks() {
         let cpu = trace.threads[&4242].cpu_of(1);
         assert_eq!(cpu, if is_dual { (Some(1000), Some(1000)) } else { (None, None) });
         assert_eq!(trace.losses.unmatched_ends + trace.losses.bad_lines, 0);
-        // What is cut keeps what is before, whatever the place.
-        for end in 0..bytes.len() {
-            if let Ok(cut) = read(&bytes[..end]) {
-                assert!(cut.records.len() <= whole.records.len());
-            }
+        // A file that is cut in its header is none; one that is cut later keeps what is before, and says so unless a part ends there.
+        let parts: Vec<usize> = (32..bytes.len() - 1)
+            .filter(|&end| read(&bytes[..end]).unwrap().losses.truncated.is_none())
+            .collect();
+        let summary = bytes.windows(9).position(|text| text == b"\x03*version").unwrap();
+        assert_eq!(parts.len(), 5, "{parts:?}");
+        assert_eq!((parts[0], parts[4]), (32, summary));
+        for end in 0..32 {
+            let refused = read(&bytes[..end]).unwrap_err().to_string();
+            assert!(
+                end < 4 || refused.ends_with("ends inside the header of the data"),
+                "{end} {refused}"
+            );
         }
     }
 }
