@@ -30,6 +30,7 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
     let mut builder = Builder::default();
     let mut maps: Vec<Map> = Vec::new();
     let mut threads: HashMap<(u32, Option<u32>), Live> = HashMap::new();
+    let mut by_tid: HashMap<u32, Live> = HashMap::new();
     for (trace, shift_ns) in parts {
         let names: Vec<NameId> =
             trace.names.iter().map(|(_, name)| builder.trace.names.id(name.as_bytes())).collect();
@@ -37,17 +38,16 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
         for (&key, thread) in &trace.threads {
             let same = threads.get(&(thread.tid, thread.pid)).copied();
             // An entry without a process belongs to the process that another entry names.
-            let near = || {
-                let mut of_tid = threads.iter().filter(|((tid, _), _)| *tid == thread.tid);
-                of_tid
-                    .find(|((_, pid), _)| pid.is_none() || thread.pid.is_none())
-                    .map(|(_, &live)| live)
+            let near = || match thread.pid {
+                Some(_) => threads.get(&(thread.tid, None)).copied(),
+                None => by_tid.get(&thread.tid).copied(),
             };
             let live = same.or_else(near).unwrap_or_else(|| builder.new_thread(thread.tid, None));
             if let Some(pid) = thread.pid {
                 builder.guess_pid(live, pid);
             }
             threads.insert((thread.tid, thread.pid), live);
+            by_tid.entry(thread.tid).or_insert(live);
             lives.insert(key, live);
         }
         maps.push(Map { names, lives, shift_ns: *shift_ns });

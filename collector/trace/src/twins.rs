@@ -1,10 +1,11 @@
 //! Records that two traces of one device have both: teed by the agent, and written by the kernel. They are microseconds
 //! apart.
 
-use crate::model::{LooseEnd, NO_PARENT, Slice, Thread, Trace, UNFINISHED};
+use crate::model::{LooseEnd, Slice, Thread, Trace, UNFINISHED};
 use crate::names::NameId;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::iter::Peekable;
 
 /// Twins are at most so far apart, ns: the agent reads the clock before the kernel does, and the thread may be preempted.
 const SAME_CLOCK_NS: u64 = 100_000;
@@ -105,6 +106,7 @@ impl Twins {
         let mut mended: Vec<_> =
             parts.iter().map(|&(trace, shift)| (Cow::Borrowed(trace), shift)).collect();
         let own = |at_ns: i128, shift: i64| u64::try_from(at_ns - i128::from(shift)).unwrap_or(0);
+        let mut threads = HashSet::new();
         for (&(part, key, place), given) in &self.given {
             let (Some((trace, shift)), Some((from, _))) =
                 (mended.get_mut(part), parts.get(given.part))
@@ -122,15 +124,22 @@ impl Twins {
                 let args = trace.names.id(from.names.text(*args).as_bytes());
                 thread.args.insert(place, args);
             }
-            let mut next = place;
-            while let Some(slice) = thread.slices.get_mut(next as usize) {
-                let is_own = next == place;
-                if is_own || (!slice.ended && slice.end_ns < end_ns) {
-                    (slice.end_ns, slice.ended) = (end_ns.max(slice.start_ns), is_own);
-                }
-                next = slice.parent;
-                if next == NO_PARENT {
-                    break;
+            if let Some(slice) = thread.slices.get_mut(place as usize) {
+                (slice.end_ns, slice.ended) = (end_ns.max(slice.start_ns), true);
+            }
+            threads.insert((part, key));
+        }
+        for (part, key) in threads {
+            let Some((trace, _)) = mended.get_mut(part) else { continue };
+            let Some(thread) = trace.to_mut().threads.get_mut(&key) else { continue };
+            // A slice without an end is open while those in it are: they stand after it.
+            for place in (0..thread.slices.len()).rev() {
+                let Some(&Slice { parent, end_ns, .. }) = thread.slices.get(place) else {
+                    continue;
+                };
+                let around = thread.slices.get_mut(parent as usize);
+                if let Some(around) = around.filter(|around| !around.ended) {
+                    around.end_ns = around.end_ns.max(end_ns);
                 }
             }
         }
@@ -274,8 +283,7 @@ impl Twins {
             let last_ns = moved(last_ns, first_shift);
             for &(place, &end) in &*ends {
                 let at_ns = moved(end.at_ns, shift);
-                while known.next_if(|&known_ns| known_ns < at_ns - within_ns).is_some() {}
-                if known.next_if(|&known_ns| known_ns <= at_ns + within_ns).is_none() {
+                if !takes(&mut known, at_ns, within_ns) {
                     let Some(slice) = (at_ns + within_ns >= last_ns).then(|| open.pop()).flatten()
                     else {
                         continue;
@@ -295,41 +303,67 @@ impl Twins {
         (target, (first, first_shift)): Part<'_>,
         (part, (second, shift)): Part<'_>,
     ) {
-        let within_ns = u128::from(within_ns(first_shift, shift));
-        let mut begun: HashMap<Cow<'_, str>, Vec<usize>> = HashMap::new();
-        if second.ends.iter().any(|end| end.key.is_some()) {
-            for (place, one) in first.asyncs.iter().enumerate() {
-                for of in [one.name, one.category, NameId::NONE] {
-                    let key = label(first, one.pid, one.track, of, one.cookie);
-                    begun.entry(key).or_default().push(place);
+        let within_ns = i128::from(within_ns(first_shift, shift));
+        let mut by_label: HashMap<Cow<'_, str>, OfLabel<'_>> = HashMap::new();
+        for (place, end) in second.ends.iter().enumerate() {
+            if let Some(key) = end.key.filter(|_| !self.used.contains(&(part, place))) {
+                let label = label(second, key.pid, key.track, key.of, key.cookie);
+                by_label.entry(label).or_default().ends.push((place, end));
+            }
+        }
+        if by_label.is_empty() {
+            return;
+        }
+        for (place, one) in first.asyncs.iter().enumerate() {
+            for of in HashSet::from([one.name, one.category, NameId::NONE]) {
+                let label = label(first, one.pid, one.track, of, one.cookie);
+                match by_label.get_mut(&label) {
+                    Some(all) if one.end_ns == UNFINISHED => {
+                        all.open.push((moved(one.start_ns, first_shift), place));
+                    }
+                    Some(all) => all.known.push(moved(one.end_ns, first_shift)),
+                    None => {}
                 }
             }
         }
-        for (place, &end) in second.ends.iter().enumerate() {
-            let Some(key) = end.key.filter(|_| !self.used.contains(&(part, place))) else {
-                continue;
-            };
-            let at_ns = moved(end.at_ns, shift);
-            let found = begun.get(&label(second, key.pid, key.track, key.of, key.cookie));
-            let mut found = found.into_iter().flatten().rev().copied();
-            let ends = |place: usize| {
-                let one = first.asyncs.get(place)?;
-                if one.end_ns != UNFINISHED {
-                    let is_twin = moved(one.end_ns, first_shift).abs_diff(at_ns) <= within_ns;
-                    return is_twin.then_some((place, true));
+        for OfLabel { mut ends, mut known, mut open } in by_label.into_values() {
+            ends.sort_by_key(|(_, end)| end.at_ns);
+            known.sort_unstable();
+            open.sort_unstable();
+            let (mut known, mut open) = (known.into_iter().peekable(), open.into_iter().peekable());
+            let mut begun = Vec::new();
+            for (place, &end) in ends {
+                let at_ns = moved(end.at_ns, shift);
+                if !takes(&mut known, at_ns, within_ns) {
+                    begun.extend(std::iter::from_fn(|| {
+                        open.next_if(|&(from_ns, _)| from_ns <= at_ns)
+                    }));
+                    let is_free = |&(_, slice): &(i128, usize)| {
+                        !self.given_asyncs.contains_key(&(target, slice))
+                    };
+                    let free = std::iter::from_fn(|| begun.pop()).find(is_free);
+                    let Some((_, slice)) = free else { continue };
+                    let given = Given { at_ns, part, end, whole: None };
+                    self.given_asyncs.insert((target, slice), (given, None));
                 }
-                let is_free = moved(one.start_ns, first_shift) <= at_ns
-                    && !self.given_asyncs.contains_key(&(target, place));
-                is_free.then_some((place, false))
-            };
-            let Some((slice, is_twin)) = found.find_map(ends) else { continue };
-            if !is_twin {
-                let given = Given { at_ns, part, end, whole: None };
-                self.given_asyncs.insert((target, slice), (given, None));
+                self.used.insert((part, place));
             }
-            self.used.insert((part, place));
         }
     }
+}
+
+/// What one key has: ends without a begin, by their places; ends of the other part, and places of what is open there.
+#[derive(Default)]
+struct OfLabel<'a> {
+    ends: Vec<(usize, &'a LooseEnd)>,
+    known: Vec<i128>,
+    open: Vec<(i128, usize)>,
+}
+
+/// True if the next of the known times is that of an end, which then takes it. Ends come in the order of their times.
+fn takes(known: &mut Peekable<impl Iterator<Item = i128>>, at_ns: i128, within_ns: i128) -> bool {
+    while known.next_if(|&known_ns| known_ns < at_ns - within_ns).is_some() {}
+    known.next_if(|&known_ns| known_ns <= at_ns + within_ns).is_some()
 }
 
 /// A part by its index: its trace, and what is added to its times.
@@ -340,15 +374,17 @@ fn same_threads<'a>(
     first: &'a Trace,
     second: &'a Trace,
 ) -> impl Iterator<Item = ((u32, &'a Thread), (u32, &'a Thread))> {
-    let mut by_tid: HashMap<u32, Vec<(u32, &Thread)>> = HashMap::new();
+    let (mut by_ids, mut by_tid) = (HashMap::new(), HashMap::new());
     for (&key, thread) in &first.threads {
-        by_tid.entry(thread.tid).or_default().push((key, thread));
+        by_ids.entry((thread.tid, thread.pid)).or_insert((key, thread));
+        by_tid.entry(thread.tid).or_insert((key, thread));
     }
     second.threads.iter().filter_map(move |(&key, thread)| {
-        let mut all = by_tid.get(&thread.tid)?.iter();
-        let same = all.find(|(_, other)| {
-            other.pid == thread.pid || other.pid.is_none() || thread.pid.is_none()
-        });
+        let near = || match thread.pid {
+            Some(_) => by_ids.get(&(thread.tid, None)),
+            None => by_tid.get(&thread.tid),
+        };
+        let same = by_ids.get(&(thread.tid, thread.pid)).or_else(near);
         Some((*same?, (key, thread)))
     })
 }
