@@ -67,8 +67,8 @@ pub(crate) struct Builder {
     events: u64,
     /// The last record of each processor.
     processors: Processors,
-    /// Threads that notes of losses have looked at.
-    looks_at_losses: u64,
+    /// Threads that notes of losses have looked at, and open slices that ends with a name have.
+    looks: u64,
     /// Last name in a scheduler event, by thread id.
     comms: HashMap<u32, NameId, Seeded>,
 }

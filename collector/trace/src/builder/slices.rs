@@ -6,8 +6,10 @@ use crate::names::{NameId, Names};
 
 /// Records that the kernel overwrote before they were read, as traces of Perfetto name them, too.
 const LOST: &str = "kernel events overwritten";
-/// Limit of the threads that all notes of losses look at.
+/// Limit of the threads that all notes of losses look at, and of the open slices that all ends with a name look at.
 const MAX_LOOKS: u64 = 1 << 28;
+/// Open slices that an end with a name looks at beyond that limit, the innermost ones.
+const MIN_LOOKS: usize = 64;
 
 impl Builder {
     /// Begins a slice. Returns its index.
@@ -64,8 +66,8 @@ impl Builder {
         *self.trace.losses.lost.entry(LOST.to_owned()).or_default() += count.unwrap_or(1);
         self.processors.lost(cpu, count, LOST, &mut self.trace);
         // Slices stay open in a text with so many threads and notes of losses that it would take too long.
-        self.looks_at_losses += self.running.len() as u64;
-        if self.looks_at_losses > MAX_LOOKS {
+        self.looked(self.running.len());
+        if self.looks > MAX_LOOKS {
             return;
         }
         for place in 0..self.running.len() {
@@ -102,14 +104,26 @@ impl Builder {
             slice.is_some_and(|slice| is_ended_by((slice.name, slice.category), end))
         };
         let open = self.open(live);
-        let Some(place) = open.iter().rposition(ends) else {
+        let inside = open.iter().rev().take(self.may_look()).position(ends);
+        self.looked(inside.unwrap_or(open.len()));
+        let Some(inside) = inside else {
             self.loose_end(live, at_ns, None);
             return None;
         };
-        for _ in place + 1..open.len() {
+        for _ in 0..inside {
             self.leave_open(live, at_ns);
         }
         self.end(live, at_ns)
+    }
+
+    /// Returns how many open slices an end with a name may look at.
+    pub(crate) fn may_look(&self) -> usize {
+        let left = usize::try_from(MAX_LOOKS.saturating_sub(self.looks));
+        left.unwrap_or(usize::MAX).max(MIN_LOOKS)
+    }
+
+    pub(crate) fn looked(&mut self, count: usize) {
+        self.looks += count as u64;
     }
 
     /// Returns the open slices of a thread, the innermost last.

@@ -19,8 +19,6 @@ pub(crate) struct Event {
     pub(crate) at_ns: u64,
     pub(crate) pid: u32,
     pub(crate) tid: u32,
-    /// Texts that stand for process and thread.
-    pub(crate) named: [Option<NameId>; 2],
     pub(crate) name: NameId,
     pub(crate) category: NameId,
     /// Distinguishes equal ids; the track of an instant of a process.
@@ -108,8 +106,11 @@ struct Id2<'a> {
     global: Option<&'a RawValue>,
 }
 
+/// An event, and the texts that stand for its process and thread.
+pub(crate) type Parsed = (Event, [Option<NameId>; 2]);
+
 /// Reads one.
-pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static str> {
+pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static str> {
     let Trace { names, losses, .. } = trace;
     let repaired;
     let text: Text<'_> = match serde_json::from_slice(text) {
@@ -151,7 +152,8 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static st
     };
     let (pid, tid) = (text.pid.map_or(0, process), text.tid.map_or(0, process));
     let named = [text.pid, text.tid].map(|id| {
-        let id = serde_json::from_str::<Cow<'_, str>>(id?.get()).ok()?;
+        let id = id?.get();
+        let id: Cow<'_, str> = serde_json::from_str(id.starts_with('"').then_some(id)?).ok()?;
         id.parse::<i64>().is_err().then(|| names.id(id.as_bytes()))
     });
     let is_timeless = matches!(kind, Kind::ThreadName | Kind::ProcessName | Kind::Other(_));
@@ -229,12 +231,11 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static st
     let is_global = kind == Kind::Instant && text.s.as_deref() == Some("g");
     // Nothing begins with a processor time of 0: it is not known.
     let cpu_ns = text.tts.and_then(ns).filter(|&cpu_ns| cpu_ns > 0);
-    Ok(Event {
+    let event = Event {
         kind,
         at_ns,
         pid,
         tid,
-        named,
         name,
         category,
         scope,
@@ -244,7 +245,8 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static st
         bound,
         values,
         is_global,
-    })
+    };
+    Ok((event, named))
 }
 
 #[derive(Deserialize)]
@@ -253,7 +255,7 @@ struct Named<'a> {
     name: Cow<'a, str>,
 }
 
-/// Makes JSON of what some writers take for it: numbers that JSON has not become texts, control characters escapes.
+/// Makes JSON of what some writers take for JSON: infinity and NaN become texts, control characters escapes.
 fn repair(text: &[u8]) -> Vec<u8> {
     let (mut json, mut in_string, mut rest) = (Vec::with_capacity(text.len() + 16), false, text);
     while let Some((&byte, after)) = rest.split_first() {
@@ -282,7 +284,7 @@ fn repair(text: &[u8]) -> Vec<u8> {
     json
 }
 
-/// Numbers that JSON has not, longer ones first.
+/// Numbers that JSON lacks, longer ones first.
 const NUMBERS: [&[u8]; 8] =
     [b"-Infinity", b"Infinity", b"-inf", b"inf", b"-NaN", b"NaN", b"-nan", b"nan"];
 

@@ -12,7 +12,7 @@ use crate::model::{
     Async, AsyncKey, Counter, Flow, FlowRecord, Instant, MAX_NS, Process, Scope, Trace, UNFINISHED,
 };
 use crate::names::NameId;
-use event::{Event, Kind};
+use event::{Event, Kind, Parsed};
 use scan::{Scanner, Take};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -119,7 +119,7 @@ impl Take for Reader {
         let parsed = event::parse(text, &mut self.builder.trace);
         let number = self.builder.trace.losses.lines;
         match parsed {
-            Ok(event) => self.parsed(event),
+            Ok(parsed) => self.parsed(parsed),
             Err(why) => self.builder.trace.losses.bad(number, why, text),
         }
     }
@@ -136,9 +136,8 @@ impl Take for Reader {
 }
 
 impl Reader {
-    fn parsed(&mut self, event: Event) {
+    fn parsed(&mut self, (event, [process, thread]): Parsed) {
         // A text in place of an id is the name, unless there is another one.
-        let [process, thread] = event.named;
         if let Some(name) = process {
             let processes = &mut self.builder.trace.processes;
             processes.entry(event.pid).or_insert(Process { name });
@@ -319,15 +318,18 @@ impl Reader {
 }
 
 /// Finds the innermost slice that an E ends: as in Perfetto, one of its name and category, as far as it has them.
-fn begun(builder: &Builder, live: Live, ends: &[OpenSlice], end: &Event) -> Option<usize> {
+fn begun(builder: &mut Builder, live: Live, ends: &[OpenSlice], end: &Event) -> Option<usize> {
     let open = builder.open(live);
     let mut place = open.len();
-    ends.iter().enumerate().rev().find_map(|(at, one)| {
+    let mut looked_at = ends.iter().enumerate().rev().take(builder.may_look());
+    let begun = looked_at.find_map(|(at, one)| {
         place = place.checked_sub(1 + one.unfinished as usize)?;
         let slice = builder.slice(live, *open.get(place)?)?;
         let is_its = is_ended_by((slice.name, slice.category), (end.name, end.category));
         (one.end.is_none() && is_its).then_some(at)
-    })
+    });
+    builder.looked(ends.len() - begun.unwrap_or_default());
+    begun
 }
 
 /// Begins a slice, with the point of a flow that is bound to it. Returns it as a record that flows can be at.
