@@ -79,13 +79,13 @@ pub fn read_file_with_events(path: &Path) -> Result<Trace, Error> {
     read_path(path, text::read_with_events)
 }
 
-/// Reads a file; one whose lines are not in the order of their times again, in that order.
+/// Reads a file. Reads a text whose lines are out of order again, sorted by time.
 fn read_path(
     path: &Path,
     read_text: fn(Box<dyn std::io::BufRead>) -> Result<Trace, Error>,
 ) -> Result<Trace, Error> {
     let in_file = |error: Error| error.in_file(path);
-    let trace = read_by(open_file(path)?, read_text).map_err(in_file)?;
+    let mut trace = read_by(open_file(path)?, read_text).map_err(in_file)?;
     if trace.losses.out_of_order == 0 || !path.is_file() {
         return Ok(trace);
     }
@@ -94,7 +94,16 @@ fn read_path(
         return Ok(trace);
     }
     match text::sorted(unpacked) {
-        Ok(Some(sorted)) => read_text(Box::new(std::io::Cursor::new(sorted))).map_err(in_file),
+        Ok(Some(sorted)) => {
+            // Bad lines are shown with their numbers in the file.
+            let shown = std::mem::take(&mut trace.losses.shown);
+            drop(trace);
+            let sorted = read_text(Box::new(std::io::Cursor::new(sorted))).map_err(in_file);
+            sorted.map(|mut sorted| {
+                sorted.losses.shown = shown;
+                sorted
+            })
+        }
         // What can be read of a damaged file has been read.
         Ok(None) | Err(_) => Ok(trace),
     }

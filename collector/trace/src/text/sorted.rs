@@ -1,12 +1,13 @@
-//! Puts the lines of a text in the order of their times: those of files of one processor each, one after the other, are not.
+//! Sorts the lines of a text by time, for [`crate::read_file`]: files of one processor each, one after the other, are out of order.
 
 use super::line;
 use std::io::{self, BufRead, Read as _};
 
-/// Limit of a text that is held in memory to sort it. A longer one keeps its order, and ends may get wrong begins.
-const MAX_BYTES: u64 = 1 << 30;
+/// Limit of a text that is sorted, which takes twice its size in memory. A longer one keeps its order, and ends may get wrong
+/// begins.
+const MAX_BYTES: u64 = 256 << 20;
 
-/// Returns the lines by time; `None` if there are too many. Lines of the same time keep their order, and lines without a time
+/// Returns the lines by time; `None` if the text is too long. Lines of the same time keep their order, and lines without a time
 /// stay before the next event.
 pub(crate) fn sorted(text: impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut whole = Vec::new();
