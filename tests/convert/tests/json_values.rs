@@ -147,7 +147,7 @@ fn tasks_that_overlap_under_one_id_keep_their_durations_in_perfetto_s_format() {
 
 #[test]
 fn arguments_of_every_form_are_those_of_the_json_in_perfetto_s_format() {
-    // Of `legacy_json_value: null` Perfetto's v52 crashed.
+    // Perfetto's v52 crashed on `legacy_json_value: null`.
     let arguments = r#"{"none": null, "deep": {"none": null, "list": [1, null, {"k": 2.5}], "text": "x"}, "list": [null],
         "no members": {}, "no values": [ ], "large": 9007199254740993, "real": -1.5e3, "yes": true, "text": "x\"y"}"#;
     let json = format!(

@@ -119,7 +119,9 @@ impl<'a, W: Write> Writer<'a, W> {
     fn packet(&mut self, mut packet: TracePacket) -> io::Result<()> {
         packet.trusted_packet_sequence_id = Some(PERFETTO_SEQUENCE);
         packet.sequence_flags.get_or_insert(NEEDS_STATE);
-        let has_new = self.interned != InternedData::default();
+        let InternedData { event_names, event_categories, kernel_symbols, .. } = &self.interned;
+        let has_new =
+            !event_names.is_empty() || !event_categories.is_empty() || !kernel_symbols.is_empty();
         if has_new && packet.interned_data.is_none() {
             packet.interned_data = Some(std::mem::take(&mut self.interned));
         }
@@ -187,6 +189,9 @@ impl<'a, W: Write> Writer<'a, W> {
 
     /// Returns the track of a thread.
     fn thread_track(&self, key: u32) -> u64 {
+        if self.copied.is_empty() {
+            return thread_track(key);
+        }
         let thread = self.trace.threads.get(&key);
         let own = thread.map(|thread| (pid_of(key, thread), Some(thread.tid)));
         let copied = own.and_then(|own| self.copied.get(&own).copied());
