@@ -5,9 +5,9 @@ use tracetee_trace::{KernelEvent, KernelKind, NameId, Task, state_text};
 /// Returns the text of an event; `name` returns the text of a name as a line may have it.
 pub(crate) fn payload<'a>(event: &KernelEvent, name: impl Fn(NameId) -> &'a str) -> String {
     // An idle processor's thread has the processor's number.
-    let told = |task: Task| match task.tid {
-        0 => (format!("swapper/{}", event.cpu), 0, task.priority),
-        tid => (name(task.name).to_owned(), tid, task.priority),
+    let told = |task: Task| match (task.tid, name(task.name)) {
+        (0, "") => (format!("swapper/{}", event.cpu), 0, task.priority),
+        (tid, name) => (name.to_owned(), tid, task.priority),
     };
     match event.kind {
         KernelKind::Switch { prev, state, next } => {

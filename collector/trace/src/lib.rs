@@ -41,7 +41,7 @@ mod wall_clock;
 pub use error::Error;
 pub use event_text::EventText;
 pub use frames::{ActualFrame, BufferEvent, TimelineFrame};
-pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_text};
+pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_of_text, state_text};
 pub use mapping::Mapping;
 pub use merge::{merge, without_twins};
 pub use model::{
@@ -86,27 +86,15 @@ fn read_path(
 ) -> Result<Trace, Error> {
     let in_file = |error: Error| error.in_file(path);
     let mut trace = read_by(open_file(path)?, read_text).map_err(in_file)?;
-    if trace.losses.out_of_order == 0 || !path.is_file() {
-        return Ok(trace);
-    }
-    let mut unpacked = open(open_file(path)?).map_err(in_file)?;
-    if Kind::sniff(&mut *unpacked).map_err(in_file)? != Kind::Text {
-        return Ok(trace);
-    }
-    match text::sorted(unpacked) {
-        Ok(Some(sorted)) => {
-            // Bad lines are shown with their numbers in the file.
-            let shown = std::mem::take(&mut trace.losses.shown);
-            drop(trace);
-            let sorted = read_text(Box::new(std::io::Cursor::new(sorted))).map_err(in_file);
-            sorted.map(|mut sorted| {
-                sorted.losses.shown = shown;
-                sorted
-            })
-        }
-        // What can be read of a damaged file has been read.
-        Ok(None) | Err(_) => Ok(trace),
-    }
+    let is_sorted = trace.losses.out_of_order == 0 || !path.is_file();
+    let sorted = if is_sorted { None } else { text::sorted(open_file(path)?) };
+    let Some(sorted) = sorted else { return Ok(trace) };
+    // Bad lines are shown with their numbers in the file.
+    let shown = std::mem::take(&mut trace.losses.shown);
+    drop(trace);
+    let mut trace = read_text(Box::new(std::io::Cursor::new(sorted))).map_err(in_file)?;
+    trace.losses.shown = shown;
+    Ok(trace)
 }
 
 /// Opens a file, and refuses a directory.

@@ -1,27 +1,27 @@
-//! Events of an ftrace text as Perfetto's. Those that trace_processor makes rows of are typed; the others are generic
-//! events with their text.
+//! Events of the kernel as Perfetto's, by their text in ftrace. Those that trace_processor makes rows of are typed; the others
+//! are generic events with their text.
 
 use super::messages::{
     BinderCommand, BinderTransaction, BinderTransactionReceived, BlockedReason, ClockSetRate,
     CpuFrequencyLimits, CpuState, FtraceEvent, GenericEvent, GenericField, SchedSwitch,
     SchedWakeup, TaskNewtask, TaskRename,
 };
-use tracetee_trace::{EventText, KernelEvent};
+use tracetee_trace::{KernelEvent, state_of_text};
 
-/// Returns an event of a text. `symbol` interns the name of a kernel function.
+/// Returns an event by its name and text. `symbol` interns the name of a kernel function.
 pub(super) fn of_text(
     event: &KernelEvent,
-    line: &EventText<'_>,
+    name: &str,
+    text: String,
     symbol: impl FnOnce(&str) -> u64,
 ) -> FtraceEvent {
-    let text = String::from_utf8_lossy(line.payload).into_owned();
     let mut event = FtraceEvent {
         timestamp: Some(event.at_ns),
         pid: Some(event.tid),
         ..FtraceEvent::default()
     };
     let fields = Fields(&text);
-    let is_typed = match line.event {
+    let is_typed = match name {
         "sched_switch" => set(&mut event.sched_switch, switch(fields)),
         "sched_waking" => set(&mut event.sched_waking, wakeup(fields)),
         "sched_wakeup" => set(&mut event.sched_wakeup, wakeup(fields)),
@@ -45,7 +45,7 @@ pub(super) fn of_text(
     };
     if !is_typed {
         let field = GenericField { name: Some("text".to_owned()), str_value: Some(text) };
-        let event_name = Some(line.event.to_owned());
+        let event_name = Some(name.to_owned());
         event.generic = Some(GenericEvent { event_name, field: vec![field] });
     }
     event
@@ -64,7 +64,8 @@ fn switch(fields: Fields<'_>) -> Option<SchedSwitch> {
         prev_comm: Some(prev.comm("prev_comm=", " prev_pid=")?),
         prev_pid: Some(prev.number("prev_pid=")?),
         prev_prio: prev.number("prev_prio="),
-        prev_state: Some(state(prev.text("prev_state=")?)),
+        // The numbers of Linux 4.4, where the version is not known.
+        prev_state: Some(state_of_text(prev.text("prev_state=")?.as_bytes()).into()),
         next_comm: Some(next.comm("next_comm=", " next_pid=")?),
         next_pid: Some(next.number("next_pid=")?),
         next_prio: next.number("next_prio="),
@@ -76,7 +77,7 @@ fn wakeup(fields: Fields<'_>) -> Option<SchedWakeup> {
         comm: Some(fields.comm("comm=", " pid=")?),
         pid: Some(fields.number(" pid=")?),
         prio: fields.number("prio="),
-        success: fields.number("success="),
+        success: fields.number("success=").or(Some(1)),
         target_cpu: fields.number("target_cpu="),
     })
 }
@@ -145,31 +146,6 @@ fn transaction(fields: Fields<'_>) -> Option<BinderTransaction> {
         reply: fields.number("reply="),
         code: fields.hex("code="),
         flags: fields.hex("flags="),
-    })
-}
-
-/// A thread's state as the number that Perfetto takes it for where it does not know the kernel's version: that of
-/// Linux 4.4, by the letters of its text.
-fn state(text: &str) -> i64 {
-    text.chars().fold(0, |state, letter| {
-        state
-            | match letter {
-                'S' => 0x1,
-                'D' => 0x2,
-                'T' => 0x4,
-                't' => 0x8,
-                'X' => 0x10,
-                'Z' => 0x20,
-                'x' => 0x40,
-                'K' => 0x80,
-                'W' => 0x100,
-                'P' => 0x200,
-                'N' => 0x400,
-                // Idle: in a sleep that does not count as load.
-                'I' => 0x402,
-                '+' => 0x800,
-                _ => 0,
-            }
     })
 }
 

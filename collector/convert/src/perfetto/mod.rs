@@ -85,6 +85,7 @@ struct Writer<'a, W> {
     categories: HashSet<NameId>,
     /// Ids of the names of kernel functions.
     symbols: HashMap<String, u64>,
+    /// Tracks that are described.
     tracks: HashSet<u64>,
     flows: Flows,
     births: Births,
@@ -107,7 +108,7 @@ impl<'a, W: Write> Writer<'a, W> {
             names: HashSet::new(),
             categories: HashSet::new(),
             symbols: HashMap::new(),
-            tracks: HashSet::new(),
+            tracks: copied.values().copied().collect(),
             flows: Flows::new(trace),
             births: Births::new(trace),
             async_tracks: HashMap::new(),
@@ -119,10 +120,7 @@ impl<'a, W: Write> Writer<'a, W> {
     fn packet(&mut self, mut packet: TracePacket) -> io::Result<()> {
         packet.trusted_packet_sequence_id = Some(PERFETTO_SEQUENCE);
         packet.sequence_flags.get_or_insert(NEEDS_STATE);
-        let InternedData { event_names, event_categories, kernel_symbols, .. } = &self.interned;
-        let has_new =
-            !event_names.is_empty() || !event_categories.is_empty() || !kernel_symbols.is_empty();
-        if has_new && packet.interned_data.is_none() {
+        if self.interned != InternedData::default() && packet.interned_data.is_none() {
             packet.interned_data = Some(std::mem::take(&mut self.interned));
         }
         self.buffer.clear();
@@ -171,12 +169,10 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     fn thread(&mut self, key: u32, pid: u32, tid: u32, name: &str) -> io::Result<()> {
-        if self.copied.contains_key(&(pid, Some(tid))) {
-            return Ok(());
-        }
         self.now_ns = self.births.thread(key);
+        let copied = self.copied.get(&(pid, Some(tid))).copied();
         self.track(TrackDescriptor {
-            uuid: Some(thread_track(key)),
+            uuid: Some(copied.unwrap_or_else(|| thread_track(key))),
             parent_uuid: Some(self.process_track(pid)),
             thread: Some(ThreadDescriptor {
                 pid: Some(pid.cast_signed()),
@@ -204,15 +200,12 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     fn process(&mut self, pid: u32) -> io::Result<()> {
-        if self.copied.contains_key(&(pid, None)) {
-            return Ok(());
-        }
         let trace = self.trace;
         self.now_ns = self.births.process(pid);
         let named = trace.processes.get(&pid).map(|process| trace.names.text(process.name));
         let process_name = named.map(str::to_owned);
         self.track(TrackDescriptor {
-            uuid: Some(process_track(pid)),
+            uuid: Some(self.process_track(pid)),
             process: Some(ProcessDescriptor { pid: Some(pid.cast_signed()), process_name }),
             ..TrackDescriptor::default()
         })
@@ -360,24 +353,20 @@ impl<'a, W: Write> Writer<'a, W> {
                 thread.map(|thread| self.slice_end(key, thread.cpu_of(place).1))
             }
             Event::StayOpen(..) => None,
-            Event::AsyncBegin(place) | Event::AsyncEnd(place) => {
+            Event::AsyncBegin(place) => {
                 let Some(one) = trace.asyncs.get(place) else { return Ok(None) };
-                let track_uuid = Some(match event {
-                    Event::AsyncBegin(_) => self.async_track(place, one)?,
-                    _ => self.async_tracks.remove(&place).unwrap_or_default(),
-                });
-                Some(if matches!(event, Event::AsyncBegin(_)) {
-                    TrackEvent {
-                        r#type: Some(SLICE_BEGIN),
-                        track_uuid,
-                        name_iid: self.name(one.name),
-                        category_iids: self.category(one.category),
-                        debug_annotations: self.args(one.args),
-                        ..TrackEvent::default()
-                    }
-                } else {
-                    TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() }
+                Some(TrackEvent {
+                    r#type: Some(SLICE_BEGIN),
+                    track_uuid: Some(self.async_track(place, one)?),
+                    name_iid: self.name(one.name),
+                    category_iids: self.category(one.category),
+                    debug_annotations: self.args(one.args),
+                    ..TrackEvent::default()
                 })
+            }
+            Event::AsyncEnd(place) => {
+                let track_uuid = self.async_tracks.remove(&place);
+                Some(TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() })
             }
             Event::Instant(place) => {
                 let Some(one) = trace.instants.get(place) else { return Ok(None) };
@@ -525,15 +514,12 @@ fn annotation_of(json: &str, depth: u32) -> DebugAnnotation {
                 values.map(|value| annotation_of(value.get(), depth - 1)).collect();
         }
         Some(b'"') => annotation.string_value = serde_json::from_str(json).ok(),
-        Some(b'-' | b'0'..=b'9') => {
-            annotation.int_value = json.parse().ok();
-            if annotation.int_value.is_none() {
-                annotation.uint_value = json.parse().ok();
-            }
-            if annotation.int_value.is_none() && annotation.uint_value.is_none() {
-                annotation.double_value = json.parse().ok().filter(|real: &f64| real.is_finite());
-            }
-        }
+        Some(b'-' | b'0'..=b'9') => match (json.parse(), json.parse(), json.parse::<f64>()) {
+            (Ok(int), ..) => annotation.int_value = Some(int),
+            (_, Ok(uint), _) => annotation.uint_value = Some(uint),
+            (.., Ok(real)) if real.is_finite() => annotation.double_value = Some(real),
+            _ => {}
+        },
         _ => {}
     }
     if annotation == DebugAnnotation::default() {

@@ -8,7 +8,7 @@ mod finish;
 mod scheduler;
 mod slices;
 
-pub(crate) use slices::is_ended_by;
+pub(crate) use slices::{MAX_LOOKED_AT, is_ended_by};
 
 use crate::gaps::Processors;
 use crate::model::{
@@ -30,7 +30,7 @@ const MAX_ENDS: usize = 1 << 16;
 const MAX_KERNEL_BYTES: usize = 1 << 30;
 
 /// A thread being built, by its index in the builder.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Live(usize);
 
 #[derive(Debug, Default)]
@@ -67,8 +67,8 @@ pub(crate) struct Builder {
     events: u64,
     /// The last record of each processor.
     processors: Processors,
-    /// Threads that notes of losses have looked at, and open slices that ends with a name have.
-    looks: u64,
+    /// Threads that notes of losses have looked at.
+    looks_at_losses: u64,
     /// Last name in a scheduler event, by thread id.
     comms: HashMap<u32, NameId, Seeded>,
 }
@@ -212,7 +212,9 @@ impl Builder {
             Some(_) => losses.unmatched_async_ends += 1,
             None => losses.unmatched_ends += 1,
         }
-        if self.trace.ends.len() < MAX_ENDS {
+        // An end of another name than that of the slices that are open is none of theirs.
+        let may_be_cut = key.is_some() || self.open(live).is_empty();
+        if may_be_cut && self.trace.ends.len() < MAX_ENDS {
             let thread = self.key(live);
             self.trace.ends.push(LooseEnd { thread, at_ns, key });
         }

@@ -6,10 +6,10 @@ use crate::names::{NameId, Names};
 
 /// Records that the kernel overwrote before they were read, as traces of Perfetto name them, too.
 const LOST: &str = "kernel events overwritten";
-/// Limit of the threads that all notes of losses look at, and of the open slices that all ends with a name look at.
+/// Limit of the threads that all notes of losses look at.
 const MAX_LOOKS: u64 = 1 << 28;
-/// Open slices that an end with a name looks at beyond that limit, the innermost ones.
-const MIN_LOOKS: usize = 64;
+/// Open slices that an end with a name looks at, the innermost ones.
+pub(crate) const MAX_LOOKED_AT: usize = 64;
 
 impl Builder {
     /// Begins a slice. Returns its index.
@@ -66,8 +66,8 @@ impl Builder {
         *self.trace.losses.lost.entry(LOST.to_owned()).or_default() += count.unwrap_or(1);
         self.processors.lost(cpu, count, LOST, &mut self.trace);
         // Slices stay open in a text with so many threads and notes of losses that it would take too long.
-        self.looked(self.running.len());
-        if self.looks > MAX_LOOKS {
+        self.looks_at_losses += self.running.len() as u64;
+        if self.looks_at_losses > MAX_LOOKS {
             return;
         }
         for place in 0..self.running.len() {
@@ -99,14 +99,8 @@ impl Builder {
         at_ns: u64,
         end: (NameId, NameId),
     ) -> Option<u32> {
-        let ends = |&place: &u32| {
-            let slice = self.slice(live, place);
-            slice.is_some_and(|slice| is_ended_by((slice.name, slice.category), end))
-        };
-        let open = self.open(live);
-        let inside = open.iter().rev().take(self.may_look()).position(ends);
-        self.looked(inside.unwrap_or(open.len()));
-        let Some(inside) = inside else {
+        let mut open = self.open(live).iter().rev().take(MAX_LOOKED_AT);
+        let Some(inside) = open.position(|&place| self.is_ended_by(live, place, end)) else {
             self.loose_end(live, at_ns, None);
             return None;
         };
@@ -116,14 +110,10 @@ impl Builder {
         self.end(live, at_ns)
     }
 
-    /// Returns how many open slices an end with a name may look at.
-    pub(crate) fn may_look(&self) -> usize {
-        let left = usize::try_from(MAX_LOOKS.saturating_sub(self.looks));
-        left.unwrap_or(usize::MAX).max(MIN_LOOKS)
-    }
-
-    pub(crate) fn looked(&mut self, count: usize) {
-        self.looks += count as u64;
+    /// True if an end of this name and category may be a slice's.
+    pub(crate) fn is_ended_by(&self, live: Live, place: u32, end: (NameId, NameId)) -> bool {
+        let slice = self.slice(live, place);
+        slice.is_some_and(|slice| is_ended_by((slice.name, slice.category), end))
     }
 
     /// Returns the open slices of a thread, the innermost last.

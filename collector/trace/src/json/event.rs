@@ -257,25 +257,27 @@ struct Named<'a> {
 
 /// Makes JSON of what some writers take for JSON: infinity and NaN become texts, control characters escapes.
 fn repair(text: &[u8]) -> Vec<u8> {
-    let (mut json, mut in_string, mut rest) = (Vec::with_capacity(text.len() + 16), false, text);
-    while let Some((&byte, after)) = rest.split_first() {
-        let number = NUMBERS.iter().find(|number| !in_string && rest.starts_with(number));
-        if let Some(number) = number {
-            json.extend([b"\"", *number, b"\""].concat());
-            rest = rest.get(number.len()..).unwrap_or_default();
-            continue;
-        }
-        rest = after;
-        match byte {
-            b'\\' if in_string => {
-                json.push(byte);
-                if let Some((&escaped, after)) = rest.split_first() {
-                    json.push(escaped);
-                    rest = after;
-                }
+    let (mut json, mut in_string, mut at) = (Vec::with_capacity(text.len() + 16), false, 0);
+    while let Some((&byte, rest)) = text.get(at..).and_then(<[u8]>::split_first) {
+        let number = NUMBERS.iter().find(|number| {
+            !in_string
+                && number
+                    .split_first()
+                    .is_some_and(|(&first, others)| first == byte && rest.starts_with(others))
+        });
+        at += 1;
+        match (number, byte) {
+            (Some(number), _) => {
+                json.extend([b"\"", *number, b"\""].concat());
+                at += number.len() - 1;
             }
-            0..0x20 if in_string => json.extend(format!("\\u{byte:04x}").bytes()),
-            _ => {
+            (None, b'\\') if in_string => {
+                json.push(byte);
+                json.extend(rest.first());
+                at += 1;
+            }
+            (None, 0..0x20) if in_string => json.extend(format!("\\u{byte:04x}").bytes()),
+            (None, _) => {
                 in_string ^= byte == b'"';
                 json.push(byte);
             }

@@ -7,8 +7,6 @@ use std::io::{BufRead, ErrorKind};
 
 /// An event, or another value, that is longer is left out.
 const MAX_VALUE_BYTES: usize = 1 << 20;
-/// Limit of the long members that are named.
-const MAX_LONG: usize = 16;
 /// The longest name of a member that matters.
 const MAX_KEY_BYTES: usize = 256;
 
@@ -32,10 +30,8 @@ pub(crate) struct Scanner<R> {
     inner: R,
     offset: u64,
     failed: Option<std::io::Error>,
-    /// Members of the object beside its events, those that are short.
+    /// Members of the object beside its events; `true` in place of a long one.
     pub(crate) members: Map<String, Value>,
-    /// Members that are too long to be kept.
-    pub(crate) long: Vec<String>,
     /// True if there is an array of events.
     pub(crate) has_events: bool,
 }
@@ -60,14 +56,7 @@ enum Found {
 
 impl<R: BufRead> Scanner<R> {
     pub(crate) fn new(inner: R) -> Self {
-        Self {
-            inner,
-            offset: 0,
-            failed: None,
-            members: Map::new(),
-            long: Vec::new(),
-            has_events: false,
-        }
+        Self { inner, offset: 0, failed: None, members: Map::new(), has_events: false }
     }
 
     /// Gives all events.
@@ -158,8 +147,10 @@ impl<R: BufRead> Scanner<R> {
                                 self.members.insert(key, value);
                             }
                         }
-                        Found::TooLong if self.long.len() < MAX_LONG => self.long.push(key),
-                        Found::TooLong | Found::Ended => {}
+                        Found::TooLong => {
+                            self.members.insert(key, Value::Bool(true));
+                        }
+                        Found::Ended => {}
                     }
                 }
             }

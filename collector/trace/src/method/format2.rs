@@ -1,16 +1,16 @@
 //! ART's method traces of format 2 (versions 4 and 5): methods, threads, and blocks of a thread's records, whose times and methods
 //! are differences as signed LEB128. Called by [`super::read()`] after the header.
 
-use super::read::{Cut, Input, MAX_SUMMARY_BYTES, method, within};
+use super::read::{Cut, Input, MAX_SUMMARY_BYTES, Part, failed, take_line, within};
 use super::{Action, MethodTrace, Record};
 use crate::builder::MAX_EVENTS;
 use std::collections::HashMap;
-use std::io::{self, BufRead};
+use std::io::BufRead;
 
 /// Bytes of the header after the version: start in ns and in ticks, ticks in a second, and two that mean nothing.
 pub(super) const HEADER_BYTES: usize = 26;
-/// Lines of the summary, of which ART writes about ten.
-const MAX_SUMMARY_LINES: usize = 100;
+/// Limit of the keys, of which ART writes about ten.
+const MAX_KEYS: usize = 100;
 /// Reason why a thread is not read.
 const WIDE: &str = "the id of a thread is not a 16-bit number";
 /// Times of records, which are ns in the file.
@@ -65,20 +65,14 @@ impl Reader<'_> {
         match kind {
             0 => {
                 let (id, name) = (input.u32()?, input.text()?);
-                let name = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
-                match u16::try_from(id) {
-                    Ok(id) => self.trace.threads.push((id, name)),
-                    Err(_) => self.bad(WIDE),
-                }
+                let line = format!("{id}\t{}", String::from_utf8_lossy(name.trim_ascii_end()));
+                take_line(self.trace, &mut Part::Threads, line.as_bytes());
             }
             1 => {
-                let (id, line) = (u64::from_le_bytes(input.exact()?), input.text()?);
-                let id = self.method(id);
-                let line = String::from_utf8_lossy(line.trim_ascii_end());
-                match method(&format!("{id:x}\t{line}")) {
-                    Ok(method) => self.trace.methods.push(method),
-                    Err(why) => self.bad(why),
-                }
+                let (id, method) = (u64::from_le_bytes(input.exact()?), input.text()?);
+                let method = String::from_utf8_lossy(method.trim_ascii_end());
+                let line = format!("{:x}\t{method}", self.method(id));
+                take_line(self.trace, &mut Part::Methods, line.as_bytes());
             }
             2 => {
                 let id = input.u32()?;
@@ -97,28 +91,23 @@ impl Reader<'_> {
                     Err(_) => self.bad(WIDE),
                 }
             }
+            // Keys. Newer versions of ART write two bytes of length before them.
             3 => {
-                self.summary(input)?;
+                let mut line = Vec::new();
+                while line != b"*end" {
+                    input.line(&mut line)?;
+                    if let Some((key, value)) = String::from_utf8_lossy(&line).split_once('=') {
+                        self.trace.keys.push((key.to_owned(), value.to_owned()));
+                    }
+                    if self.trace.keys.len() > MAX_KEYS {
+                        return Err(failed(format!("the trace has more than {MAX_KEYS} keys")));
+                    }
+                }
                 return Ok(true);
             }
             kind => return Err(failed(format!("the trace has a part of unknown kind {kind}"))),
         }
         Ok(false)
-    }
-
-    /// Reads the keys at the end. Newer versions of ART write two bytes of length before them.
-    fn summary<R: BufRead>(&mut self, input: &mut Input<R>) -> Result<(), Cut> {
-        let mut line = Vec::new();
-        for _ in 0..MAX_SUMMARY_LINES {
-            input.line(&mut line)?;
-            if line == b"*end" {
-                return Ok(());
-            }
-            if let Some((key, value)) = String::from_utf8_lossy(&line).split_once('=') {
-                self.trace.keys.push((key.to_owned(), value.to_owned()));
-            }
-        }
-        Err(failed(format!("the summary has more than {MAX_SUMMARY_LINES} lines")))
     }
 
     fn bad(&mut self, why: &'static str) {
@@ -181,10 +170,6 @@ impl Reader<'_> {
         let (time_us, wall_us) = (cpu_ns / 1000, wall_ns / 1000);
         Some(Record { thread, action, method, time_us, wall_us })
     }
-}
-
-fn failed(why: String) -> Cut {
-    Cut::Failed(io::Error::other(why))
 }
 
 /// Takes a signed LEB128 number; `None` if it does not end.

@@ -100,8 +100,7 @@ impl<R: BufRead> Input<R> {
         let length = self.u16()?.into();
         self.text_bytes += TEXT_BYTES + length;
         if self.text_bytes > MAX_SUMMARY_BYTES {
-            let why = format!("names take more than {MAX_SUMMARY_BYTES} bytes");
-            return Err(Cut::Failed(std::io::Error::other(why)));
+            return Err(failed(format!("names take more than {MAX_SUMMARY_BYTES} bytes")));
         }
         self.bytes(length)
     }
@@ -130,7 +129,7 @@ impl<R: BufRead> Input<R> {
 
 /// Table that a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     Version,
     Keys,
     Threads,
@@ -139,7 +138,7 @@ enum Part {
 }
 
 /// The tables, line by line.
-fn take_line(trace: &mut MethodTrace, part: &mut Part, line: &[u8]) {
+pub(super) fn take_line(trace: &mut MethodTrace, part: &mut Part, line: &[u8]) {
     trace.losses.lines += 1;
     let number = trace.losses.lines;
     match line {
@@ -185,7 +184,7 @@ fn thread(text: &str) -> Result<(u16, String), &'static str> {
 
 /// `ID name`, or `ID class method signature [file [line]]`, with tabs. With a file and no line number the
 /// original has the file in the signature, and shows it there.
-pub(super) fn method(text: &str) -> Result<Method, &'static str> {
+fn method(text: &str) -> Result<Method, &'static str> {
     let mut fields = text.splitn(4, '\t');
     let id = fields.next().unwrap_or_default();
     let digits = id.strip_prefix("0x").unwrap_or(id);
@@ -298,8 +297,7 @@ impl Records<'_> {
         let width = if self.trace.version == 1 { 1 } else { 2 };
         loop {
             if self.trace.losses.lines > MAX_EVENTS {
-                let why = format!("more than {MAX_EVENTS} records");
-                return Err(Cut::Failed(std::io::Error::other(why)));
+                return Err(failed(format!("more than {MAX_EVENTS} records")));
             }
             let thread = if width == 1 {
                 input.exact::<1>().map(|[byte]| u16::from(byte))?
@@ -336,16 +334,14 @@ impl Records<'_> {
             3 => {
                 let length = input.u32()?;
                 if u64::from(length) > MAX_SUMMARY_BYTES {
-                    let why = format!("a summary has {length} bytes");
-                    return Err(Cut::Failed(std::io::Error::other(why)));
+                    return Err(failed(format!("a summary has {length} bytes")));
                 }
                 let summary = input.bytes(length.into())?;
                 self.summary(&summary);
                 return Ok(true);
             }
             kind => {
-                let why = format!("the stream has a part of unknown kind {kind}");
-                return Err(Cut::Failed(std::io::Error::other(why)));
+                return Err(failed(format!("the stream has a part of unknown kind {kind}")));
             }
         }
         Ok(false)
@@ -396,6 +392,10 @@ impl Records<'_> {
         let method = method & !3;
         self.trace.records.push(Record { thread, action, method, time_us, wall_us });
     }
+}
+
+pub(super) fn failed(why: String) -> Cut {
+    Cut::Failed(std::io::Error::other(why))
 }
 
 pub(super) fn within(cut: Cut) -> Cut {

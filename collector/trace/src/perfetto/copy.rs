@@ -150,8 +150,7 @@ impl<W: Write> Take for Copier<'_, W> {
             names.message(&PACKET, packet, 0).ok().flatten()
         });
         self.copied.renamed += u64::from(renamed.is_some());
-        // Descriptors that cannot be read are the reader's to tell of.
-        let _ = note_tracks(packet, &mut self.ids.tracks);
+        note_track(packet, &mut self.ids.tracks);
         let packet = renamed.map_or(Cow::Borrowed(packet), Cow::Owned);
         let written = self.renumbered(&packet).and_then(|packet| self.write(&packet));
         self.error = written.err();
@@ -195,47 +194,36 @@ impl<W: Write> Copier<'_, W> {
 }
 
 /// Notes the track that a packet describes, if it is the first one of a process or thread.
-fn note_tracks(packet: &[u8], tracks: &mut TrackIds) -> Result<(), Malformed> {
-    for field in Fields::of(packet) {
-        let (packet::track_descriptor, value) = field? else { continue };
-        let (mut uuid, mut owner) = (0, None);
-        for field in Fields::of(value.bytes()?) {
-            match field? {
-                (track_descriptor::uuid, value) => uuid = value.number()?,
-                (track_descriptor::process, value) => {
-                    let pid = number(value.bytes()?, process_descriptor::pid)?;
-                    owner = Some((pid, None));
-                }
-                (track_descriptor::thread, value) => {
-                    let pid = number(value.bytes()?, thread_descriptor::pid)?;
-                    owner = Some((pid, Some(number(value.bytes()?, thread_descriptor::tid)?)));
-                }
-                _ => {}
-            }
+fn note_track(packet: &[u8], tracks: &mut TrackIds) -> Option<()> {
+    let track = last(packet, packet::track_descriptor)?.bytes().ok()?;
+    let number = |message, of| last(message, of).and_then(|value| value.u32().ok());
+    let thread = last(track, track_descriptor::thread).and_then(|value| value.bytes().ok());
+    let owner = match thread {
+        Some(thread) => {
+            (number(thread, thread_descriptor::pid)?, number(thread, thread_descriptor::tid))
         }
-        if let Some(owner) = owner.filter(|_| tracks.len() < MAX_SEQUENCES) {
-            tracks.entry(owner).or_insert(uuid);
+        None => {
+            let process = last(track, track_descriptor::process)?.bytes().ok()?;
+            (number(process, process_descriptor::pid)?, None)
         }
+    };
+    let uuid = last(track, track_descriptor::uuid)?.number().ok()?;
+    if tracks.len() < MAX_SEQUENCES {
+        tracks.entry(owner).or_insert(uuid);
     }
-    Ok(())
+    Some(())
 }
 
-/// Returns a number of a message, or 0.
-fn number(message: &[u8], of: u32) -> Result<u32, Malformed> {
-    for field in Fields::of(message) {
-        let (number, value) = field?;
-        if number == of {
-            return value.u32();
-        }
-    }
-    Ok(0)
+/// The value of a field; of one that is there twice the last counts.
+fn last(message: &[u8], of: u32) -> Option<Value<'_>> {
+    let fields = Fields::of(message).map_while(Result::ok);
+    fields.filter(|&(number, _)| number == of).last().map(|(_, value)| value)
 }
 
 /// The id of a packet's sequence; 0 if it has none.
 fn sequence_id(packet: &[u8]) -> u32 {
-    let fields = Fields::of(packet).map_while(Result::ok);
-    let ids = fields.filter(|&(number, _)| number == packet::trusted_packet_sequence_id);
-    ids.last().and_then(|(_, value)| value.u32().ok()).unwrap_or(0)
+    let id = last(packet, packet::trusted_packet_sequence_id);
+    id.and_then(|value| value.u32().ok()).unwrap_or(0)
 }
 
 /// Restores names in messages.

@@ -105,6 +105,7 @@ impl Reader {
         (clock, at_ns): (Clock, u64),
         value: Value<'_>,
     ) -> Result<(), Malformed> {
+        self.builder.reshaped(super::TIME_BASES, 1);
         let stack = self.stack(sequence, value)?;
         let Place::Thread { pid, tid } = self.tracks.place(on) else {
             self.unread.event("callstacks of events on async tracks");

@@ -1,18 +1,21 @@
 //! Sorts the lines of a text by time, for [`crate::read_file`]: files of one processor each, one after the other, are out of order.
 
 use super::line;
-use std::io::{self, BufRead, Read as _};
+use crate::{Kind, open};
+use std::io::Read;
 
 /// Limit of a text that is sorted, which takes twice its size in memory. A longer one keeps its order, and ends may get wrong
 /// begins.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Returns the lines by time; `None` if the text is too long. Lines of the same time keep their order, and lines without a time
-/// stay before the next event.
-pub(crate) fn sorted(text: impl BufRead) -> io::Result<Option<Vec<u8>>> {
-    let mut whole = Vec::new();
-    if text.take(MAX_BYTES + 1).read_to_end(&mut whole)? as u64 > MAX_BYTES {
-        return Ok(None);
+/// Returns the lines by time; `None` if the file is too long, damaged or no text. Lines of the same time keep their order, and
+/// lines without a time stay before the next event.
+pub(crate) fn sorted(file: impl Read + 'static) -> Option<Vec<u8>> {
+    let (mut text, mut whole) = (open(file).ok()?, Vec::new());
+    let is_text = Kind::sniff(&mut *text).ok()? == Kind::Text;
+    let bytes = text.take(MAX_BYTES + 1).read_to_end(&mut whole).ok()?;
+    if !is_text || bytes as u64 > MAX_BYTES {
+        return None;
     }
     let (mut places, mut begin, mut end) = (Vec::new(), 0, 0);
     for text in whole.split_inclusive(|&byte| byte == b'\n') {
@@ -30,5 +33,5 @@ pub(crate) fn sorted(text: impl BufRead) -> io::Result<Option<Vec<u8>>> {
             sorted.push(b'\n');
         }
     }
-    Ok(Some(sorted))
+    Some(sorted)
 }
