@@ -19,10 +19,17 @@ def owner(uuid):
     return ["track", parent.process.pid, track.name]
 
 
-def value(annotation):
+def plain(annotation):
+    if annotation.dict_entries:
+        return {entry.name: plain(entry) for entry in annotation.dict_entries}
+    if annotation.array_values:
+        return [plain(value) for value in annotation.array_values]
     kind = annotation.WhichOneof("value")
-    found = getattr(annotation, kind)
-    return found if kind == "legacy_json_value" else json.dumps(found, ensure_ascii=False)
+    return getattr(annotation, kind) if kind else None
+
+
+def value(annotation):
+    return json.dumps(plain(annotation), ensure_ascii=False)
 
 
 def say(*what):

@@ -46,6 +46,21 @@ fn stdin_stdout_and_arguments_are_the_programs_own() {
 }
 
 #[test]
+fn a_dash_is_stdout() {
+    let (directory, program) = writer();
+    let output = Command::new(tracetee())
+        .current_dir(directory.path())
+        .args(["run", "--quiet", "-o", "-", "--"])
+        .arg(program)
+        .args(["1", "5"])
+        .output()
+        .unwrap();
+    let trace = String::from_utf8_lossy(&output.stdout);
+    assert!(trace.contains(": tracing_mark_write: B|"), "{trace}{}", stderr(&output));
+    assert!(!directory.path().join("-").exists());
+}
+
+#[test]
 fn nothing_to_trace_gets_an_explanation_and_no_file() {
     let directory = TempDir::new().unwrap();
     let output = directory.path().join("out.ftrace");

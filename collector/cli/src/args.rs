@@ -47,7 +47,7 @@ pub(crate) enum Command {
     /// Convert traces between Perfetto, systrace and other tools' formats.
     ///
     /// Reads Perfetto's protobuf, ftrace text (of tracetee, atrace, systrace's HTML and trace-cmd), Chrome and Dart JSON,
-    /// and method traces (versions 1, 2, 3 and ART's streaming format), plain or compressed with gzip, zstd or zlib.
+    /// and method traces (versions 1 to 5, and ART's streaming formats), plain or compressed with gzip, zstd or zlib.
     /// Merges several inputs into one trace on one clock. Reports events that the target format cannot represent.
     #[command(display_order = 4)]
     Convert(ConvertArgs),
@@ -97,8 +97,9 @@ pub(crate) enum LinuxCommand {
     /// Compares each version with the earlier ones on devices that sent both. Prints the changes of all causes and screens,
     /// the surest first.
     Bisect(BisectArgs),
-    /// Capture with the options of atrace and systrace.py.
+    /// Capture with the options of atrace, and most of systrace.py's.
     ///
+    /// Does not take systrace.py's -e, -j, --ktrace, --no-compress, --process-dump, --target and --timeout.
     /// Runs PROGRAM if one is given. Otherwise captures in running processes that have called tracetee_install: those
     /// that -a or --pid selects, or all; on a phone, through `adb forward` and --connect. Prints atrace's output, or
     /// writes an HTML page if -o ends in .html.
@@ -149,7 +150,7 @@ pub(crate) enum LinuxCommand {
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Trace file to write: zstd if it ends in .zst, plain text otherwise [default: PROGRAM.ftrace.zst].
+    /// Trace file to write; - is stdout. zstd if it ends in .zst, plain text otherwise [default: PROGRAM.ftrace.zst].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Stop the capture after SECONDS; the program continues.

@@ -126,8 +126,18 @@ mod modes {
     }
 }
 
+/// Path of stdout, for which `-` stands.
+#[cfg(unix)]
+pub(crate) const STDOUT: &str = "/dev/stdout";
+
 /// Opens what is at a path, to write over it.
 pub(crate) fn open_in_place(path: &Path) -> io::Result<File> {
+    // Opened by its name, a file would be truncated, and written over by a program that has it as stdout, too.
+    #[cfg(unix)]
+    if path == Path::new(STDOUT) {
+        use std::os::fd::AsFd;
+        return io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    }
     OpenOptions::new().write(true).create(true).truncate(true).open(path)
 }
 

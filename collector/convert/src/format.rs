@@ -121,7 +121,7 @@ formats! {
         endings: [".perfetto-trace", ".pftrace", ".perfetto"],
         reader: Some(Kind::Perfetto),
         lacks: |content| matches!(content, EarlierNames | Header),
-        writer: |trace, mut out, dropped| perfetto::write(trace, &mut out, dropped),
+        writer: |trace, mut out, dropped| perfetto::write(trace, None, &mut out, dropped),
     }
     /// Chrome's JSON, for speedscope and the Firefox Profiler too.
     Chrome {
@@ -269,6 +269,9 @@ impl Format {
         let lacking = |content: &&Content| self.lacks(**content) && **content != KernelEvents;
         for content in Content::VARIANTS.iter().filter(lacking) {
             dropped.add(content.label(), content.count(trace));
+        }
+        for (what, count) in trace.reshaped.iter().filter(|_| self == Self::Perfetto) {
+            dropped.add(what, *count);
         }
         if self != Self::Perfetto && !self.lacks(AsyncSlices) {
             let count = trace.losses.tracks_of_nobody;

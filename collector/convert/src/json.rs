@@ -300,8 +300,13 @@ impl<W: Write> Writer<'_, W> {
             Event::AsyncBegin(place) | Event::AsyncEnd(place) => {
                 let Some(one) = trace.asyncs.get(place) else { return Ok(None) };
                 let is_begin = matches!(event, Event::AsyncBegin(_));
-                let (ph, key) =
-                    if is_begin { ("b", one.threads[0]) } else { ("e", one.threads[1]) };
+                let is_instant = one.start_ns == one.end_ns && one.threads[0] == one.threads[1];
+                let (ph, key) = match is_begin {
+                    true if is_instant => ("n", one.threads[0]),
+                    false if is_instant => return Ok(None),
+                    true => ("b", one.threads[0]),
+                    false => ("e", one.threads[1]),
+                };
                 self.head_of_process(ph, key, one.pid, at_ns)?;
                 self.named(one.name, one.category)?;
                 // catapult leaves out those without a category; the reader knows this one by the id's form.

@@ -5,9 +5,9 @@ use tracetee_trace::{KernelEvent, KernelKind, NameId, Task, state_text};
 /// Returns the text of an event; `name` returns the text of a name as a line may have it.
 pub(crate) fn payload<'a>(event: &KernelEvent, name: impl Fn(NameId) -> &'a str) -> String {
     // An idle processor's thread has the processor's number.
-    let told = |task: Task| match task.tid {
-        0 => (format!("swapper/{}", event.cpu), 0, task.priority),
-        tid => (name(task.name).to_owned(), tid, task.priority),
+    let told = |task: Task| match (task.tid, name(task.name)) {
+        (0, "") => (format!("swapper/{}", event.cpu), 0, task.priority),
+        (tid, name) => (name.to_owned(), tid, task.priority),
     };
     match event.kind {
         KernelKind::Switch { prev, state, next } => {
@@ -27,8 +27,8 @@ pub(crate) fn payload<'a>(event: &KernelEvent, name: impl Fn(NameId) -> &'a str)
                 task.priority
             )
         }
-        KernelKind::Blocked { tid, caller, io_wait } => {
-            format!("pid={tid} iowait={} caller={caller:#x}", u8::from(io_wait))
+        KernelKind::Blocked { tid, function, io_wait } => {
+            format!("pid={tid} iowait={} caller={}", u8::from(io_wait), name(function))
         }
         KernelKind::Frequency { cpu, khz } => format!("state={khz} cpu_id={cpu}"),
         KernelKind::FrequencyLimits { cpu, min_khz, max_khz } => {

@@ -31,6 +31,7 @@ pub use text_passthrough::text_passthrough;
 
 use std::io::{self, Write};
 use tracetee_trace::Trace;
+use tracetee_trace::perfetto::TrackIds;
 
 /// Writes a trace.
 ///
@@ -38,6 +39,17 @@ use tracetee_trace::Trace;
 /// The error of `out`.
 pub fn write(trace: &Trace, format: Format, mut out: impl Write) -> io::Result<Dropped> {
     format.write(trace, &mut out)
+}
+
+/// Writes a trace in Perfetto's format beside copies of other traces, on the tracks that those have for threads and processes.
+///
+/// # Errors
+/// The error of `out`.
+pub fn write_beside(trace: &Trace, tracks: &TrackIds, out: &mut impl Write) -> io::Result<Dropped> {
+    let mut dropped = Dropped::default();
+    perfetto::write(trace, Some(tracks), out, &mut dropped)?;
+    Format::Perfetto.count_dropped(trace, &mut dropped);
+    Ok(dropped)
 }
 
 /// Writes the page of a trace with frames and a title, and counts the content that it does not have.

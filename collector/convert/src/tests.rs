@@ -635,3 +635,21 @@ fn samples_with_a_time_are_folded_and_weighed() {
     );
     assert!(dropped.is_empty(), "{dropped}");
 }
+
+#[test]
+fn arguments_of_every_form_come_back_from_perfetto_s_format() {
+    let args = r#"{"a":{"b":[null,1.5,{}],"c":[]},"d":null,"e":18446744073709551615,"f":-3,"g":"\"x","h":[[true]],"i":{}}"#;
+    let deep = format!(r#"{{"k":{}1{}}}"#, "[".repeat(40), "]".repeat(40));
+    for (args, comes_back) in
+        [(args, true), (r#"{"half":"\ud800","beyond":1e400}"#, false), (&*deep, false)]
+    {
+        let event =
+            format!(r#"[{{"ph":"X","name":"s","pid":1,"tid":2,"ts":1,"dur":1,"args":{args}}}]"#);
+        let (file, _) = written(&json::read(event.as_bytes()).unwrap(), Format::Perfetto);
+        let after = read_any(Cursor::new(file)).unwrap();
+        let found = after.names.text(after.threads[&2].args[&0]);
+        assert_eq!(found == args, comes_back, "{found}");
+        assert!(serde_json::from_str::<serde_json::Value>(found).is_ok(), "{found}");
+        assert_eq!(after.losses.unread.len(), 0, "{:?}", after.losses.unread);
+    }
+}

@@ -54,8 +54,8 @@ pub enum KernelKind {
     Blocked {
         /// The thread.
         tid: u32,
-        /// Address of the function's caller.
-        caller: u64,
+        /// The function, with its offset if the trace has it, or its address.
+        function: NameId,
         /// True if it waited for a disk.
         io_wait: bool,
     },
@@ -172,6 +172,20 @@ impl KernelKind {
             Self::NewTask { .. } => "task_newtask",
         }
     }
+
+    /// Returns the names in the event.
+    pub(crate) fn names(&mut self) -> impl Iterator<Item = &mut NameId> {
+        let names = match self {
+            Self::Switch { prev, next, .. } => [Some(&mut prev.name), Some(&mut next.name)],
+            Self::Rename { before, name, .. } => [Some(before), Some(name)],
+            Self::Wake { task: Task { name, .. }, .. }
+            | Self::Blocked { function: name, .. }
+            | Self::NewTask { name, .. }
+            | Self::Text { event: name, .. } => [Some(name), None],
+            _ => [None, None],
+        };
+        names.into_iter().flatten()
+    }
 }
 
 /// Letters of a thread's state, from its lowest bit (Linux 4.4).
@@ -205,6 +219,22 @@ pub fn state_text(state: u16) -> String {
     let letters = LETTERS.iter().filter(|&&(bit, _)| state & bit != 0);
     let letters: Vec<String> = letters.map(|&(_, letter)| letter.to_string()).collect();
     letters.join("|")
+}
+
+/// Returns a state that `sched_switch` prints, as bits of Linux 4.4.
+#[must_use]
+pub fn state_of_text(text: &[u8]) -> u16 {
+    text.iter().fold(0, |state, &letter| {
+        state
+            | match char::from(letter) {
+                'I' => IDLE,
+                '+' => PREEMPTED,
+                letter => {
+                    let known = LETTERS.iter().find(|&&(_, known)| known == letter);
+                    known.map_or(0, |&(bit, _)| bit)
+                }
+            }
+    })
 }
 
 /// Returns a state's first letter, as [`crate::State::kind`] has it.

@@ -41,12 +41,12 @@ mod wall_clock;
 pub use error::Error;
 pub use event_text::EventText;
 pub use frames::{ActualFrame, BufferEvent, TimelineFrame};
-pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_text};
+pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_of_text, state_text};
 pub use mapping::Mapping;
 pub use merge::{merge, without_twins};
 pub use model::{
-    Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, FlowRecord, Gap, Instant, Losses,
-    NO_PARENT, Package, Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
+    Async, AsyncKey, BadLine, Counter, FIRST_KEY, Flow, FlowKind, FlowRecord, Gap, Instant,
+    LooseEnd, Losses, NO_PARENT, Package, Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
 };
 pub use names::{NameId, NameSet, Names};
 pub use open::{MAX_TEXT_BYTES, decompress_whole, open};
@@ -67,8 +67,7 @@ use std::path::Path;
 /// # Errors
 /// [`Error`] names the file and the problem: it cannot be read, is not a trace, or its compression is broken.
 pub fn read_file(path: &Path) -> Result<Trace, Error> {
-    let in_file = |error: Error| error.in_file(path);
-    read_any(open_file(path)?).map_err(in_file)
+    read_path(path, text::read)
 }
 
 /// Reads a file as [`read_file`] does, with all events of a text: those of the kernel, which analyses need as thread states
@@ -77,7 +76,25 @@ pub fn read_file(path: &Path) -> Result<Trace, Error> {
 /// # Errors
 /// As [`read_file`].
 pub fn read_file_with_events(path: &Path) -> Result<Trace, Error> {
-    read_by(open_file(path)?, text::read_with_events).map_err(|error| error.in_file(path))
+    read_path(path, text::read_with_events)
+}
+
+/// Reads a file. Reads a text whose lines are out of order again, sorted by time.
+fn read_path(
+    path: &Path,
+    read_text: fn(Box<dyn std::io::BufRead>) -> Result<Trace, Error>,
+) -> Result<Trace, Error> {
+    let in_file = |error: Error| error.in_file(path);
+    let mut trace = read_by(open_file(path)?, read_text).map_err(in_file)?;
+    let is_sorted = trace.losses.out_of_order == 0 || !path.is_file();
+    let sorted = if is_sorted { None } else { text::sorted(open_file(path)?) };
+    let Some(sorted) = sorted else { return Ok(trace) };
+    // Bad lines are shown with their numbers in the file.
+    let shown = std::mem::take(&mut trace.losses.shown);
+    drop(trace);
+    let mut trace = read_text(Box::new(std::io::Cursor::new(sorted))).map_err(in_file)?;
+    trace.losses.shown = shown;
+    Ok(trace)
 }
 
 /// Opens a file, and refuses a directory.

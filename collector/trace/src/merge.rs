@@ -1,11 +1,12 @@
 //! Several traces of one device as one.
 
 use crate::builder::{Builder, Live};
-use crate::model::{FlowRecord, Gap, MAX_NS, Trace, UNFINISHED};
+use crate::model::{Async, AsyncKey, FlowRecord, Gap, LooseEnd, MAX_NS, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
-use crate::twins::Twins;
-use std::collections::HashMap;
+use crate::twins::{MAX_TRIED, SliceOf, Twins, within_ns};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Merges traces; the second value of each pair is added to its times (ns). Records that two of them have are kept once.
 #[must_use]
@@ -17,7 +18,7 @@ pub fn merge(parts: &[(&Trace, i64)]) -> Trace {
 /// compare them; its own stay.
 #[must_use]
 pub fn without_twins(trace: &Trace, shift_ns: i64, reference: &Trace) -> Trace {
-    let twins = Twins::of(&[(reference, 0), (trace, shift_ns)]).of_part(1);
+    let twins = Twins::of(&[(reference, 0), (trace, shift_ns)]).of_second();
     merge_without(&[(trace, 0)], &twins)
 }
 
@@ -25,6 +26,7 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
     let mut builder = Builder::default();
     let mut maps: Vec<Map> = Vec::new();
     let mut threads: HashMap<(u32, Option<u32>), Live> = HashMap::new();
+    let mut by_tid: HashMap<u32, Live> = HashMap::new();
     for (trace, shift_ns) in parts {
         let names: Vec<NameId> =
             trace.names.iter().map(|(_, name)| builder.trace.names.id(name.as_bytes())).collect();
@@ -32,17 +34,16 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
         for (&key, thread) in &trace.threads {
             let same = threads.get(&(thread.tid, thread.pid)).copied();
             // An entry without a process belongs to the process that another entry names.
-            let near = || {
-                let mut of_tid = threads.iter().filter(|((tid, _), _)| *tid == thread.tid);
-                of_tid
-                    .find(|((_, pid), _)| pid.is_none() || thread.pid.is_none())
-                    .map(|(_, &live)| live)
+            let near = || match thread.pid {
+                Some(_) => threads.get(&(thread.tid, None)).copied(),
+                None => by_tid.get(&thread.tid).copied(),
             };
             let live = same.or_else(near).unwrap_or_else(|| builder.new_thread(thread.tid, None));
             if let Some(pid) = thread.pid {
                 builder.guess_pid(live, pid);
             }
             threads.insert((thread.tid, thread.pid), live);
+            by_tid.entry(thread.tid).or_insert(live);
             lives.insert(key, live);
         }
         maps.push(Map { names, lives, shift_ns: *shift_ns });
@@ -52,14 +53,20 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
         let instants = map.copy(&mut builder, trace, part, twins);
         map.copy_flows(&mut builder, trace, |record, key| match record {
             FlowRecord::Slice(place) => {
-                slices.get(&(part, key, place)).copied().flatten().map(FlowRecord::Slice)
+                slices.get(&(part, key, place as usize)).copied().flatten().map(FlowRecord::Slice)
             }
             FlowRecord::Instant(place) => instants.get(place as usize).copied().flatten(),
         });
     }
+    let async_ends = twins.ends.iter();
+    let async_ends: Vec<_> =
+        async_ends.filter_map(|&(part, end)| maps.get(part)?.async_end(&builder, end)).collect();
     let mut merged = builder.finish();
     merged.losses.twins += twins.count();
     merged.asyncs.sort_by_key(|one| one.start_ns);
+    let shifts = || parts.iter().map(|&(_, shift)| shift);
+    let within_ns = within_ns(shifts().min().unwrap_or(0), shifts().max().unwrap_or(0));
+    end_asyncs(&mut merged, async_ends, within_ns);
     merged.sort_instants();
     merged.counters.sort_by_key(|one| one.at_ns);
     merged.flows.sort_by_key(|one| one.at_ns);
@@ -105,6 +112,14 @@ impl Map {
 
     pub(crate) fn key(&self, builder: &Builder, key: u32) -> u32 {
         self.lives.get(&key).map_or(key, |&live| builder.key(live))
+    }
+
+    /// Returns the end of an async slice as the whole has it.
+    fn async_end(&self, builder: &Builder, end: LooseEnd) -> Option<LooseEnd> {
+        let key = end.key?;
+        let track = key.track.map(|track| self.name(track));
+        let key = Some(AsyncKey { track, of: self.name(key.of), ..key });
+        Some(LooseEnd { thread: self.key(builder, end.thread), at_ns: self.at(end.at_ns), key })
     }
 
     /// Copies everything but slices and flows. Returns the new places of instants.
@@ -180,6 +195,9 @@ impl Map {
         for (event, count) in &trace.kernel_events {
             *builder.trace.kernel_events.entry(event.clone()).or_default() += count;
         }
+        for (what, count) in &trace.reshaped {
+            builder.reshaped(what, *count);
+        }
         let own = trace.realtime.map(|clock| clock.moved(|at_ns| self.at(at_ns)));
         // An exact one is better than a rounded one; the first is that of the clock that all are on.
         let first = builder.trace.realtime;
@@ -193,9 +211,12 @@ impl Map {
         let (all, part) = (&mut builder.trace.losses, &trace.losses);
         all.lines += part.lines;
         all.bad_lines += part.bad_lines;
-        all.unmatched_ends += part.unmatched_ends;
+        // Ends that find no begin in another part are counted again.
+        let asyncs = trace.ends.iter().filter(|end| end.key.is_some()).count();
+        let ends = (trace.ends.len() - asyncs) as u64;
+        all.unmatched_ends += part.unmatched_ends.saturating_sub(ends);
         all.unclosed_asyncs += part.unclosed_asyncs;
-        all.unmatched_async_ends += part.unmatched_async_ends;
+        all.unmatched_async_ends += part.unmatched_async_ends.saturating_sub(asyncs as u64);
         all.out_of_order += part.out_of_order;
         all.overlapping += part.overlapping;
         all.rounded += part.rounded;
@@ -236,8 +257,103 @@ impl Map {
     }
 }
 
-/// A slice of a part: the part, the thread's key, the slice's index.
-type SliceOf = (usize, u32, u32);
+/// Gives ends of async slices that have no begin to those without an end, the last to begin first.
+fn end_asyncs(trace: &mut Trace, mut ends: Vec<LooseEnd>, within_ns: u64) {
+    let mut by_key: HashMap<AsyncKey, Vec<(u64, usize)>> =
+        ends.iter().filter_map(|end| Some((end.key?, Vec::new()))).collect();
+    if by_key.is_empty() {
+        return;
+    }
+    for (place, &Async { pid, track, name, category, cookie, start_ns, .. }) in
+        trace.asyncs.iter().enumerate()
+    {
+        for of in HashSet::from([name, category, NameId::NONE]) {
+            let begun = by_key.get_mut(&AsyncKey { pid, track, of, cookie });
+            begun.into_iter().for_each(|begun| begun.push((start_ns, place)));
+        }
+    }
+    ends.sort_by_key(|end| end.at_ns);
+    for end in ends {
+        let begun = end.key.and_then(|key| by_key.get(&key));
+        let begun = begun.map_or(&[][..], |begun| begun);
+        let count = begun.partition_point(|&(start_ns, _)| start_ns <= end.at_ns);
+        let mut before = begun.iter().take(count).rev().take(MAX_TRIED);
+        let ends = |&&(_, place): &&(u64, usize)| {
+            let end_ns = trace.asyncs.get(place).map_or(0, |one| one.end_ns);
+            end_ns == UNFINISHED || end_ns.abs_diff(end.at_ns) <= within_ns
+        };
+        match before.find(ends).and_then(|&(_, place)| trace.asyncs.get_mut(place)) {
+            Some(one) if one.end_ns == UNFINISHED => {
+                (one.end_ns, one.threads[1]) = (end.at_ns, end.thread);
+            }
+            Some(_) => {}
+            None => {
+                trace.losses.unmatched_async_ends += 1;
+                trace.ends.push(end);
+            }
+        }
+    }
+}
+
+/// Ends that have no begin in their part, and slices that another part was too short for.
+struct Cut {
+    /// Ends, the last first: time, thread, part.
+    ends: Vec<(u64, Live, usize)>,
+    /// Number of ends of each thread that are to come.
+    to_come: HashMap<Live, usize>,
+    /// Slices of each thread that wait for them, with their part.
+    waiting: HashMap<Live, BTreeSet<(u32, usize)>>,
+}
+
+impl Cut {
+    fn new(maps: &[Map], twins: &Twins) -> Self {
+        let ends = twins.ends.iter().filter(|(_, end)| end.key.is_none());
+        let mut ends: Vec<_> = ends
+            .filter_map(|&(part, end)| {
+                let map = maps.get(part)?;
+                Some((map.at(end.at_ns), *map.lives.get(&end.thread)?, part))
+            })
+            .collect();
+        ends.sort_by_key(|&(at_ns, ..)| Reverse(at_ns));
+        let mut to_come = HashMap::new();
+        for (_, live, _) in &ends {
+            *to_come.entry(*live).or_default() += 1;
+        }
+        Self { ends, to_come, waiting: HashMap::new() }
+    }
+
+    /// Ends the innermost slice that waits, for the next end.
+    fn end(&mut self, builder: &mut Builder, (at_ns, live, part): (u64, Live, usize)) {
+        let waiting = self.waiting.entry(live).or_default();
+        let at_ns = builder.at(live, at_ns);
+        match waiting.iter().rev().find(|(_, other)| *other != part).copied() {
+            Some(one) => {
+                waiting.remove(&one);
+                builder.end_open(live, one.0, at_ns, true);
+            }
+            None => {
+                let thread = builder.key(live);
+                builder.trace.losses.unmatched_ends += 1;
+                builder.trace.ends.push(LooseEnd { thread, at_ns, key: None });
+            }
+        }
+        if let Some(to_come) = self.to_come.get_mut(&live) {
+            *to_come -= 1;
+        }
+        self.leave_open(builder, live, at_ns);
+    }
+
+    /// Leaves slices open unless an end is to come.
+    fn leave_open(&mut self, builder: &mut Builder, live: Live, at_ns: u64) {
+        if self.to_come.get(&live).is_none_or(|&to_come| to_come == 0)
+            && let Some(waiting) = self.waiting.remove(&live)
+        {
+            for (made, _) in waiting.into_iter().rev() {
+                builder.end_open(live, made, at_ns, false);
+            }
+        }
+    }
+}
 
 /// Slices of all parts in the order of time: those of one thread nest, whichever part they are from. Returns the places of those
 /// that flows are at.
@@ -251,10 +367,11 @@ fn put_slices(
     for (part, (trace, _)) in parts.iter().enumerate() {
         for flow in &trace.flows {
             if let Some(FlowRecord::Slice(place)) = flow.record {
-                with_flows.insert((part, flow.thread, place), None);
+                with_flows.insert((part, flow.thread, place as usize), None);
             }
         }
     }
+    let mut cut = Cut::new(maps, twins);
     let mut timelines: Vec<_> =
         parts.iter().map(|(trace, _)| Timeline::new(trace).peekable()).collect();
     // The place of each part's slice in the whole trace.
@@ -266,6 +383,11 @@ fn put_slices(
                 timeline.peek().map(|&(at_ns, _)| (map.at(at_ns), part))
             })
             .min();
+        let is_first = |end: &mut (u64, Live, usize)| next.is_none_or(|(at_ns, _)| end.0 < at_ns);
+        if let Some(end) = cut.ends.pop_if(is_first) {
+            cut.end(builder, end);
+            continue;
+        }
         let Some((at_ns, part)) = next else { return with_flows };
         let event = timelines.get_mut(part).and_then(Iterator::next);
         let (Some((_, event)), Some(map), Some((trace, _))) =
@@ -278,32 +400,46 @@ fn put_slices(
         else {
             continue;
         };
-        if twins.slices.contains(&(part, key, place)) {
-            continue;
-        }
         let Some(&live) = map.lives.get(&key) else { continue };
-        let thread = trace.threads.get(&key);
-        let Some(thread) = thread else { continue };
+        let Some(thread) = trace.threads.get(&key) else { continue };
         let Some(slice) = thread.slices.get(place as usize) else { continue };
+        let is_begin = matches!(event, Event::Begin(..));
+        let own = (part, key, place as usize);
+        let made_as = match twins.slices.get(&own) {
+            // It is whole, and ends an earlier part's slice that has no end.
+            Some(known) if !is_begin && slice.ended && twins.continued.contains(known) => *known,
+            None if is_begin || slice.ended || !twins.continued.contains(&own) => own,
+            _ => continue,
+        };
         let at_ns = builder.at(live, at_ns);
         let cpu = thread.cpu_ns.get(place as usize).copied();
-        if matches!(event, Event::Begin(..)) {
+        if is_begin {
             let (name, category) = (map.name(slice.name), map.name(slice.category));
             let Some(made) = builder.begin(live, at_ns, name, category) else { continue };
-            places.insert((part, key, place), made);
-            if let Some(copy) = with_flows.get_mut(&(part, key, place)) {
+            places.insert(own, made);
+            if let Some(copy) = with_flows.get_mut(&own) {
                 *copy = Some(made);
             }
             builder.cpu(live, made, cpu.map(|(begin_ns, _)| begin_ns), None);
-            if let Some(&args) = thread.args.get(&place) {
-                builder.args(live, made, map.name(args));
-            }
+        }
+        let Some(&made) = places.get(&made_as) else { continue };
+        if is_begin || made_as != own {
+            // An end may add arguments.
+            let args = thread.args.get(&place).copied().unwrap_or_default();
+            builder.args(live, made, map.name(args));
+        }
+        if is_begin {
             continue;
         }
-        let Some(made) = places.remove(&(part, key, place)) else { continue };
+        places.remove(&made_as);
+        if matches!(event, Event::StayOpen(..)) {
+            cut.waiting.entry(live).or_default().insert((made, part));
+            cut.leave_open(builder, live, at_ns);
+            continue;
+        }
         builder.end_open(live, made, at_ns, slice.ended);
         if slice.ended {
-            builder.cpu(live, made, None, cpu.map(|(_, end_ns)| end_ns));
+            builder.cpu_end(live, made, cpu.map(|(_, end_ns)| end_ns));
         }
     }
 }

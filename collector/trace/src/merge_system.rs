@@ -1,7 +1,7 @@
 //! The system's part of a merged trace: events of the kernel, frames, samples, packages.
 
 use crate::builder::Builder;
-use crate::kernel::{KernelKind, Task};
+use crate::kernel::KernelKind;
 use crate::merge::Map;
 use crate::model::{NO_PARENT, Trace};
 use crate::samples::StackFrame;
@@ -11,34 +11,12 @@ impl Map {
     pub(crate) fn copy_system(&self, builder: &mut Builder, trace: &Trace) {
         let moved_by = builder.trace.kernel_text.len() as u64;
         builder.trace.kernel_text.extend_from_slice(&trace.kernel_text);
-        let task = |task: Task| Task { name: self.name(task.name), ..task };
         for mut event in trace.kernel.iter().copied() {
             event.at_ns = self.at(event.at_ns);
-            event.kind = match event.kind {
-                KernelKind::Switch { prev, state, next } => {
-                    KernelKind::Switch { prev: task(prev), state, next: task(next) }
-                }
-                KernelKind::Wake { how, task: woken, target } => {
-                    KernelKind::Wake { how, task: task(woken), target }
-                }
-                KernelKind::Rename { tid, before, name, oom } => KernelKind::Rename {
-                    tid,
-                    before: self.name(before),
-                    name: self.name(name),
-                    oom,
-                },
-                KernelKind::NewTask { tid, name, flags, oom } => {
-                    KernelKind::NewTask { tid, name: self.name(name), flags, oom }
-                }
-                KernelKind::Text { thread, event, begin, flags, payload } => KernelKind::Text {
-                    thread: self.key(builder, thread),
-                    event: self.name(event),
-                    begin: begin + moved_by,
-                    flags,
-                    payload,
-                },
-                other => other,
-            };
+            event.kind.names().for_each(|name| *name = self.name(*name));
+            if let KernelKind::Text { thread, begin, .. } = &mut event.kind {
+                (*thread, *begin) = (self.key(builder, *thread), *begin + moved_by);
+            }
             builder.span(event.at_ns);
             builder.trace.kernel.push(event);
         }

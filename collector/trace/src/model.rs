@@ -37,6 +37,8 @@ pub struct Trace {
     pub asyncs: Vec<Async>,
     /// Points of flows between slices.
     pub flows: Vec<Flow>,
+    /// Ends without a begin, which [`crate::merge`] gives to slices that another trace has without an end.
+    pub ends: Vec<LooseEnd>,
     /// Metadata of a capture: the JSON of the agent's `# tracetee: {…}` lines; later lines override
     /// earlier ones.
     pub about: CaptureMeta,
@@ -68,6 +70,8 @@ pub struct Trace {
     pub packages: Vec<Package>,
     /// Numbers of kernel events, by name: sched_switch …
     pub kernel_events: BTreeMap<String, u64>,
+    /// Rows of a Perfetto trace that are read and that no writer gives back as they were, by kind.
+    pub reshaped: BTreeMap<&'static str, u64>,
     /// Errors in the file, and what was lost to them.
     pub losses: Losses,
 }
@@ -297,6 +301,30 @@ pub struct Async {
     pub start_ns: u64,
     /// End; [`UNFINISHED`] if it has none.
     pub end_ns: u64,
+}
+
+/// An end without a begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LooseEnd {
+    /// Key of the thread that wrote it.
+    pub thread: u32,
+    /// Time.
+    pub at_ns: u64,
+    /// The async slice that it ends; otherwise the thread's innermost slice.
+    pub key: Option<AsyncKey>,
+}
+
+/// Key that pairs an async end with its begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AsyncKey {
+    /// Process id.
+    pub pid: u32,
+    /// Track, if it has one.
+    pub track: Option<NameId>,
+    /// Name or category, depending on the format.
+    pub of: NameId,
+    /// As [`Async::cookie`].
+    pub cookie: i64,
 }
 
 /// A point of a flow, an arrow from slice to slice.

@@ -21,6 +21,7 @@ impl Trace {
         self.units.retain(|&(pid, _), _| is_kept(pid));
         self.asyncs.retain(|one| is_kept(one.pid));
         self.flows.retain(|flow| threads.contains_key(&flow.thread));
+        self.ends.retain(|end| threads.contains_key(&end.thread));
         self.samples.retain(|sample| tids.contains(&sample.tid));
         self.frames.retain(|frame| is_kept(frame.pid));
         self.buffers.clear();

@@ -62,7 +62,7 @@ struct AtSlice {
 }
 
 /// Position in a thread or a list.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Source<'a> {
     thread: Option<(u32, &'a Thread)>,
     /// The next slice to begin.
@@ -79,15 +79,7 @@ struct Source<'a> {
 impl Source<'_> {
     fn from_thread(key: u32, thread: &Thread, mut flows: Vec<AtSlice>) -> Source<'_> {
         flows.sort_by_key(|flow| flow.at_ns);
-        Source {
-            thread: Some((key, thread)),
-            next: 0,
-            open: Vec::new(),
-            ending: 0,
-            flows,
-            next_flow: 0,
-            list: Vec::new(),
-        }
+        Source { thread: Some((key, thread)), flows, ..Source::default() }
     }
 
     fn from_list(mut list: Vec<(u64, Rank, Event)>, trace: &Trace) -> Self {
@@ -105,15 +97,7 @@ impl Source<'_> {
             },
             _ => (at_ns, rank, 0),
         });
-        Self {
-            thread: None,
-            next: 0,
-            open: Vec::new(),
-            ending: 0,
-            flows: Vec::new(),
-            next_flow: 0,
-            list,
-        }
+        Self { list, ..Self::default() }
     }
 
     /// Returns the next event.

@@ -1,7 +1,7 @@
 //! Records that two traces of one device have both: teed by the agent, and written by the kernel. They are microseconds
 //! apart.
 
-use crate::model::{Slice, Thread, Trace, UNFINISHED};
+use crate::model::{LooseEnd, Slice, Thread, Trace, UNFINISHED};
 use crate::names::NameId;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,7 @@ const SAME_CLOCK_NS: u64 = 100_000;
 const MOVED_NS: u64 = 2_000_000;
 
 /// Rows at about the same time that are tried.
-const MAX_TRIED: usize = 16;
+pub(crate) const MAX_TRIED: usize = 16;
 
 /// Switches that two recordings have both are no accident from so many on.
 const MIN_SAME: u64 = 10;
@@ -35,40 +35,58 @@ pub fn same_switches(first: (&Trace, i64), second: (&Trace, i64)) -> u64 {
     if both >= MIN_SAME || 2 * both > least { both } else { 0 }
 }
 
-/// Records of later traces that an earlier one has too.
+/// A slice of a part: the part, the thread's key, the slice's index.
+pub(crate) type SliceOf = (usize, u32, usize);
+
+/// Records that several traces have, and ends that some were too short for.
 #[derive(Debug, Default)]
 pub(crate) struct Twins {
-    /// Slices: part, thread's key, place.
-    pub(crate) slices: HashSet<(usize, u32, u32)>,
+    /// Slices of later traces, with the one that an earlier trace has.
+    pub(crate) slices: HashMap<SliceOf, SliceOf>,
+    /// Slices without an end whose twin in a later trace has one.
+    pub(crate) continued: HashSet<SliceOf>,
     /// Async slices, instants and counter values: part, place.
     pub(crate) asyncs: HashSet<(usize, usize)>,
     pub(crate) instants: HashSet<(usize, usize)>,
     pub(crate) counters: HashSet<(usize, usize)>,
+    /// Ends without a begin that only one part has.
+    pub(crate) ends: Vec<(usize, LooseEnd)>,
+    /// Ends without a begin that another part has too, by their indices in [`Trace::ends`].
+    same_ends: HashSet<(usize, usize)>,
+    /// Ends of a later part that slices of an earlier one lack.
+    missing: Vec<LooseEnd>,
 }
 
 impl Twins {
     /// Finds them. The second value of each pair is added to the trace's times.
     pub(crate) fn of(parts: &[(&Trace, i64)]) -> Self {
         let mut twins = Self::default();
-        for (later, part) in parts.iter().enumerate().skip(1) {
-            for earlier in parts.iter().take(later) {
-                twins.between(earlier, (later, part));
+        for (later, &part) in parts.iter().enumerate().skip(1) {
+            for (place, &earlier) in parts.iter().take(later).enumerate() {
+                twins.between((place, earlier), (later, part));
             }
+        }
+        for (part, (trace, _)) in parts.iter().enumerate() {
+            let ends = trace.ends.iter().enumerate();
+            let alone = ends.filter(|&(place, _)| !twins.same_ends.contains(&(part, place)));
+            twins.ends.extend(alone.map(|(_, &end)| (part, end)));
         }
         twins
     }
 
-    /// Those of one part, which becomes the first.
-    pub(crate) fn of_part(self, part: usize) -> Self {
-        let places = |all: HashSet<(usize, usize)>| {
-            all.into_iter().filter(|&(of, _)| of == part).map(|(_, place)| (0, place)).collect()
+    /// Those of the second of two parts, which becomes the only one: the first stays as it is, and lacks some ends.
+    pub(crate) fn of_second(self) -> Self {
+        let own = |all: HashSet<(usize, usize)>| {
+            all.into_iter().filter(|&(part, _)| part == 1).map(|(_, place)| (0, place)).collect()
         };
-        let slices = self.slices.into_iter().filter(|&(of, ..)| of == part);
+        let slices = self.slices.into_iter();
         Self {
-            slices: slices.map(|(_, key, place)| (0, key, place)).collect(),
-            asyncs: places(self.asyncs),
-            instants: places(self.instants),
-            counters: places(self.counters),
+            slices: slices.map(|((_, key, place), known)| ((0, key, place), known)).collect(),
+            asyncs: own(self.asyncs),
+            instants: own(self.instants),
+            counters: own(self.counters),
+            ends: self.missing.into_iter().map(|end| (0, end)).collect(),
+            ..Self::default()
         }
     }
 
@@ -77,37 +95,164 @@ impl Twins {
         (self.slices.len() + lists) as u64
     }
 
-    fn between(
-        &mut self,
-        &(first, first_shift): &(&Trace, i64),
-        (part, &(second, shift)): (usize, &(&Trace, i64)),
-    ) {
-        let within_ns = if first_shift == shift { SAME_CLOCK_NS } else { MOVED_NS };
-        let mut by_tid: HashMap<u32, Vec<&Thread>> = HashMap::new();
-        for thread in first.threads.values() {
-            by_tid.entry(thread.tid).or_default().push(thread);
-        }
-        for (&key, thread) in &second.threads {
-            let same = |other: &&&Thread| {
-                other.pid == thread.pid || other.pid.is_none() || thread.pid.is_none()
-            };
-            let Some(other) = by_tid.get(&thread.tid).and_then(|all| all.iter().find(same)) else {
-                continue;
-            };
-            let known = other.slices.iter().map(|slice| row(first, slice, first_shift));
-            let own = thread.slices.iter().map(|slice| row(second, slice, shift));
-            for place in matches(known, own, within_ns) {
-                if let Ok(place) = u32::try_from(place) {
-                    self.slices.insert((part, key, place));
-                }
+    fn between(&mut self, known: Part<'_>, own: Part<'_>) {
+        let ((earlier, (first, first_shift)), (part, (second, shift))) = (known, own);
+        let threads: Vec<_> = same_threads(first, second).collect();
+        let slices = |both: &Both| {
+            let pairs = threads.iter().flat_map(|&((known_key, known), (key, own))| {
+                let known_rows = known.slices.iter().map(|slice| row(first, slice, first_shift));
+                let own_rows = own.slices.iter().map(|slice| row(second, slice, shift));
+                let pairs = matches(known_rows, own_rows, both).into_iter();
+                pairs.filter_map(move |(place, twin)| {
+                    let own = ((part, key, place), own.slices.get(place)?);
+                    Some((own, ((earlier, known_key, twin), known.slices.get(twin)?)))
+                })
+            });
+            pairs.collect::<Vec<_>>()
+        };
+        let both = Both::of((first, first_shift), (second, shift), &mut []);
+        let mut ahead: Vec<i128> = slices(&both)
+            .iter()
+            .map(|((_, own), (_, known))| {
+                moved(own.start_ns, shift) - moved(known.start_ns, first_shift)
+            })
+            .collect();
+        let both = Both::of((first, first_shift), (second, shift), &mut ahead);
+        for ((own_of, own), (known_of, known)) in slices(&both) {
+            self.slices.entry(own_of).or_insert(known_of);
+            if own.ended && !known.ended && self.continued.insert(known_of) {
+                self.missing.push(LooseEnd { thread: own_of.1, at_ns: own.end_ns, key: None });
             }
         }
-        let found = matches(asyncs(first, first_shift), asyncs(second, shift), within_ns);
-        self.asyncs.extend(found.into_iter().map(|place| (part, place)));
-        let found = matches(instants(first, first_shift), instants(second, shift), within_ns);
-        self.instants.extend(found.into_iter().map(|place| (part, place)));
-        let found = matches(counters(first, first_shift), counters(second, shift), within_ns);
-        self.counters.extend(found.into_iter().map(|place| (part, place)));
+        let is_whole = |trace: &Trace, place: usize| {
+            trace.asyncs.get(place).is_some_and(|one| one.end_ns != UNFINISHED)
+        };
+        for (place, twin) in matches(asyncs(first, first_shift), asyncs(second, shift), &both) {
+            let is_cut = !is_whole(first, twin) && is_whole(second, place);
+            self.asyncs.insert(if is_cut { (earlier, twin) } else { (part, place) });
+        }
+        let found = matches(instants(first, first_shift), instants(second, shift), &both);
+        self.instants.extend(found.into_iter().map(|(place, _)| (part, place)));
+        let found = matches(counters(first, first_shift), counters(second, shift), &both);
+        self.counters.extend(found.into_iter().map(|(place, _)| (part, place)));
+        let (known_ends, own_ends) = (ends_by_thread(first), ends_by_thread(second));
+        // Ends have no names: those of two slices at the border of two recordings look alike.
+        let both = Both { slack_ns: 0, ..both };
+        let of = |ends: &HashMap<u32, Vec<_>>, key| ends.get(&key).cloned().unwrap_or_default();
+        for ((known_key, known), (key, own)) in threads {
+            let (known_ends, own_ends) = (of(&known_ends, known_key), of(&own_ends, key));
+            let found = match (&*known_ends, &*own_ends) {
+                ([], []) => continue,
+                _ => matches(
+                    ends(&known_ends, known, first_shift),
+                    ends(&own_ends, own, shift),
+                    &both,
+                ),
+            };
+            for (place, twin) in found {
+                let same = own_ends.get(place).map(|&(end, _)| (part, end));
+                let same = same.or_else(|| Some((earlier, known_ends.get(twin)?.0)));
+                self.same_ends.extend(same);
+            }
+            // Ends of slices that are open when the earlier part ends.
+            let last_ns = known.slices.iter().map(|slice| slice.end_ns).max().unwrap_or_default();
+            let last_ns = moved(last_ns, first_shift) - both.within_ns;
+            let later = own_ends.iter().filter(|&&(end, at_ns)| {
+                moved(at_ns, shift) >= last_ns && !self.same_ends.contains(&(part, end))
+            });
+            let later = later.map(|&(_, at_ns)| LooseEnd { thread: key, at_ns, key: None });
+            self.missing.extend(later);
+        }
+    }
+}
+
+/// Returns the ends of threads' slices that have no begin, by thread, with their indices in [`Trace::ends`].
+fn ends_by_thread(trace: &Trace) -> HashMap<u32, Vec<(usize, u64)>> {
+    let mut ends: HashMap<u32, Vec<_>> = HashMap::new();
+    for (place, end) in trace.ends.iter().enumerate().filter(|(_, end)| end.key.is_none()) {
+        ends.entry(end.thread).or_default().push((place, end.at_ns));
+    }
+    ends
+}
+
+/// Rows of a thread's ends: those without a begin, then those of its slices.
+fn ends<'a>(
+    loose: &'a [(usize, u64)],
+    thread: &'a Thread,
+    shift: i64,
+) -> impl Iterator<Item = Row<'a>> {
+    let slices = thread.slices.iter().filter(|slice| slice.ended).map(|slice| slice.end_ns);
+    loose.iter().map(|&(_, at_ns)| at_ns).chain(slices).map(move |at_ns| Row {
+        at_ns: moved(at_ns, shift),
+        dur_ns: None,
+        label: Cow::Borrowed(""),
+    })
+}
+
+/// A part by its index: its trace, and what is added to its times.
+type Part<'a> = (usize, (&'a Trace, i64));
+
+/// Pairs threads that two traces have, with their keys.
+fn same_threads<'a>(
+    first: &'a Trace,
+    second: &'a Trace,
+) -> impl Iterator<Item = ((u32, &'a Thread), (u32, &'a Thread))> {
+    let (mut by_ids, mut by_tid) = (HashMap::new(), HashMap::new());
+    for (&key, thread) in &first.threads {
+        by_ids.entry((thread.tid, thread.pid)).or_insert((key, thread));
+        by_tid.entry(thread.tid).or_insert((key, thread));
+    }
+    second.threads.iter().filter_map(move |(&key, thread)| {
+        let near = || match thread.pid {
+            Some(_) => by_ids.get(&(thread.tid, None)),
+            None => by_tid.get(&thread.tid),
+        };
+        let same = by_ids.get(&(thread.tid, thread.pid)).or_else(near);
+        Some((*same?, (key, thread)))
+    })
+}
+
+/// Returns how far twins of two parts are apart at most, by what is added to the parts' times.
+pub(crate) fn within_ns(first_shift: i64, shift: i64) -> u64 {
+    if first_shift == shift { SAME_CLOCK_NS } else { MOVED_NS }
+}
+
+/// The time in which both of two recordings were on, by the clock of the second one.
+struct Both {
+    from_ns: i128,
+    to_ns: i128,
+    /// By how much records of both may be before and after it.
+    slack_ns: i128,
+    /// By how much the second one's clock is ahead.
+    ahead_ns: i128,
+    within_ns: i128,
+}
+
+impl Both {
+    /// Finds it. `ahead`: distances of twins; none if they are not known yet.
+    fn of(
+        (first, first_shift): (&Trace, i64),
+        (second, shift): (&Trace, i64),
+        ahead: &mut [i128],
+    ) -> Self {
+        let within_ns = within_ns(first_shift, shift).into();
+        ahead.sort_unstable();
+        let ahead_ns = ahead.get(ahead.len() / 2).copied().unwrap_or(0);
+        let mut others: Vec<u128> = ahead.iter().map(|ns| ns.abs_diff(ahead_ns)).collect();
+        others.sort_unstable();
+        // Most twins are so close to the median.
+        let most_ns = others.get(others.len() * 9 / 10).and_then(|&ns| i128::try_from(ns).ok());
+        let slack_ns = most_ns.unwrap_or(within_ns);
+        let (first_from, first_to) = first.span_ns.unwrap_or_default();
+        let (from, to) = second.span_ns.unwrap_or_default();
+        let first_at = |ns: u64| moved(ns, first_shift) + ahead_ns;
+        let from_ns = first_at(first_from).max(moved(from, shift));
+        let to_ns = first_at(first_to).min(moved(to, shift));
+        Self { from_ns, to_ns, slack_ns, ahead_ns, within_ns }
+    }
+
+    fn has(&self, at_ns: i128) -> bool {
+        (self.from_ns - self.slack_ns..=self.to_ns + self.slack_ns).contains(&at_ns)
     }
 }
 
@@ -165,19 +310,25 @@ struct Row<'a> {
     label: Cow<'a, str>,
 }
 
-/// Places of the rows of `own` that are in `known` too: each row of `known` is the twin of one at most, the first that
-/// fits.
+/// Places of the rows of `own` that are in `known` too, with their places there: each row of `known` is the twin of one at most,
+/// the nearest that fits.
 fn matches<'a>(
     known: impl Iterator<Item = Row<'a>>,
     own: impl Iterator<Item = Row<'a>>,
-    within_ns: u64,
-) -> Vec<usize> {
-    let mut by_label: HashMap<Cow<'a, str>, Vec<(i128, Option<u64>)>> = HashMap::new();
-    for row in known {
-        by_label.entry(row.label).or_default().push((row.at_ns, row.dur_ns));
+    both: &Both,
+) -> Vec<(usize, usize)> {
+    type Known = (i128, Option<u64>, usize);
+    let mut by_label: HashMap<Cow<'a, str>, Vec<Known>> = HashMap::new();
+    for (place, mut row) in known.enumerate() {
+        row.at_ns += both.ahead_ns;
+        if !both.has(row.at_ns) {
+            continue;
+        }
+        by_label.entry(row.label).or_default().push((row.at_ns, row.dur_ns, place));
     }
-    by_label.values_mut().for_each(|rows| rows.sort_by_key(|&(at_ns, _)| at_ns));
-    let mut own: Vec<(usize, Row<'a>)> = own.enumerate().collect();
+    by_label.values_mut().for_each(|rows| rows.sort_by_key(|&(at_ns, ..)| at_ns));
+    let mut own: Vec<(usize, Row<'a>)> =
+        own.enumerate().filter(|(_, row)| both.has(row.at_ns)).collect();
     own.sort_by_key(|(_, row)| row.at_ns);
     // By label: the first row that may still be a twin.
     let mut next: HashMap<Cow<'a, str>, usize> = HashMap::new();
@@ -185,21 +336,23 @@ fn matches<'a>(
     for (place, row) in own {
         let Some(rows) = by_label.get(&row.label) else { continue };
         let next = next.entry(row.label).or_default();
-        let is_over = |&(at_ns, _): &(i128, Option<u64>)| at_ns + i128::from(within_ns) < row.at_ns;
+        let is_over = |&(at_ns, ..): &Known| at_ns + both.within_ns < row.at_ns;
         while rows.get(*next).is_some_and(is_over) {
             *next += 1;
         }
-        let is_near =
-            |&&(at_ns, _): &&(i128, Option<u64>)| at_ns <= row.at_ns + i128::from(within_ns);
-        let is_alike = |&(_, dur_ns): &(i128, Option<u64>)| match (dur_ns, row.dur_ns) {
+        let is_near = |&(at_ns, ..): &Known| at_ns <= row.at_ns + both.within_ns;
+        let is_alike = |&(_, dur_ns, _): &Known| match (dur_ns, row.dur_ns) {
             (Some(a), Some(b)) => a.abs_diff(b) <= SAME_CLOCK_NS,
             // One of the recordings ended earlier.
             _ => true,
         };
-        let mut near = rows.iter().skip(*next).take(MAX_TRIED).take_while(is_near);
-        if let Some(after) = near.position(is_alike) {
-            found.push(place);
-            *next += after + 1;
+        let near = rows.iter().enumerate().skip(*next).take(MAX_TRIED);
+        let near =
+            near.take_while(|(_, known)| is_near(known)).filter(|(_, known)| is_alike(known));
+        let nearest = near.min_by_key(|(_, known)| known.0.abs_diff(row.at_ns));
+        if let Some((at, &(.., twin))) = nearest {
+            found.push((place, twin));
+            *next = at + 1;
         }
     }
     found

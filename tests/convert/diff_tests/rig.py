@@ -17,14 +17,15 @@ from engine import Engine
 from tables import COVERED, OF_PERFETTO, QUERIES, TRACK, WORDS
 from traces import made
 
-# Outputs by name: ending, arguments, true for Perfetto's own format. Times of others are compared to the µs.
+# Outputs by name: ending, true for Perfetto's own format. Times of others are compared to the µs.
 OUTPUTS = {
-    # Through the model: a mapping without names changes none.
-    "protobuf": (".pftrace", ["--mapping", "empty-mapping.txt"], True),
-    "copied": (".copy.pftrace", [], True),
-    "json": (".json", [], False),
-    "dart": (".dart.json", [], False),
-    "text": (".ftrace", [], False),
+    # Through the model, by `through` (tests/convert/examples): the program copies packets.
+    "model": (".model.pftrace", True),
+    # A smoke test: a copy has the packets of the original.
+    "copied": (".copy.pftrace", True),
+    "json": (".json", False),
+    "dart": (".dart.json", False),
+    "text": (".ftrace", False),
 }
 KINDS = ["equal", "said", "refused", "silent"]
 MAX_SHOWN = 5
@@ -65,14 +66,16 @@ class Oracle:
 
     def rows(self, sql, is_us):
         rows, columns = self.engine.query(sql), self.engine.columns
+        if "key" in columns:
+            key = columns.index("key")
+            rows = [row for row in rows if not row[key].startswith(OF_READERS)]
         if not is_us:
             return collections.Counter(map(tuple, rows))
         return collections.Counter(
-            tuple(of_any_format(column, value) for column, value in zip(columns, row, strict=True)) for row in rows
-            if not ("key" in columns and row[columns.index("key")].startswith(OF_READERS)))
+            tuple(of_any_format(column, value) for column, value in zip(columns, row, strict=True)) for row in rows)
 
 
-# Arguments that the engine's readers of other formats add.
+# Arguments that one of the engine's readers, of atrace's records or of another format, adds.
 OF_READERS = ("cookie", "legacy_unnestable", "legacy_event", "legacy_trace_source", "id", "passthrough")
 
 
@@ -108,10 +111,12 @@ def differences(original, found, is_perfetto):
 
 def converted(source, output):
     """Converts. Returns the path of the result, or None; and what was said."""
-    ending, arguments, _ = OUTPUTS[output]
-    path = source.removesuffix(".in.pftrace") + ending
-    run = subprocess.run([PROGRAM, "convert", source, *arguments, "-o", path], capture_output=True, text=True, errors="replace")
-    return (path if run.returncode == 0 else None), run.stderr
+    path = source.removesuffix(".in.pftrace") + OUTPUTS[output][0]
+    # A mapping without names changes none; with it, packets are copied one by one.
+    command = [THROUGH, source, path] if output == "model" else [
+        PROGRAM, "convert", "--mapping", "empty-mapping.txt", source, "-o", path]
+    run = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    return (path if run.returncode == 0 else None), run.stdout + run.stderr
 
 
 def compared(job):
@@ -122,7 +127,7 @@ def compared(job):
         file.write(data)
     results, originals = {}, {}
     for output in outputs:
-        is_perfetto = OUTPUTS[output][2]
+        is_perfetto = OUTPUTS[output][1]
         path, said = converted(source, output)
         if path is None:
             results[output] = ("refused", said)
@@ -142,9 +147,9 @@ def compared(job):
     return name, source, results
 
 
-def begin(program, work):
-    global PROGRAM, ORACLE
-    PROGRAM, ORACLE = program, Oracle()
+def begin(program, through, work):
+    global PROGRAM, THROUGH, ORACLE
+    PROGRAM, THROUGH, ORACLE = program, through, Oracle()
     os.chdir(work)
 
 
@@ -152,6 +157,7 @@ def main():
     parser = argparse.ArgumentParser(prog="tests/convert/diff-tests")
     parser.add_argument("checkout", help="a checkout of google/perfetto")
     parser.add_argument("--program", required=True, help="the program tracetee")
+    parser.add_argument("--through", required=True, help="the example `through`")
     parser.add_argument("--protoc", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--to", default=",".join(OUTPUTS), help="outputs, separated by commas: " + ", ".join(OUTPUTS))
     parser.add_argument("--only", default="", help="an expression for the names of traces")
@@ -170,7 +176,7 @@ def main():
         jobs = [(number, name, data, outputs) for number, (name, data) in enumerate(sorted(traces.items()))
                 if re.search(arguments.only, name)]
         totals = collections.Counter()
-        begun = (os.path.abspath(arguments.program), work)
+        begun = (os.path.abspath(arguments.program), os.path.abspath(arguments.through), work)
         with multiprocessing.Pool(arguments.engines, begin, begun) as pool:
             for name, source, results in pool.imap(compared, jobs):
                 print(f"{source:16} " + " ".join(f"{output}={results[output][0]}" for output in outputs) + f" {name}")

@@ -51,7 +51,8 @@ QUERIES = {
     "android_log": "select l.ts as ns, t.tid, l.prio, l.tag, l.msg from android_logs l left join thread t using (utid)",
     "heap_profile": f"select h.ts as ns, p.pid, h.heap_name, h.count, h.size, {CALLSITE.format('h.callsite_id')} as stack "
                     "from heap_profile_allocation h left join process p using (upid)",
-    "metadata": "select name, int_value, str_value from metadata where name not in ('trace_size_bytes', 'trace_type', 'trace_uuid')",
+    "metadata": "select name, int_value, str_value from metadata where name not in ('trace_size_bytes', 'trace_type', 'trace_uuid', "
+                "'trace_time_clock_id')",
     "clock_snapshot": "select ts as ns, clock_id, clock_name, clock_value from clock_snapshot",
 }
 

@@ -208,3 +208,20 @@ fn errors_name_their_place() {
         "{said}"
     );
 }
+
+#[test]
+fn a_bad_line_of_a_text_out_of_order_is_shown_with_its_number_in_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.ftrace");
+    let line = |us: u32, record: &str| {
+        format!("a-7 (7) [000] ...1 1.{us:06}: tracing_mark_write: {record}\n")
+    };
+    let text =
+        ["# tracer: nop\n", &line(5, "E|7"), "noise\n", &line(2, "B|7|x"), &line(9, "C|7|n|1")];
+    std::fs::write(&path, text.concat()).unwrap();
+    let trace = tracetee_trace::read_file(&path).unwrap();
+    let slice = trace.threads[&7].slices[0];
+    assert_eq!((slice.duration_ns(), slice.ended, trace.losses.out_of_order), (3000, true, 0));
+    let numbers: Vec<u64> = trace.losses.shown.iter().map(|line| line.number).collect();
+    assert_eq!(numbers, [3]);
+}

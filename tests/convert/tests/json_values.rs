@@ -144,3 +144,19 @@ fn tasks_that_overlap_under_one_id_keep_their_durations_in_perfetto_s_format() {
     let asyncs = engine.whole(directory.path(), "o.pftrace").asyncs;
     assert_eq!(asyncs, [r#"[7,1,3,"x"]"#, r#"[7,2,4,"y"]"#]);
 }
+
+#[test]
+fn arguments_of_every_form_are_those_of_the_json_in_perfetto_s_format() {
+    // Perfetto's v52 crashed on `legacy_json_value: null`.
+    let arguments = r#"{"none": null, "deep": {"none": null, "list": [1, null, {"k": 2.5}], "text": "x"}, "list": [null],
+        "no members": {}, "no values": [ ], "large": 9007199254740993, "real": -1.5e3, "yes": true, "text": "x\"y"}"#;
+    let json = format!(
+        r#"[{{"ph":"X","name":"a","pid":7,"tid":8,"ts":1,"dur":2,"args":{arguments}}},
+            {{"ph":"i","name":"b","pid":7,"tid":8,"ts":2,"s":"t","args":{{"half":"\ud800","beyond":1e400,"odd\ud800":{{"\ud800":1}}}}}}]"#
+    );
+    let query = "select s.name, replace(replace(a.key, 'args.', ''), 'debug.', '') argument, a.display_value from slice s \
+        join args a using (arg_set_id) where s.name = 'a' and a.key not glob 'legacy*' order by 1, 2";
+    let Some(rows) = rows(&json, &["o.pftrace"], query) else { return };
+    assert_eq!(rows[0].len(), 7, "{:?}", rows[0]);
+    assert_eq!(rows[1], rows[0]);
+}

@@ -275,7 +275,10 @@ fn the_graph_is_drawn_and_pages_and_differences_are_told() {
     if tool(on_path(&["dot"]), "Graphviz").is_none() {
         return;
     }
-    let _ = run_tool(path, &["dmtracedump", "-g", "graph.png", "-k", "-t", "1", "a.ftrace"]);
+    let (profile, _) =
+        run_tool(path, &["dmtracedump", "-g", "graph.png", "-k", "-t", "1", "a.ftrace"]);
+    // With the profile, as Android's tool.
+    assert!(profile.contains("\nTotal cycles: "), "{profile}");
     assert!(std::fs::read(path.join("graph.png")).unwrap().starts_with(b"\x89PNG"));
     let dot = std::fs::read_to_string(path.join("graph.png.dot")).unwrap();
     assert!(dot.contains("a.b.c (") && dot.contains("node0 -> node"), "{dot}");

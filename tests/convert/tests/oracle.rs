@@ -287,3 +287,50 @@ fn names_that_end_a_script_and_empty_ones_lose_nothing() {
         }
     }
 }
+
+#[test]
+fn what_the_kernel_says_in_text_is_in_perfetto_s_format_too() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let mut text = HEADER.to_owned();
+    let mut line = |us: u64, thread: &str, event: &str| {
+        writeln!(text, "{thread:>24} (-----) [000] d..3   100.{us:06}: {event}").unwrap();
+    };
+    let switch = |(prev, prev_tid): (&str, u32), state: &str, (next, next_tid): (&str, u32)| {
+        format!(
+            "sched_switch: prev_comm={prev} prev_pid={prev_tid} prev_prio=120 prev_state={state} ==> next_comm={next} \
+             next_pid={next_tid} next_prio=120"
+        )
+    };
+    let (arrow, other, idle) = (("a ==> b", 77), ("x y", 55), ("swapper/0", 0));
+    line(1, "<idle>-0", &switch(idle, "R", other));
+    line(10, "x y-55", &switch(other, "D", arrow));
+    line(20, "a ==> b-77", &switch(arrow, "S", idle));
+    line(21, "<idle>-0", "sched_blocked_reason: pid=55 iowait=1 caller=worker_thread+0x534/0x820");
+    line(22, "<idle>-0", "sched_waking: comm=x y pid=55 prio=120 target_cpu=000");
+    line(23, "<idle>-0", &switch(idle, "R", other));
+    line(30, "x y-55", "cpu_frequency_limits: min=500000 max=2800000 cpu_id=6");
+    line(31, "x y-55", "cpu_frequency_limits: min_freq=600000 max_freq=1700000 cpu_id=4");
+    line(32, "x y-55", "clock_set_rate: gpu state=4000 cpu_id=0");
+    let binder =
+        "transaction=5120 dest_node=5114 dest_proc=77 dest_thread=0 reply=0 flags=0x0 code=0x3";
+    line(40, "x y-55", &format!("binder_transaction: {binder}"));
+    line(50, "a ==> b-77", "binder_transaction_received: transaction=5120");
+    line(60, "x y-55", "binder_return: cmd=0x7211 BR_FAILED_REPLY");
+    std::fs::write(path.join("in.ftrace"), text).unwrap();
+    let said = converted(path, &["in.ftrace"], "o.pftrace");
+    let queries = [
+        "select t.tid, s.ts, s.dur, s.state, s.io_wait, s.blocked_function from thread_state s join thread t using (utid) \
+         where t.tid != 0 order by 1, 2",
+        "select s.cpu, t.tid, t.name, s.ts, s.dur, s.end_state from sched s join thread t using (utid) order by s.ts",
+        "select k.name, k.type, extract_arg(k.dimension_arg_set_id, 'cpu') cpu, c.ts, c.value from counter c \
+         join track k on k.id = c.track_id order by 1, 3, 4",
+        "select t.tid, s.ts, s.dur, s.name from slice s join thread_track k on s.track_id = k.id join thread t using (utid) \
+         order by 1, 2",
+    ];
+    let rows = engine.rows(path, &["in.ftrace", "o.pftrace"], &queries);
+    let counts: Vec<usize> = rows[0].iter().map(Vec::len).collect();
+    assert_eq!(counts, [6, 4, 5, 2], "{:?}", rows[0]);
+    assert_eq!(rows[1], rows[0], "{said}");
+}

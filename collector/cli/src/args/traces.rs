@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use tracetee_convert::Format;
 
-/// Options of `atrace`: atrace's and systrace.py's.
+/// Options of `atrace`: atrace's and most of systrace.py's.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "atrace's options")]
 pub(crate) struct AtraceArgs {

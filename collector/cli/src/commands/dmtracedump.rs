@@ -53,8 +53,7 @@ fn tell(args: &DmtracedumpArgs, trace: &MethodTrace, mapping: Option<&Mapping>) 
             }
         }
         None if args.html => profile::html(&profile, sortable, &mut out)?,
-        None if args.graph.is_none() => profile::report(&profile, &mut out)?,
-        None => {}
+        None => profile::report(&profile, &mut out)?,
     }
     if let Some(path) = &args.graph {
         graph(args, &profile, path)?;

@@ -1,22 +1,27 @@
-//! Events of an ftrace text as Perfetto's. Those that trace_processor makes rows of are typed; the others are generic
-//! events with their text.
+//! Events of the kernel as Perfetto's, by their text in ftrace. Those that trace_processor makes rows of are typed; the others
+//! are generic events with their text.
 
 use super::messages::{
-    BinderTransaction, BinderTransactionReceived, CpuFrequencyLimits, CpuState, FtraceEvent,
-    GenericEvent, GenericField, SchedSwitch, SchedWakeup, TaskNewtask, TaskRename,
+    BinderCommand, BinderTransaction, BinderTransactionReceived, BlockedReason, ClockSetRate,
+    CpuFrequencyLimits, CpuState, FtraceEvent, GenericEvent, GenericField, SchedSwitch,
+    SchedWakeup, TaskNewtask, TaskRename,
 };
-use tracetee_trace::{EventText, KernelEvent};
+use tracetee_trace::{KernelEvent, state_of_text};
 
-/// Returns an event of a text.
-pub(super) fn of_text(event: &KernelEvent, line: &EventText<'_>) -> FtraceEvent {
-    let text = String::from_utf8_lossy(line.payload).into_owned();
+/// Returns an event by its name and text. `symbol` interns the name of a kernel function.
+pub(super) fn of_text(
+    event: &KernelEvent,
+    name: &str,
+    text: String,
+    symbol: impl FnOnce(&str) -> u64,
+) -> FtraceEvent {
     let mut event = FtraceEvent {
         timestamp: Some(event.at_ns),
         pid: Some(event.tid),
         ..FtraceEvent::default()
     };
     let fields = Fields(&text);
-    let is_typed = match line.event {
+    let is_typed = match name {
         "sched_switch" => set(&mut event.sched_switch, switch(fields)),
         "sched_waking" => set(&mut event.sched_waking, wakeup(fields)),
         "sched_wakeup" => set(&mut event.sched_wakeup, wakeup(fields)),
@@ -24,6 +29,10 @@ pub(super) fn of_text(event: &KernelEvent, line: &EventText<'_>) -> FtraceEvent 
         "cpu_frequency" => set(&mut event.cpu_frequency, cpu_state(fields)),
         "cpu_idle" => set(&mut event.cpu_idle, cpu_state(fields)),
         "cpu_frequency_limits" => set(&mut event.cpu_frequency_limits, limits(fields)),
+        "sched_blocked_reason" => set(&mut event.sched_blocked_reason, blocked(fields, symbol)),
+        "clock_set_rate" => set(&mut event.clock_set_rate, clock_rate(fields)),
+        "binder_command" => set(&mut event.binder_command, command(fields)),
+        "binder_return" => set(&mut event.binder_return, command(fields)),
         "task_newtask" => set(&mut event.task_newtask, new_task(fields)),
         "task_rename" => set(&mut event.task_rename, rename(fields)),
         "binder_transaction" => set(&mut event.binder_transaction, transaction(fields)),
@@ -36,7 +45,7 @@ pub(super) fn of_text(event: &KernelEvent, line: &EventText<'_>) -> FtraceEvent 
     };
     if !is_typed {
         let field = GenericField { name: Some("text".to_owned()), str_value: Some(text) };
-        let event_name = Some(line.event.to_owned());
+        let event_name = Some(name.to_owned());
         event.generic = Some(GenericEvent { event_name, field: vec![field] });
     }
     event
@@ -48,13 +57,15 @@ fn set<T>(place: &mut Option<T>, value: Option<T>) -> bool {
 }
 
 fn switch(fields: Fields<'_>) -> Option<SchedSwitch> {
-    let (prev, next) = fields.0.split_once(" ==> ")?;
+    // A thread's name may have an arrow, too.
+    let (prev, next) = fields.0.split_at(fields.0.find(" ==> next_comm=")?);
     let (prev, next) = (Fields(prev), Fields(next));
     Some(SchedSwitch {
         prev_comm: Some(prev.comm("prev_comm=", " prev_pid=")?),
         prev_pid: Some(prev.number("prev_pid=")?),
         prev_prio: prev.number("prev_prio="),
-        prev_state: Some(state(prev.text("prev_state=")?)),
+        // The numbers of Linux 4.4, where the version is not known.
+        prev_state: Some(state_of_text(prev.text("prev_state=")?.as_bytes()).into()),
         next_comm: Some(next.comm("next_comm=", " next_pid=")?),
         next_pid: Some(next.number("next_pid=")?),
         next_prio: next.number("next_prio="),
@@ -66,7 +77,7 @@ fn wakeup(fields: Fields<'_>) -> Option<SchedWakeup> {
         comm: Some(fields.comm("comm=", " pid=")?),
         pid: Some(fields.number(" pid=")?),
         prio: fields.number("prio="),
-        success: fields.number("success="),
+        success: fields.number("success=").or(Some(1)),
         target_cpu: fields.number("target_cpu="),
     })
 }
@@ -80,10 +91,31 @@ fn cpu_state(fields: Fields<'_>) -> Option<CpuState> {
 
 fn limits(fields: Fields<'_>) -> Option<CpuFrequencyLimits> {
     Some(CpuFrequencyLimits {
-        min_freq: Some(fields.number("min=")?),
-        max_freq: Some(fields.number("max=")?),
+        min_freq: Some(fields.number("min=").or_else(|| fields.number("min_freq="))?),
+        max_freq: Some(fields.number("max=").or_else(|| fields.number("max_freq="))?),
         cpu_id: Some(fields.number("cpu_id=")?),
     })
+}
+
+fn blocked(fields: Fields<'_>, symbol: impl FnOnce(&str) -> u64) -> Option<BlockedReason> {
+    Some(BlockedReason {
+        pid: Some(fields.number("pid=")?),
+        caller: fields.text("caller=").map(symbol),
+        io_wait: fields.number("iowait="),
+    })
+}
+
+fn clock_rate(fields: Fields<'_>) -> Option<ClockSetRate> {
+    Some(ClockSetRate {
+        name: Some(fields.0.split(' ').next()?.to_owned()),
+        state: Some(fields.number("state=")?),
+        cpu_id: fields.number("cpu_id="),
+    })
+}
+
+/// A command of binder's driver, or what it returns.
+fn command(fields: Fields<'_>) -> Option<BinderCommand> {
+    Some(BinderCommand { cmd: Some(fields.hex("cmd=")?) })
 }
 
 /// Its thread is born: Perfetto takes an older one of the same id for another.
@@ -114,31 +146,6 @@ fn transaction(fields: Fields<'_>) -> Option<BinderTransaction> {
         reply: fields.number("reply="),
         code: fields.hex("code="),
         flags: fields.hex("flags="),
-    })
-}
-
-/// A thread's state as the number that Perfetto takes it for where it does not know the kernel's version: that of
-/// Linux 4.4, by the letters of its text.
-fn state(text: &str) -> i64 {
-    text.chars().fold(0, |state, letter| {
-        state
-            | match letter {
-                'S' => 0x1,
-                'D' => 0x2,
-                'T' => 0x4,
-                't' => 0x8,
-                'X' => 0x10,
-                'Z' => 0x20,
-                'x' => 0x40,
-                'K' => 0x80,
-                'W' => 0x100,
-                'P' => 0x200,
-                'N' => 0x400,
-                // Idle: in a sleep that does not count as load.
-                'I' => 0x402,
-                '+' => 0x800,
-                _ => 0,
-            }
     })
 }
 

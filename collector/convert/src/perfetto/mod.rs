@@ -12,13 +12,14 @@ use births::Births;
 use flows::{Flows, flow_id};
 use messages::{
     Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, InternedData, InternedName,
-    ProcessDescriptor, ThreadDescriptor, TracePacket, TracePacketDefaults, TrackDescriptor,
-    TrackEvent,
+    NestedValue, ProcessDescriptor, ThreadDescriptor, TracePacket, TracePacketDefaults,
+    TrackDescriptor, TrackEvent,
 };
 use prost::Message;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
+use tracetee_trace::perfetto::TrackIds;
 use tracetee_trace::{
     Async, Counter, Event, FlowKind, FlowRecord, NameId, Scope, Slice, Thread, Timeline, Trace,
 };
@@ -28,6 +29,8 @@ const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
 const INSTANT: i32 = 3;
 const COUNTER: i32 = 4;
+/// Objects and lists in each other in an argument; deeper ones are text. The reader takes some more.
+const MAX_DEPTH: u32 = 30;
 const STATE_CLEARED: u32 = 1;
 const NEEDS_STATE: u32 = 2;
 const REALTIME: u32 = 1;
@@ -35,7 +38,13 @@ const BOOTTIME: u32 = 6;
 /// The id of the sequence of packets that are written. A trace that ours is joined with has others, from 1 on.
 pub const PERFETTO_SEQUENCE: u32 = 0x7472_6365;
 
-pub(crate) fn write(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) -> io::Result<()> {
+/// Writes a trace: alone, or with the ends that copied traces lack, on their tracks.
+pub(crate) fn write(
+    trace: &Trace,
+    beside: Option<&TrackIds>,
+    out: &mut impl Write,
+    dropped: &mut Dropped,
+) -> io::Result<()> {
     let (mut rounded, mut halves) = (0, 0);
     for thread in trace.threads.values() {
         for (slice, &(begin_ns, end_ns)) in thread.slices.iter().zip(&thread.cpu_ns) {
@@ -47,12 +56,18 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) 
     rounded += instants.filter(|one| one.cpu_ns % 1000 != 0).count() as u64;
     dropped.add("CPU times, rounded to microseconds", rounded);
     dropped.add("CPU times of begins whose ends have none", halves);
-    let mut writer = Writer::for_trace(trace, out);
+    let alone = TrackIds::new();
+    let mut writer = Writer::for_trace(trace, beside.unwrap_or(&alone), out);
     writer.head()?;
     // First, because of two packets of one time Perfetto takes the first of the file first: a thread is born before it
     // is described.
     writer.system()?;
     writer.tracks()?;
+    for end in trace.ends.iter().filter(|end| beside.is_some() && end.key.is_none()) {
+        let track_event = Some(writer.slice_end(end.thread, None));
+        let timestamp = Some(end.at_ns);
+        writer.packet(TracePacket { timestamp, track_event, ..TracePacket::default() })?;
+    }
     for (at_ns, event) in Timeline::new(trace) {
         writer.event(at_ns, event)?;
     }
@@ -61,11 +76,16 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) 
 
 struct Writer<'a, W> {
     trace: &'a Trace,
+    /// Tracks that copied traces have.
+    copied: &'a TrackIds,
     out: &'a mut W,
     buffer: Vec<u8>,
     interned: InternedData,
     names: HashSet<NameId>,
     categories: HashSet<NameId>,
+    /// Ids of the names of kernel functions.
+    symbols: HashMap<String, u64>,
+    /// Tracks that are described.
     tracks: HashSet<u64>,
     flows: Flows,
     births: Births,
@@ -78,15 +98,17 @@ struct Writer<'a, W> {
 }
 
 impl<'a, W: Write> Writer<'a, W> {
-    fn for_trace(trace: &'a Trace, out: &'a mut W) -> Self {
+    fn for_trace(trace: &'a Trace, copied: &'a TrackIds, out: &'a mut W) -> Self {
         Self {
             trace,
+            copied,
             out,
             buffer: Vec::new(),
             interned: InternedData::default(),
             names: HashSet::new(),
             categories: HashSet::new(),
-            tracks: HashSet::new(),
+            symbols: HashMap::new(),
+            tracks: copied.values().copied().collect(),
             flows: Flows::new(trace),
             births: Births::new(trace),
             async_tracks: HashMap::new(),
@@ -98,9 +120,7 @@ impl<'a, W: Write> Writer<'a, W> {
     fn packet(&mut self, mut packet: TracePacket) -> io::Result<()> {
         packet.trusted_packet_sequence_id = Some(PERFETTO_SEQUENCE);
         packet.sequence_flags.get_or_insert(NEEDS_STATE);
-        let has_new =
-            !self.interned.event_names.is_empty() || !self.interned.event_categories.is_empty();
-        if has_new && packet.interned_data.is_none() {
+        if self.interned != InternedData::default() && packet.interned_data.is_none() {
             packet.interned_data = Some(std::mem::take(&mut self.interned));
         }
         self.buffer.clear();
@@ -150,9 +170,10 @@ impl<'a, W: Write> Writer<'a, W> {
 
     fn thread(&mut self, key: u32, pid: u32, tid: u32, name: &str) -> io::Result<()> {
         self.now_ns = self.births.thread(key);
+        let copied = self.copied.get(&(pid, Some(tid))).copied();
         self.track(TrackDescriptor {
-            uuid: Some(thread_track(key)),
-            parent_uuid: Some(process_track(pid)),
+            uuid: Some(copied.unwrap_or_else(|| thread_track(key))),
+            parent_uuid: Some(self.process_track(pid)),
             thread: Some(ThreadDescriptor {
                 pid: Some(pid.cast_signed()),
                 tid: Some(tid.cast_signed()),
@@ -162,13 +183,29 @@ impl<'a, W: Write> Writer<'a, W> {
         })
     }
 
+    /// Returns the track of a thread.
+    fn thread_track(&self, key: u32) -> u64 {
+        if self.copied.is_empty() {
+            return thread_track(key);
+        }
+        let thread = self.trace.threads.get(&key);
+        let own = thread.map(|thread| (pid_of(key, thread), Some(thread.tid)));
+        let copied = own.and_then(|own| self.copied.get(&own).copied());
+        copied.unwrap_or_else(|| thread_track(key))
+    }
+
+    /// Returns the track of a process.
+    fn process_track(&self, pid: u32) -> u64 {
+        self.copied.get(&(pid, None)).copied().unwrap_or_else(|| process_track(pid))
+    }
+
     fn process(&mut self, pid: u32) -> io::Result<()> {
         let trace = self.trace;
         self.now_ns = self.births.process(pid);
         let named = trace.processes.get(&pid).map(|process| trace.names.text(process.name));
         let process_name = named.map(str::to_owned);
         self.track(TrackDescriptor {
-            uuid: Some(process_track(pid)),
+            uuid: Some(self.process_track(pid)),
             process: Some(ProcessDescriptor { pid: Some(pid.cast_signed()), process_name }),
             ..TrackDescriptor::default()
         })
@@ -194,7 +231,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let now_ns = self.now_ns;
         self.process(pid)?;
         self.now_ns = now_ns;
-        Ok(Some(process_track(pid)))
+        Ok(Some(self.process_track(pid)))
     }
 
     /// A track of a process, of that name.
@@ -241,7 +278,7 @@ impl<'a, W: Write> Writer<'a, W> {
         };
         if !self.tracks.contains(&uuid) {
             let parent_uuid = match one.scope {
-                Scope::Thread => Some(thread_track(one.thread)),
+                Scope::Thread => Some(self.thread_track(one.thread)),
                 Scope::Process => self.parent(one.pid)?,
             };
             let unit = self.trace.units.get(&(one.pid, one.name));
@@ -284,14 +321,12 @@ impl<'a, W: Write> Writer<'a, W> {
             return Vec::new();
         }
         let json = self.trace.names.text(args);
-        let annotation = |name: &str, json: &str| DebugAnnotation {
-            name: Some(name.to_owned()),
-            ..annotation_of(json)
-        };
-        match serde_json::from_str::<BTreeMap<String, &RawValue>>(json) {
-            Ok(all) => all.iter().map(|(name, json)| annotation(name, json.get())).collect(),
-            Err(_) => vec![annotation("args", json)],
-        }
+        members(json, MAX_DEPTH).unwrap_or_else(|| {
+            vec![DebugAnnotation {
+                name: Some("args".to_owned()),
+                ..annotation_of(json, MAX_DEPTH)
+            }]
+        })
     }
 
     fn event(&mut self, at_ns: u64, event: Event) -> io::Result<()> {
@@ -315,32 +350,23 @@ impl<'a, W: Write> Writer<'a, W> {
             Event::End(key, place) => {
                 let thread = trace.threads.get(&key);
                 let thread = thread.filter(|thread| thread.slices.len() > place as usize);
-                thread.map(|thread| TrackEvent {
-                    r#type: Some(SLICE_END),
-                    track_uuid: Some(thread_track(key)),
-                    thread_time_absolute_us: us(thread.cpu_of(place).1),
+                thread.map(|thread| self.slice_end(key, thread.cpu_of(place).1))
+            }
+            Event::StayOpen(..) => None,
+            Event::AsyncBegin(place) => {
+                let Some(one) = trace.asyncs.get(place) else { return Ok(None) };
+                Some(TrackEvent {
+                    r#type: Some(SLICE_BEGIN),
+                    track_uuid: Some(self.async_track(place, one)?),
+                    name_iid: self.name(one.name),
+                    category_iids: self.category(one.category),
+                    debug_annotations: self.args(one.args),
                     ..TrackEvent::default()
                 })
             }
-            Event::StayOpen(..) => None,
-            Event::AsyncBegin(place) | Event::AsyncEnd(place) => {
-                let Some(one) = trace.asyncs.get(place) else { return Ok(None) };
-                let track_uuid = Some(match event {
-                    Event::AsyncBegin(_) => self.async_track(place, one)?,
-                    _ => self.async_tracks.remove(&place).unwrap_or_default(),
-                });
-                Some(if matches!(event, Event::AsyncBegin(_)) {
-                    TrackEvent {
-                        r#type: Some(SLICE_BEGIN),
-                        track_uuid,
-                        name_iid: self.name(one.name),
-                        category_iids: self.category(one.category),
-                        debug_annotations: self.args(one.args),
-                        ..TrackEvent::default()
-                    }
-                } else {
-                    TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() }
-                })
+            Event::AsyncEnd(place) => {
+                let track_uuid = self.async_tracks.remove(&place);
+                Some(TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() })
             }
             Event::Instant(place) => {
                 let Some(one) = trace.instants.get(place) else { return Ok(None) };
@@ -349,7 +375,7 @@ impl<'a, W: Write> Writer<'a, W> {
                         let uuid = hash(&[4, one.pid.into(), track.number().into()]);
                         self.track_of(one.pid, uuid, track)?
                     }
-                    None => thread_track(one.thread),
+                    None => self.thread_track(one.thread),
                 };
                 let (flow_ids, terminating_flow_ids) = match u32::try_from(place) {
                     Ok(place) => self.flows.take(one.thread, FlowRecord::Instant(place)),
@@ -386,7 +412,7 @@ impl<'a, W: Write> Writer<'a, W> {
                     if ends { (Vec::new(), id) } else { (id, Vec::new()) };
                 Some(TrackEvent {
                     r#type: Some(INSTANT),
-                    track_uuid: Some(thread_track(one.thread)),
+                    track_uuid: Some(self.thread_track(one.thread)),
                     name_iid: self.name(one.name),
                     category_iids: self.category(one.category),
                     flow_ids,
@@ -398,6 +424,15 @@ impl<'a, W: Write> Writer<'a, W> {
         })
     }
 
+    fn slice_end(&self, key: u32, cpu_ns: Option<u64>) -> TrackEvent {
+        TrackEvent {
+            r#type: Some(SLICE_END),
+            track_uuid: Some(self.thread_track(key)),
+            thread_time_absolute_us: us(cpu_ns),
+            ..TrackEvent::default()
+        }
+    }
+
     fn begin(&mut self, key: u32, place: u32, thread: &Thread, slice: Slice) -> TrackEvent {
         let (flow_ids, terminating_flow_ids) = self.flows.take(key, FlowRecord::Slice(place));
         // Of an end without a time Perfetto makes a wrong duration.
@@ -405,7 +440,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let begin_ns = begin_ns.filter(|_| end_ns.is_some() || !slice.ended);
         TrackEvent {
             r#type: Some(SLICE_BEGIN),
-            track_uuid: Some(thread_track(key)),
+            track_uuid: Some(self.thread_track(key)),
             name_iid: self.name(slice.name),
             category_iids: self.category(slice.category),
             debug_annotations: self.args(thread.args.get(&place).copied().unwrap_or_default()),
@@ -446,25 +481,49 @@ fn pid_of(key: u32, thread: &Thread) -> u32 {
     thread.pid.unwrap_or(if key == thread.tid { key } else { thread.tid })
 }
 
-/// The value of an annotation. Trace processor reads no numbers of JSON; lists and objects stay JSON.
-fn annotation_of(json: &str) -> DebugAnnotation {
+/// Annotations of the members of a JSON object, by name.
+fn members(json: &str, depth: u32) -> Option<Vec<DebugAnnotation>> {
+    let all = serde_json::from_str::<BTreeMap<String, &RawValue>>(json).ok()?;
+    let annotation = |(name, value): (String, &RawValue)| DebugAnnotation {
+        name: Some(name),
+        ..annotation_of(value.get(), depth)
+    };
+    Some(all.into_iter().map(annotation).collect())
+}
+
+/// The value of an annotation: none for `null`. Trace processor reads no numbers in `legacy_json_value`, and crashes on some
+/// values there. Text stands for what JSON can represent and an annotation cannot.
+fn annotation_of(json: &str, depth: u32) -> DebugAnnotation {
     let mut annotation = DebugAnnotation::default();
+    let is_shallow = depth > 0;
     match json.as_bytes().first() {
         Some(b't' | b'f') => annotation.bool_value = json.parse().ok(),
-        Some(b'"') => annotation.string_value = serde_json::from_str(json).ok(),
-        Some(b'-' | b'0'..=b'9') => {
-            annotation.int_value = json.parse().ok();
-            if annotation.int_value.is_none() {
-                annotation.uint_value = json.parse().ok();
-            }
-            if json.contains(['.', 'e', 'E']) {
-                annotation.double_value = json.parse().ok().filter(|real: &f64| real.is_finite());
-            }
+        Some(b'n') => return annotation,
+        Some(b'{') if is_shallow => {
+            let members = members(json, depth - 1);
+            let is_empty = members.as_ref().is_some_and(Vec::is_empty);
+            annotation.nested_value = is_empty.then_some(NestedValue { nested_type: Some(1) });
+            annotation.dict_entries = members.unwrap_or_default();
         }
+        Some(b'[') if is_shallow => {
+            let values = serde_json::from_str::<Vec<&RawValue>>(json).ok();
+            let is_empty = values.as_ref().is_some_and(Vec::is_empty);
+            annotation.nested_value = is_empty.then_some(NestedValue { nested_type: Some(2) });
+            let values = values.iter().flatten();
+            annotation.array_values =
+                values.map(|value| annotation_of(value.get(), depth - 1)).collect();
+        }
+        Some(b'"') => annotation.string_value = serde_json::from_str(json).ok(),
+        Some(b'-' | b'0'..=b'9') => match (json.parse(), json.parse(), json.parse::<f64>()) {
+            (Ok(int), ..) => annotation.int_value = Some(int),
+            (_, Ok(uint), _) => annotation.uint_value = Some(uint),
+            (.., Ok(real)) if real.is_finite() => annotation.double_value = Some(real),
+            _ => {}
+        },
         _ => {}
     }
     if annotation == DebugAnnotation::default() {
-        annotation.legacy_json_value = Some(json.to_owned());
+        annotation.string_value = Some(json.to_owned());
     }
     annotation
 }

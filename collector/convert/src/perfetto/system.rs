@@ -1,18 +1,16 @@
 //! The system's part of a trace as Perfetto has it: events of the kernel, FrameTimeline, buffer events, samples, packages.
 
 use super::messages::{
-    ActualDisplay, ActualSurface, BinderTransaction, BinderTransactionReceived, BlockedReason,
-    BufferEvent, Callstack, CpuFrequencyLimits, CpuState, ExpectedDisplay, ExpectedSurface,
+    ActualDisplay, ActualSurface, BufferEvent, Callstack, ExpectedDisplay, ExpectedSurface,
     FrameEnd, FrameTimelineEvent, FtraceEvent, FtraceEventBundle, GraphicsFrameEvent,
     InternedBytes, InternedData, InternedName, Mapping, PackageInfo, PackagesList, PerfSample,
-    SchedSwitch, SchedWakeup, StackFrame, TaskNewtask, TaskRename, TracePacket,
+    StackFrame, TracePacket,
 };
 use super::{Writer, ftrace};
+use crate::kernel_text;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use tracetee_trace::{
-    KernelEvent, KernelKind, NO_PARENT, NameId, Task, TimelineFrame, UNFINISHED, Wake,
-};
+use tracetee_trace::{KernelEvent, NO_PARENT, NameId, TimelineFrame, UNFINISHED};
 
 /// Events of a packet.
 const MAX_EVENTS: usize = 512;
@@ -71,94 +69,32 @@ impl<W: Write> Writer<'_, W> {
         self.packet(TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() })
     }
 
-    fn kernel_event(&self, event: &KernelEvent) -> FtraceEvent {
-        if let Some(text) = self.trace.event_text(event) {
-            return ftrace::of_text(event, &text);
+    /// Returns the id of a kernel function's name, which is interned, or a function's address.
+    fn symbol(&mut self, caller: &str) -> u64 {
+        let address = caller.strip_prefix("0x").map(|hex| u64::from_str_radix(hex, 16));
+        if let Some(Ok(address)) = address {
+            return address;
         }
-        let name = |id: NameId| Some(self.trace.names.text(id).to_owned());
-        let tid = |task: Task| Some(task.tid.cast_signed());
-        let mut out = FtraceEvent {
-            timestamp: Some(event.at_ns),
-            pid: Some(event.tid),
-            ..FtraceEvent::default()
+        let next = self.symbols.len() as u64 + 1;
+        let iid = *self.symbols.entry(caller.to_owned()).or_insert(next);
+        if iid == next {
+            let name = Some(caller.to_owned());
+            self.interned.kernel_symbols.push(InternedName { iid: Some(iid), name });
+        }
+        iid
+    }
+
+    /// Returns an event of the kernel, by the text that ftrace prints for it.
+    fn kernel_event(&mut self, event: &KernelEvent) -> FtraceEvent {
+        let trace = self.trace;
+        let (name, text) = match trace.event_text(event) {
+            Some(text) => (text.event, String::from_utf8_lossy(text.payload).into_owned()),
+            None => {
+                let name = |id| trace.names.text(id);
+                (event.kind.event(), kernel_text::payload(event, name))
+            }
         };
-        match event.kind {
-            KernelKind::Switch { prev, state, next } => {
-                out.sched_switch = Some(SchedSwitch {
-                    prev_comm: name(prev.name),
-                    prev_pid: tid(prev),
-                    prev_prio: Some(prev.priority),
-                    prev_state: Some(state.into()),
-                    next_comm: name(next.name),
-                    next_pid: tid(next),
-                    next_prio: Some(next.priority),
-                });
-            }
-            KernelKind::Wake { how, task, target } => {
-                let woken = Some(SchedWakeup {
-                    comm: name(task.name),
-                    pid: tid(task),
-                    prio: Some(task.priority),
-                    success: Some(1),
-                    target_cpu: Some(target),
-                });
-                match how {
-                    Wake::Waking => out.sched_waking = woken,
-                    Wake::Wakeup => out.sched_wakeup = woken,
-                    Wake::New => out.sched_wakeup_new = woken,
-                }
-            }
-            KernelKind::Blocked { tid, caller, io_wait } => {
-                let (pid, io_wait) = (Some(tid.cast_signed()), Some(io_wait.into()));
-                out.sched_blocked_reason =
-                    Some(BlockedReason { pid, caller: Some(caller), io_wait });
-            }
-            KernelKind::Frequency { cpu, khz } => {
-                out.cpu_frequency = Some(CpuState { state: Some(khz), cpu_id: Some(cpu) });
-            }
-            KernelKind::FrequencyLimits { cpu, min_khz, max_khz } => {
-                let (min_freq, max_freq) = (Some(min_khz), Some(max_khz));
-                let limits = CpuFrequencyLimits { min_freq, max_freq, cpu_id: Some(cpu) };
-                out.cpu_frequency_limits = Some(limits);
-            }
-            KernelKind::Idle { cpu, state } => {
-                out.cpu_idle = Some(CpuState { state: Some(state), cpu_id: Some(cpu) });
-            }
-            KernelKind::Transaction { id, node, pid, tid, is_reply, code, flags } => {
-                out.binder_transaction = Some(BinderTransaction {
-                    debug_id: Some(id),
-                    target_node: Some(node),
-                    to_proc: Some(pid),
-                    to_thread: Some(tid),
-                    reply: Some(is_reply.into()),
-                    code: Some(code),
-                    flags: Some(flags),
-                });
-            }
-            KernelKind::Received { id } => {
-                out.binder_transaction_received =
-                    Some(BinderTransactionReceived { debug_id: Some(id) });
-            }
-            KernelKind::Rename { tid, before, name: after, oom } => {
-                out.task_rename = Some(TaskRename {
-                    pid: Some(tid.cast_signed()),
-                    oldcomm: name(before),
-                    newcomm: name(after),
-                    oom_score_adj: Some(oom.into()),
-                });
-            }
-            KernelKind::NewTask { tid, name: own, flags, oom } => {
-                out.task_newtask = Some(TaskNewtask {
-                    pid: Some(tid.cast_signed()),
-                    comm: name(own),
-                    clone_flags: Some(flags),
-                    oom_score_adj: Some(oom.into()),
-                });
-            }
-            // As it was read.
-            KernelKind::Text { .. } => {}
-        }
-        out
+        ftrace::of_text(event, name, text, |caller| self.symbol(caller))
     }
 
     /// Begins and ends of frames, by time.
@@ -188,6 +124,9 @@ impl<W: Write> Writer<'_, W> {
         let (cookie, token, pid) = (Some(cookie), Some(frame.token), Some(frame.pid.cast_signed()));
         let display_frame_token = Some(frame.display_token);
         let layer_name = self.text(frame.layer);
+        // Perfetto infers one that is not there.
+        let severity = frame.actual.map_or(0, |actual| actual.severity);
+        let jank_severity_type = (severity != 0).then_some(severity.into());
         match (frame.is_display, frame.actual) {
             (true, None) => {
                 event.expected_display_frame_start = Some(ExpectedDisplay { cookie, token, pid });
@@ -206,7 +145,7 @@ impl<W: Write> Writer<'_, W> {
                     gpu_composition: Some(actual.gpu),
                     jank_type: Some(actual.jank),
                     prediction_type: Some(actual.prediction.into()),
-                    jank_severity_type: Some(actual.severity.into()),
+                    jank_severity_type,
                 });
             }
             (false, Some(actual)) => {
@@ -222,7 +161,7 @@ impl<W: Write> Writer<'_, W> {
                     jank_type: Some(actual.jank),
                     prediction_type: Some(actual.prediction.into()),
                     is_buffer: Some(actual.is_buffer),
-                    jank_severity_type: Some(actual.severity.into()),
+                    jank_severity_type,
                 });
             }
         }

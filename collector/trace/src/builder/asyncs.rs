@@ -2,21 +2,11 @@
 
 use super::slices::with_more;
 use super::{Builder, Live};
-use crate::model::{Async, UNFINISHED};
+use crate::model::{Async, AsyncKey, UNFINISHED};
 use crate::names::NameId;
 
 /// Begins that are not read.
 const BEGUN_AGAIN: &str = "begins of async sections that were open";
-
-/// Key that pairs an async end with its begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct AsyncKey {
-    pub(crate) pid: u32,
-    pub(crate) track: Option<NameId>,
-    /// Name or category, depending on the format.
-    pub(crate) of: NameId,
-    pub(crate) cookie: i64,
-}
 
 impl Builder {
     /// Begins an async slice.
@@ -61,7 +51,7 @@ impl Builder {
         });
         match place.and_then(|place| asyncs.get_mut(place)) {
             Some(begun) => (begun.end_ns, begun.threads[1]) = (at_ns, thread),
-            None => self.trace.losses.unmatched_async_ends += 1,
+            None => self.loose_end(live, at_ns, Some(key)),
         }
         place
     }

@@ -8,11 +8,13 @@ mod finish;
 mod scheduler;
 mod slices;
 
-pub(crate) use asyncs::AsyncKey;
-pub(crate) use slices::is_ended_by;
+pub(crate) use slices::{MAX_LOOKED_AT, is_ended_by};
 
 use crate::gaps::Processors;
-use crate::model::{Counter, FIRST_KEY, Flow, FlowRecord, Instant, Process, State, Thread, Trace};
+use crate::model::{
+    AsyncKey, Counter, FIRST_KEY, Flow, FlowRecord, Instant, LooseEnd, Process, State, Thread,
+    Trace,
+};
 use crate::names::NameId;
 use crate::scheduling::{Blocked, Pending};
 use crate::seeded::Seeded;
@@ -22,11 +24,13 @@ use std::collections::HashMap;
 pub(crate) const MAX_EVENTS: u64 = 32 << 20;
 /// Bytes of names.
 const MAX_NAME_BYTES: usize = 512 << 20;
+/// Ends without a begin that are kept; a part of a trace lacks the begins of some thousand slices at most.
+const MAX_ENDS: usize = 1 << 16;
 /// Bytes of a text's kernel events that are kept for writers.
 const MAX_KERNEL_BYTES: usize = 1 << 30;
 
 /// A thread being built, by its index in the builder.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Live(usize);
 
 #[derive(Debug, Default)]
@@ -201,6 +205,21 @@ impl Builder {
         self.trace.counters.push(counter);
     }
 
+    /// Counts an end without a begin, and keeps it for a join. `key`: that of an async slice.
+    pub(crate) fn loose_end(&mut self, live: Live, at_ns: u64, key: Option<AsyncKey>) {
+        let losses = &mut self.trace.losses;
+        match key {
+            Some(_) => losses.unmatched_async_ends += 1,
+            None => losses.unmatched_ends += 1,
+        }
+        // An end of another name than that of the slices that are open is none of theirs.
+        let may_be_cut = key.is_some() || self.open(live).is_empty();
+        if may_be_cut && self.trace.ends.len() < MAX_ENDS {
+            let thread = self.key(live);
+            self.trace.ends.push(LooseEnd { thread, at_ns, key });
+        }
+    }
+
     pub(crate) fn flow(&mut self, flow: Flow) {
         self.trace.flows.push(flow);
     }
@@ -210,6 +229,11 @@ impl Builder {
         if count > 0 {
             *self.trace.losses.unread.entry(what.to_owned()).or_default() += count;
         }
+    }
+
+    /// Counts what is read, and is not written as it was.
+    pub(crate) fn reshaped(&mut self, what: &'static str, count: u64) {
+        *self.trace.reshaped.entry(what).or_default() += count;
     }
 
     /// Sets a process' name.

@@ -8,6 +8,8 @@ use crate::names::{NameId, Names};
 const LOST: &str = "kernel events overwritten";
 /// Limit of the threads that all notes of losses look at.
 const MAX_LOOKS: u64 = 1 << 28;
+/// Open slices that an end with a name looks at, the innermost ones.
+pub(crate) const MAX_LOOKED_AT: usize = 64;
 
 impl Builder {
     /// Begins a slice. Returns its index.
@@ -82,7 +84,7 @@ impl Builder {
     pub(crate) fn end(&mut self, live: Live, at_ns: u64) -> Option<u32> {
         let running = self.running.get_mut(live.0)?;
         let Some(place) = running.open.pop() else {
-            self.trace.losses.unmatched_ends += 1;
+            self.loose_end(live, at_ns, None);
             return None;
         };
         let slice = running.thread.slices.get_mut(place as usize)?;
@@ -97,19 +99,21 @@ impl Builder {
         at_ns: u64,
         end: (NameId, NameId),
     ) -> Option<u32> {
-        let ends = |&place: &u32| {
-            let slice = self.slice(live, place);
-            slice.is_some_and(|slice| is_ended_by((slice.name, slice.category), end))
-        };
-        let open = self.open(live);
-        let Some(place) = open.iter().rposition(ends) else {
-            self.trace.losses.unmatched_ends += 1;
+        let mut open = self.open(live).iter().rev().take(MAX_LOOKED_AT);
+        let Some(inside) = open.position(|&place| self.is_ended_by(live, place, end)) else {
+            self.loose_end(live, at_ns, None);
             return None;
         };
-        for _ in place + 1..open.len() {
+        for _ in 0..inside {
             self.leave_open(live, at_ns);
         }
         self.end(live, at_ns)
+    }
+
+    /// True if an end of this name and category may be a slice's.
+    pub(crate) fn is_ended_by(&self, live: Live, place: u32, end: (NameId, NameId)) -> bool {
+        let slice = self.slice(live, place);
+        slice.is_some_and(|slice| is_ended_by((slice.name, slice.category), end))
     }
 
     /// Returns the open slices of a thread, the innermost last.

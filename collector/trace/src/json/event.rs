@@ -7,6 +7,8 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// Members of events that are not read.
+const STACK: &str = "callstacks of events";
 /// Category of async slices that have none, in files of ours.
 const NO_CATEGORY: &str = "async";
 
@@ -92,6 +94,8 @@ struct Text<'a> {
     bind_id: Option<&'a RawValue>,
     flow_in: Option<bool>,
     flow_out: Option<bool>,
+    sf: Option<&'a RawValue>,
+    stack: Option<&'a RawValue>,
     args: Option<&'a RawValue>,
 }
 
@@ -102,13 +106,24 @@ struct Id2<'a> {
     global: Option<&'a RawValue>,
 }
 
+/// An event, and the texts that stand for its process and thread.
+pub(crate) type Parsed = (Event, [Option<NameId>; 2]);
+
 /// Reads one.
-pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static str> {
+pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static str> {
     let Trace { names, losses, .. } = trace;
-    let text: Text<'_> = serde_json::from_slice(text).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => "a field of an event has the wrong type",
-        _ => "an event is not JSON",
-    })?;
+    let repaired;
+    let text: Text<'_> = match serde_json::from_slice(text) {
+        Ok(text) => text,
+        Err(error) if error.is_data() => return Err("a field of an event has the wrong type"),
+        Err(_) => {
+            repaired = repair(text);
+            serde_json::from_slice(&repaired).map_err(|_| "an event is not JSON")?
+        }
+    };
+    if text.sf.or(text.stack).is_some() {
+        *losses.unread.entry(STACK.to_owned()).or_default() += 1;
+    }
     let name_text = text.name.as_deref().unwrap_or_default();
     let &[ph] = text.ph.as_bytes() else { return Err("the ph of an event is not a letter") };
     let kind = match ph {
@@ -136,6 +151,11 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static st
         other => Kind::Other(other),
     };
     let (pid, tid) = (text.pid.map_or(0, process), text.tid.map_or(0, process));
+    let named = [text.pid, text.tid].map(|id| {
+        let id = id?.get();
+        let id: Cow<'_, str> = serde_json::from_str(id.starts_with('"').then_some(id)?).ok()?;
+        id.parse::<i64>().is_err().then(|| names.id(id.as_bytes()))
+    });
     let is_timeless = matches!(kind, Kind::ThreadName | Kind::ProcessName | Kind::Other(_));
     let at_ns = match text.ts.and_then(ns) {
         Some(at_ns) => at_ns,
@@ -211,7 +231,7 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static st
     let is_global = kind == Kind::Instant && text.s.as_deref() == Some("g");
     // Nothing begins with a processor time of 0: it is not known.
     let cpu_ns = text.tts.and_then(ns).filter(|&cpu_ns| cpu_ns > 0);
-    Ok(Event {
+    let event = Event {
         kind,
         at_ns,
         pid,
@@ -225,7 +245,8 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static st
         bound,
         values,
         is_global,
-    })
+    };
+    Ok((event, named))
 }
 
 #[derive(Deserialize)]
@@ -233,6 +254,41 @@ struct Named<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
 }
+
+/// Makes JSON of what some writers take for JSON: infinity and NaN become texts, control characters escapes.
+fn repair(text: &[u8]) -> Vec<u8> {
+    let (mut json, mut in_string, mut at) = (Vec::with_capacity(text.len() + 16), false, 0);
+    while let Some((&byte, rest)) = text.get(at..).and_then(<[u8]>::split_first) {
+        let number = NUMBERS.iter().find(|number| {
+            !in_string
+                && number
+                    .split_first()
+                    .is_some_and(|(&first, others)| first == byte && rest.starts_with(others))
+        });
+        at += 1;
+        match (number, byte) {
+            (Some(number), _) => {
+                json.extend([b"\"", *number, b"\""].concat());
+                at += number.len() - 1;
+            }
+            (None, b'\\') if in_string => {
+                json.push(byte);
+                json.extend(rest.first());
+                at += 1;
+            }
+            (None, 0..0x20) if in_string => json.extend(format!("\\u{byte:04x}").bytes()),
+            (None, _) => {
+                in_string ^= byte == b'"';
+                json.push(byte);
+            }
+        }
+    }
+    json
+}
+
+/// Numbers that JSON lacks, longer ones first.
+const NUMBERS: [&[u8]; 8] =
+    [b"-Infinity", b"Infinity", b"-inf", b"inf", b"-NaN", b"NaN", b"-nan", b"nan"];
 
 /// Microseconds, as ns; some write numbers as text. The decimals are read as an integer: an f64 of microseconds since 1970 has
 /// steps of 250 ns.

@@ -6,12 +6,15 @@
 mod event;
 mod scan;
 
-use crate::builder::{AsyncKey, Builder, Live, MAX_EVENTS};
+use crate::builder::{Builder, Live, MAX_EVENTS, MAX_LOOKED_AT};
 use crate::error::Error;
-use crate::model::{Async, Counter, Flow, FlowRecord, Instant, MAX_NS, Scope, Trace, UNFINISHED};
+use crate::model::{
+    Async, AsyncKey, Counter, Flow, FlowRecord, Instant, MAX_NS, Process, Scope, Trace,
+};
 use crate::names::NameId;
-use event::{Event, Kind};
+use event::{Event, Kind, Parsed};
 use scan::{Scanner, Take};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::io::BufRead;
 use tracetee_protocol::CaptureMeta;
@@ -40,12 +43,22 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     if !scanner.has_events {
         return Err(Error::NoTrace("its object has no traceEvents".to_owned()));
     }
+    for what in BESIDE {
+        let count = match scanner.members.get(what) {
+            Some(Value::Array(all)) => all.len() as u64,
+            Some(Value::String(text)) => u64::from(!text.is_empty()),
+            long => u64::from(long == Some(&Value::Bool(true))),
+        };
+        reader.builder.not_read(what, count);
+    }
     let about = scanner.members.remove("otherData").map(|about| about.to_string());
     reader.builder.trace.about =
         about.and_then(|about| CaptureMeta::from_json(about.as_bytes())).unwrap_or_default();
     Ok(reader.finish())
 }
 
+/// Members beside the events that have content, too.
+const BESIDE: [&str; 2] = ["samples", "systemTraceEvents"];
 /// Reason why a counter's value is not read.
 const NO_NUMBER: &str = "counter values that are not numbers";
 /// Instants whose scope is `g`.
@@ -67,8 +80,7 @@ struct ThreadOf {
     is_named: bool,
     /// The last slice or instant, which flows are at.
     last: Option<FlowRecord>,
-    /// Ends of the open slices.
-    ends: Vec<OpenSlice>,
+    open: Vec<Open>,
 }
 
 impl ThreadOf {
@@ -86,18 +98,11 @@ impl ThreadOf {
     }
 }
 
-/// An open slice.
-struct OpenSlice {
-    /// End time, with the processor's; `None` if an E ends it.
+/// An open slice that has an end.
+struct Open {
+    place: u32,
+    /// Time of the end, with the processor's; `None` if an E ends it.
     end: Option<(u64, Option<u64>)>,
-    /// Open slices directly inside that have no end, and are over with this one.
-    unfinished: u32,
-}
-
-impl OpenSlice {
-    const fn until(end: Option<(u64, Option<u64>)>) -> Self {
-        Self { end, unfinished: 0 }
-    }
 }
 
 impl Take for Reader {
@@ -106,14 +111,7 @@ impl Take for Reader {
         let parsed = event::parse(text, &mut self.builder.trace);
         let number = self.builder.trace.losses.lines;
         match parsed {
-            Ok(event) => match event.kind {
-                Kind::ThreadName => {
-                    self.names.insert((event.pid, event.tid), event.name);
-                }
-                Kind::ProcessName => self.builder.process_name(event.pid, event.name),
-                Kind::Other(ph) => self.builder.other(&[b'p', b'h', b':', ph]),
-                _ => self.events.push(event),
-            },
+            Ok(parsed) => self.parsed(parsed),
             Err(why) => self.builder.trace.losses.bad(number, why, text),
         }
     }
@@ -130,6 +128,25 @@ impl Take for Reader {
 }
 
 impl Reader {
+    fn parsed(&mut self, (event, [process, thread]): Parsed) {
+        // A text in place of an id is the name, unless there is another one.
+        if let Some(name) = process {
+            let processes = &mut self.builder.trace.processes;
+            processes.entry(event.pid).or_insert(Process { name });
+        }
+        if let Some(name) = thread {
+            self.names.entry((event.pid, event.tid)).or_insert(name);
+        }
+        match event.kind {
+            Kind::ThreadName => {
+                self.names.insert((event.pid, event.tid), event.name);
+            }
+            Kind::ProcessName => self.builder.process_name(event.pid, event.name),
+            Kind::Other(ph) => self.builder.other(&[b'p', b'h', b':', ph]),
+            _ => self.events.push(event),
+        }
+    }
+
     fn finish(mut self) -> Trace {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.at_ns);
@@ -141,8 +158,8 @@ impl Reader {
         }
         let mut named: Vec<_> = self.names.iter().map(|(&of, &name)| (of, name)).collect();
         named.sort_unstable();
-        for (of, ThreadOf { live, ends, .. }) in &mut self.threads {
-            close(&mut self.builder, *live, ends, u64::MAX);
+        for (of, ThreadOf { live, open, .. }) in &mut self.threads {
+            close(&mut self.builder, *live, open, u64::MAX);
             named.retain(|(other, _)| other != of);
         }
         let from_ns = self.builder.trace.span_ns.map_or(0, |(first, _)| first);
@@ -160,10 +177,10 @@ impl Reader {
             live: builder.new_thread(event.tid, Some(event.pid)),
             is_named: false,
             last: None,
-            ends: Vec::new(),
+            open: Vec::new(),
         });
         let live = thread.live;
-        close(builder, live, &mut thread.ends, event.at_ns);
+        close(builder, live, &mut thread.open, event.at_ns);
         let at_ns = builder.at(live, event.at_ns);
         if !thread.is_named {
             thread.is_named = true;
@@ -175,48 +192,50 @@ impl Reader {
         let &Event { pid, name, category, args, .. } = event;
         match event.kind {
             Kind::Begin => {
-                thread.ends.push(OpenSlice::until(None));
-                thread.last = begin(builder, live, at_ns, event);
+                let place = begin(builder, live, at_ns, event);
+                thread.open.extend(place.map(|place| Open { place, end: None }));
+                thread.last = place.map(FlowRecord::Slice);
             }
             Kind::Complete { dur_ns: None, .. } => {
-                if let Some(around) = thread.ends.last_mut() {
-                    around.unfinished += 1;
-                }
-                let record = begin(builder, live, at_ns, event);
-                thread.begun(builder, record, at_ns);
+                let place = begin(builder, live, at_ns, event);
+                thread.begun(builder, place.map(FlowRecord::Slice), at_ns);
             }
             Kind::Complete { dur_ns: Some(dur_ns), cpu_ns } => {
                 let mut end_ns = at_ns.saturating_add(dur_ns).min(MAX_NS);
                 // Slices nest: what is longer than the one around it is cut.
-                let around = thread.ends.iter().rev().find_map(|open| open.end.as_ref());
-                if let Some(&(limit_ns, _)) = around.filter(|&&(limit_ns, _)| limit_ns < end_ns) {
+                let around = thread.open.iter().rev().find_map(|open| open.end);
+                if let Some((limit_ns, _)) = around.filter(|&(limit_ns, _)| limit_ns < end_ns) {
                     builder.trace.losses.overlapping += 1;
                     end_ns = limit_ns;
                 }
                 let cpu_end =
                     event.cpu_ns.zip(cpu_ns).map(|(begin, took)| begin.saturating_add(took));
-                thread.ends.push(OpenSlice::until(Some((end_ns, cpu_end))));
-                let record = begin(builder, live, at_ns, event);
-                thread.begun(builder, record, at_ns);
+                let place = begin(builder, live, at_ns, event);
+                let end = Some((end_ns, cpu_end));
+                thread.open.extend(place.map(|place| Open { place, end }));
+                thread.begun(builder, place.map(FlowRecord::Slice), at_ns);
             }
             Kind::End => {
-                while let Some(inner) = thread.ends.last().filter(|inner| inner.end.is_some()) {
-                    if thread.ends.iter().all(|open| open.end.is_some()) {
-                        break;
+                let ends = |one: &Open| {
+                    one.end.is_none() && builder.is_ended_by(live, one.place, (name, category))
+                };
+                // The innermost one of its name and category, as in Perfetto, as far as it has them.
+                let inside = thread.open.iter().rev().take(MAX_LOOKED_AT).position(ends);
+                if let Some(inside) = inside {
+                    for inner in thread.open.drain(thread.open.len() - inside..).rev() {
+                        leave_inner(builder, live, inner.place, at_ns);
+                        match inner.end {
+                            Some(_) => builder.trace.losses.overlapping += 1,
+                            None => builder.trace.losses.unclosed += 1,
+                        }
+                        builder.end(live, at_ns);
                     }
-                    builder.trace.losses.overlapping += 1;
-                    leave_open(builder, live, inner.unfinished, at_ns);
-                    builder.end(live, at_ns);
-                    thread.ends.pop();
-                }
-                if let Some(open) = thread.ends.pop_if(|open| open.end.is_none()) {
-                    leave_open(builder, live, open.unfinished, at_ns);
-                    if let Some(place) = builder.end(live, at_ns) {
-                        builder.cpu_end(live, place, event.cpu_ns);
-                        builder.more_args(live, place, args);
+                    if let Some(open) = thread.open.pop() {
+                        end(builder, live, open.place, at_ns, event.cpu_ns);
+                        builder.more_args(live, open.place, args);
                     }
                 } else {
-                    builder.trace.losses.unmatched_ends += 1;
+                    builder.loose_end(live, at_ns, None);
                 }
                 thread.last = builder.innermost(live);
             }
@@ -227,25 +246,8 @@ impl Reader {
                     Instant { thread: key, pid, track, name, category, args, at_ns, cpu_ns };
                 thread.last = builder.instant(instant).or(thread.last);
             }
-            Kind::AsyncInstant => {
+            Kind::AsyncInstant | Kind::AsyncBegin | Kind::AsyncEnd => {
                 let (track, cookie, threads) = (event.scope, event.id, [key; 2]);
-                let (start_ns, end_ns) = (at_ns, at_ns);
-                let of = AsyncKey { pid, track, of: category, cookie };
-                builder.trace.losses.nested_asyncs += u64::from(builder.is_async_open(&of));
-                builder.trace.asyncs.push(Async {
-                    threads,
-                    pid,
-                    track,
-                    name,
-                    category,
-                    args,
-                    cookie,
-                    start_ns,
-                    end_ns,
-                });
-            }
-            Kind::AsyncBegin | Kind::AsyncEnd => {
-                let (track, cookie) = (event.scope, event.id);
                 let of = AsyncKey { pid, track, of: category, cookie };
                 if event.kind == Kind::AsyncEnd {
                     if let Some(place) = builder.end_async(of, live, at_ns, name) {
@@ -255,11 +257,13 @@ impl Reader {
                 }
                 // A stack of its own: one in another, as of Dart's TimelineTask.
                 builder.trace.losses.nested_asyncs += u64::from(builder.is_async_open(&of));
-                let (threads, start_ns, end_ns) = ([key; 2], at_ns, UNFINISHED);
-                builder.begin_async(
-                    of,
-                    Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns },
-                );
+                let (start_ns, end_ns) = (at_ns, at_ns);
+                let one =
+                    Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns };
+                match event.kind {
+                    Kind::AsyncInstant => builder.trace.asyncs.push(one),
+                    _ => builder.begin_async(of, one),
+                }
             }
             Kind::Counter => {
                 for &(event::Series { name, counter, key: series }, value) in &event.values {
@@ -290,34 +294,39 @@ impl Reader {
     }
 }
 
-/// Begins a slice, with the point of a flow that is bound to it. Returns it as a record that flows can be at.
-fn begin(builder: &mut Builder, live: Live, at_ns: u64, event: &Event) -> Option<FlowRecord> {
+/// Begins a slice, with the point of a flow that is bound to it. Returns its place.
+fn begin(builder: &mut Builder, live: Live, at_ns: u64, event: &Event) -> Option<u32> {
     let place = builder.begin(live, at_ns, event.name, event.category)?;
     builder.args(live, place, event.args);
     builder.cpu(live, place, event.cpu_ns, None);
-    let record = Some(FlowRecord::Slice(place));
     if let Some((id, kind)) = event.bound {
+        let record = Some(FlowRecord::Slice(place));
         let (thread, name) = (builder.key(live), builder.trace.names.id(BOUND));
         builder.flow(Flow { thread, name, category: NameId::NONE, id, kind, at_ns, record });
     }
-    record
+    Some(place)
 }
 
 /// Ends what ends by then.
-fn close(builder: &mut Builder, live: Live, ends: &mut Vec<OpenSlice>, by_ns: u64) {
-    let is_over = |open: &mut OpenSlice| open.end.is_some_and(|(end_ns, _)| end_ns <= by_ns);
-    while let Some(OpenSlice { end: Some((end_ns, cpu_ns)), unfinished }) = ends.pop_if(is_over) {
+fn close(builder: &mut Builder, live: Live, open: &mut Vec<Open>, by_ns: u64) {
+    let is_over = |one: &mut Open| one.end.is_some_and(|(end_ns, _)| end_ns <= by_ns);
+    while let Some(Open { place, end: Some((end_ns, cpu_ns)) }) = open.pop_if(is_over) {
         let end_ns = builder.at(live, end_ns);
-        leave_open(builder, live, unfinished, end_ns);
-        if let Some(place) = builder.end(live, end_ns) {
-            builder.cpu_end(live, place, cpu_ns);
-        }
+        end(builder, live, place, end_ns, cpu_ns);
     }
 }
 
-/// Leaves slices without an end open: they are over with the one around them.
-fn leave_open(builder: &mut Builder, live: Live, count: u32, at_ns: u64) {
-    (0..count).for_each(|_| builder.leave_open(live, at_ns));
+fn end(builder: &mut Builder, live: Live, place: u32, at_ns: u64, cpu_ns: Option<u64>) {
+    leave_inner(builder, live, place, at_ns);
+    builder.end(live, at_ns);
+    builder.cpu_end(live, place, cpu_ns);
+}
+
+/// Leaves slices in another one open that have no end.
+fn leave_inner(builder: &mut Builder, live: Live, place: u32, at_ns: u64) {
+    while builder.open(live).last().is_some_and(|&inner| inner != place) {
+        builder.leave_open(live, at_ns);
+    }
 }
 
 /// Sorts complete events that begin together so that the longest surrounds the others. Other events keep their

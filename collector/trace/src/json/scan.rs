@@ -30,7 +30,7 @@ pub(crate) struct Scanner<R> {
     inner: R,
     offset: u64,
     failed: Option<std::io::Error>,
-    /// Members of the object beside its events, those that are short.
+    /// Members of the object beside its events; `true` in place of a long one.
     pub(crate) members: Map<String, Value>,
     /// True if there is an array of events.
     pub(crate) has_events: bool,
@@ -141,10 +141,16 @@ impl<R: BufRead> Scanner<R> {
                 }
                 _ => {
                     let mut text = Vec::new();
-                    if let (Found::Whole, Ok(value)) =
-                        (self.value(&mut text, MAX_VALUE_BYTES), serde_json::from_slice(&text))
-                    {
-                        self.members.insert(key, value);
+                    match self.value(&mut text, MAX_VALUE_BYTES) {
+                        Found::Whole => {
+                            if let Ok(value) = serde_json::from_slice(&text) {
+                                self.members.insert(key, value);
+                            }
+                        }
+                        Found::TooLong => {
+                            self.members.insert(key, Value::Bool(true));
+                        }
+                        Found::Ended => {}
                     }
                 }
             }

@@ -332,3 +332,59 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn an_end_of_another_name_ends_the_slice_of_its_name_or_none() {
+    let event = |ph: &str, name: &str, ts: u32| {
+        format!(r#"{{"ph":"{ph}","name":"{name}","pid":1,"tid":2,"ts":{ts}}}"#)
+    };
+    let events = [
+        event("B", "BUILD", 10),
+        event("B", "LAYOUT", 20),
+        event("E", "PAINT", 30),
+        event("E", "BUILD", 60),
+        event("B", "later", 70),
+        event("E", "", 80),
+    ];
+    let trace = read(format!("[{}]", events.join(",")).as_bytes()).unwrap();
+    let slices: Vec<_> = trace.threads[&2]
+        .slices
+        .iter()
+        .map(|slice| (trace.names.text(slice.name), slice.start_ns, slice.end_ns, slice.ended))
+        .collect();
+    assert_eq!(
+        slices,
+        [
+            ("BUILD", 10_000, 60_000, true),
+            ("LAYOUT", 20_000, 60_000, true),
+            ("later", 70_000, 80_000, true)
+        ]
+    );
+    assert_eq!((trace.losses.unmatched_ends, trace.losses.unclosed), (1, 1));
+}
+
+#[test]
+fn what_is_no_json_in_an_event_is_text_and_texts_in_place_of_ids_are_names() {
+    let text = r#"{"traceEvents":[
+        {"ph":"X","name":"a","pid":"Browser \"x\"","tid":"stream 7","ts":1,"dur":1,"args":{"x":NaN,"y":-Infinity,"z":[inf]}},
+        {"ph":"X","name":"b CR","pid":"12","tid":2,"ts":2,"dur":1},
+        {"ph":"X","name":"c","pid":0,"tid":"stream 8","ts":3,"dur":1,"sf":"5"},
+        {"ph":"M","name":"thread_name","pid":0,"tid":"stream 8","args":{"name":"named"}}],
+        "stackFrames":{"5":{"name":"f"}},"samples":[{"sf":"5"},{"sf":"5"}],"systemTraceEvents":"\n# tracer: nop"}"#
+        .replace("CR", "\r");
+    let trace = read(text.as_bytes()).unwrap();
+    assert_eq!((trace.losses.bad_lines, trace.slice_count()), (0, 3));
+    let mut names: Vec<_> =
+        trace.threads.values().map(|thread| thread.name(&trace.names)).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["", "named", "stream 7"]);
+    let processes: Vec<_> =
+        trace.processes.values().map(|process| trace.names.text(process.name)).collect();
+    assert_eq!(processes, ["Browser \"x\""]);
+    let args = trace.threads.values().flat_map(|thread| thread.args.values());
+    let args: Vec<_> = args.map(|&args| trace.names.text(args)).collect();
+    assert_eq!(args, [r#"{"x":"NaN","y":"-Infinity","z":["inf"]}"#]);
+    let unread: Vec<_> =
+        trace.losses.unread.iter().map(|(what, count)| (&**what, *count)).collect();
+    assert_eq!(unread, [("callstacks of events", 1), ("samples", 2), ("systemTraceEvents", 1)]);
+}

@@ -1,8 +1,9 @@
 //! Method traces, which Traceview, Android Studio's profiler and dmtracedump read.
 //!
-//! [`read()`] takes the versions 1, 2 and 3 and ART's streaming format; [`write()`] makes 2 and 3;
+//! [`read()`] takes the versions 1, 2 and 3 and ART's streaming formats; [`write()`] makes 2 and 3;
 //! [`model`] goes from and to [`crate::Trace`].
 
+mod format2;
 mod model;
 mod read;
 mod write;

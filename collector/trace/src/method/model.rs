@@ -91,6 +91,7 @@ impl MethodTrace {
         losses.bad_lines = self.losses.bad_lines;
         losses.shown.clone_from(&self.losses.shown);
         losses.truncated.clone_from(&self.losses.truncated);
+        losses.unread.extend(self.losses.unread.clone());
         // Threads that are named and did nothing.
         for (id, name) in &self.threads {
             let tid = u32::from(*id);

@@ -1,6 +1,7 @@
 //! Reads a method trace. What is wrong in its tables is counted and shown with its line; what cuts it short
 //! leaves what was there before.
 
+use super::format2;
 use super::{Action, KEYS, MAGIC, Method, MethodTrace, Record};
 use crate::builder::MAX_EVENTS;
 use crate::error::Error;
@@ -10,7 +11,9 @@ use std::io::{BufRead, ErrorKind, Read};
 /// A line of its tables that is longer is none.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 /// Maximum size of the summary at a stream's end, which lists all methods.
-const MAX_SUMMARY_BYTES: u64 = 256 << 20;
+pub(super) const MAX_SUMMARY_BYTES: u64 = 256 << 20;
+/// Bytes that a method or thread of a stream takes beside its name.
+const TEXT_BYTES: u64 = 64;
 /// The header of data.
 const HEADER_BYTES: u16 = 16;
 const STREAMED: u16 = 0xF0;
@@ -20,7 +23,7 @@ const STREAMED: u16 = 0xF0;
 /// # Errors
 /// [`Error::At`] with the offset of the problem; [`Error::NoTrace`] if it is not a method trace.
 pub fn read<R: BufRead>(input: R) -> Result<MethodTrace, Error> {
-    let mut input = Input { inner: input, offset: 0 };
+    let mut input = Input { inner: input, offset: 0, text_bytes: 0 };
     let mut trace = MethodTrace::default();
     let head = input.inner.fill_buf().map_err(|error| Error::Broken { at: 0, error })?;
     if head.starts_with(KEYS) {
@@ -33,13 +36,15 @@ pub fn read<R: BufRead>(input: R) -> Result<MethodTrace, Error> {
 }
 
 #[derive(Debug)]
-struct Input<R> {
+pub(super) struct Input<R> {
     inner: R,
     offset: u64,
+    /// Bytes of names so far, with what each takes in memory.
+    text_bytes: u64,
 }
 
 /// Reason why there is no more.
-enum Cut {
+pub(super) enum Cut {
     /// The file ends; whether within something.
     End {
         within: bool,
@@ -48,7 +53,7 @@ enum Cut {
 }
 
 impl<R: BufRead> Input<R> {
-    fn exact<const N: usize>(&mut self) -> Result<[u8; N], Cut> {
+    pub(super) fn exact<const N: usize>(&mut self) -> Result<[u8; N], Cut> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
         Ok(bytes)
@@ -70,16 +75,16 @@ impl<R: BufRead> Input<R> {
         Ok(())
     }
 
-    fn u16(&mut self) -> Result<u16, Cut> {
+    pub(super) fn u16(&mut self) -> Result<u16, Cut> {
         self.exact().map(u16::from_le_bytes)
     }
 
-    fn u32(&mut self) -> Result<u32, Cut> {
+    pub(super) fn u32(&mut self) -> Result<u32, Cut> {
         self.exact().map(u32::from_le_bytes)
     }
 
     /// Reads so many bytes, as far as they are there: what claims to be long does not take memory.
-    fn bytes(&mut self, count: u64) -> Result<Vec<u8>, Cut> {
+    pub(super) fn bytes(&mut self, count: u64) -> Result<Vec<u8>, Cut> {
         let mut bytes = Vec::new();
         let read = self.inner.by_ref().take(count).read_to_end(&mut bytes);
         self.offset += bytes.len() as u64;
@@ -90,7 +95,17 @@ impl<R: BufRead> Input<R> {
         }
     }
 
-    fn line(&mut self, line: &mut Vec<u8>) -> Result<(), Cut> {
+    /// Reads a name after its length.
+    pub(super) fn text(&mut self) -> Result<Vec<u8>, Cut> {
+        let length = self.u16()?.into();
+        self.text_bytes += TEXT_BYTES + length;
+        if self.text_bytes > MAX_SUMMARY_BYTES {
+            return Err(failed(format!("names take more than {MAX_SUMMARY_BYTES} bytes")));
+        }
+        self.bytes(length)
+    }
+
+    pub(super) fn line(&mut self, line: &mut Vec<u8>) -> Result<(), Cut> {
         line.clear();
         let count = self.inner.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', line);
         match count {
@@ -114,7 +129,7 @@ impl<R: BufRead> Input<R> {
 
 /// Table that a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     Version,
     Keys,
     Threads,
@@ -123,7 +138,7 @@ enum Part {
 }
 
 /// The tables, line by line.
-fn take_line(trace: &mut MethodTrace, part: &mut Part, line: &[u8]) {
+pub(super) fn take_line(trace: &mut MethodTrace, part: &mut Part, line: &[u8]) {
     trace.losses.lines += 1;
     let number = trace.losses.lines;
     match line {
@@ -219,6 +234,12 @@ fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Resul
         });
     }
     let version = input.u16().map_err(of_header)?;
+    if let 4 | 5 | 0xf4 | 0xf5 = version {
+        let header = input.exact().map_err(of_header)?;
+        let cut = format2::read(input, trace, &header, version & 1 == 1);
+        cut_at(input, trace, cut);
+        return Ok(());
+    }
     let header_bytes = input.u16().map_err(of_header)?;
     trace.start_us = input.exact().map(u64::from_le_bytes).map_err(of_header)?;
     let is_streamed = version & STREAMED == STREAMED;
@@ -237,7 +258,7 @@ fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Resul
             size
         }
         _ => {
-            let why = format!("unknown version {version:#x}; known are 1, 2, 3 and 0xf3");
+            let why = format!("unknown version {version:#x}; known are 1 to 5 and 0xf3 to 0xf5");
             return Err(Error::At { offset: at + 4, why });
         }
     };
@@ -249,14 +270,18 @@ fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Resul
     trace.is_dual = record_bytes >= 14;
     let mut reader = Records { record_bytes, wraps: HashMap::new(), trace };
     let cut = reader.read(input, is_streamed);
+    cut_at(input, trace, cut);
+    Ok(())
+}
+
+/// Notes why the records end, unless all are read.
+fn cut_at<R>(input: &Input<R>, trace: &mut MethodTrace, cut: Result<(), Cut>) {
     let why = match cut {
-        Ok(()) => return Ok(()),
-        Err(Cut::End { within: false }) => return Ok(()),
+        Ok(()) | Err(Cut::End { within: false }) => return,
         Err(Cut::End { within: true }) => "ends inside a record".to_owned(),
         Err(Cut::Failed(error)) => error.to_string(),
     };
     trace.losses.truncated = Some((input.offset, why));
-    Ok(())
 }
 
 struct Records<'a> {
@@ -272,8 +297,7 @@ impl Records<'_> {
         let width = if self.trace.version == 1 { 1 } else { 2 };
         loop {
             if self.trace.losses.lines > MAX_EVENTS {
-                let why = format!("more than {MAX_EVENTS} records");
-                return Err(Cut::Failed(std::io::Error::other(why)));
+                return Err(failed(format!("more than {MAX_EVENTS} records")));
             }
             let thread = if width == 1 {
                 input.exact::<1>().map(|[byte]| u16::from(byte))?
@@ -299,29 +323,25 @@ impl Records<'_> {
         let [kind] = input.exact()?;
         match kind {
             1 => {
-                let length = input.u16()?;
-                let line = input.bytes(length.into())?;
+                let line = input.text()?;
                 take_line(self.trace, &mut Part::Methods, line.trim_ascii_end());
             }
             2 => {
-                let (id, length) = (input.u16()?, input.u16()?);
-                let name = input.bytes(length.into())?;
+                let (id, name) = (input.u16()?, input.text()?);
                 let name = String::from_utf8_lossy(&name).into_owned();
                 self.trace.threads.push((id, name));
             }
             3 => {
                 let length = input.u32()?;
                 if u64::from(length) > MAX_SUMMARY_BYTES {
-                    let why = format!("a summary has {length} bytes");
-                    return Err(Cut::Failed(std::io::Error::other(why)));
+                    return Err(failed(format!("a summary has {length} bytes")));
                 }
                 let summary = input.bytes(length.into())?;
                 self.summary(&summary);
                 return Ok(true);
             }
             kind => {
-                let why = format!("the stream has a part of unknown kind {kind}");
-                return Err(Cut::Failed(std::io::Error::other(why)));
+                return Err(failed(format!("the stream has a part of unknown kind {kind}")));
             }
         }
         Ok(false)
@@ -374,7 +394,11 @@ impl Records<'_> {
     }
 }
 
-fn within(cut: Cut) -> Cut {
+pub(super) fn failed(why: String) -> Cut {
+    Cut::Failed(std::io::Error::other(why))
+}
+
+pub(super) fn within(cut: Cut) -> Cut {
     match cut {
         Cut::End { .. } => Cut::End { within: true },
         failed @ Cut::Failed(_) => failed,

@@ -174,7 +174,7 @@ fn counts_beyond_the_file_are_refused_with_their_byte() {
     let told = with_header(|bytes| bytes[4] = 9);
     assert_eq!(
         told.unwrap(),
-        "is invalid at byte 4: unknown version 0x9; known are 1, 2, 3 and 0xf3"
+        "is invalid at byte 4: unknown version 0x9; known are 1 to 5 and 0xf3 to 0xf5"
     );
     let told = with_header(|bytes| bytes[6] = 3);
     assert_eq!(told.unwrap(), "is invalid at byte 6: the header has 3 bytes");
@@ -261,4 +261,108 @@ fn unknown_cpu_times_become_the_last_one_of_their_thread() {
     let (made, dropped) = MethodTrace::from_trace(&trace, true);
     let times: Vec<_> = made.records.iter().map(|record| record.time_us).collect();
     assert_eq!((times, dropped.cpu_times), (vec![5, 5, 5, 5, 9, 9], 4));
+}
+
+/// A signed LEB128 number.
+fn leb(mut number: i64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let byte = u8::try_from(number & 0x7f).unwrap();
+        number >>= 7;
+        let is_last = number == -i64::from(byte & 0x40 != 0);
+        bytes.push(if is_last { byte } else { byte | 0x80 });
+        if is_last {
+            return bytes;
+        }
+    }
+}
+
+/// A trace of ART's format 2 with one block of records: action, wall and processor time (ns), method.
+fn format2(version: u16, records: &[(i64, i64, i64, i64)]) -> Vec<u8> {
+    let is_dual = version & 1 == 1;
+    let mut trace = b"SLOW".to_vec();
+    trace.extend(version.to_le_bytes());
+    trace.extend(1_700_000_000_000_000_000_u64.to_le_bytes());
+    trace.extend([0; 18]);
+    let mut part = |kind: u8, id: &[u8], text: &str| {
+        trace.push(kind);
+        trace.extend(id);
+        trace.extend(u16::try_from(text.len()).unwrap().to_le_bytes());
+        trace.extend(text.as_bytes());
+    };
+    part(0, &4242_u32.to_le_bytes(), "main\n");
+    part(1, &0x7000_1000_u64.to_le_bytes(), "com.example.Feed\tbind\t()V\tFeed.java\t10\n");
+    part(1, &0x7000_0010_u64.to_le_bytes(), "com.example.Price\tformat\t()V\tFeed.java\t11\n");
+    let (mut block, mut last) = (Vec::new(), [0; 3]);
+    for &(action, wall, cpu, method) in records {
+        let wall = wall << 2 | action;
+        block.extend(leb(wall - last[0]));
+        if is_dual {
+            block.extend(leb(cpu - last[1]));
+        }
+        (last[0], last[1]) = (wall, cpu);
+        if action == 0 {
+            block.extend(leb(method - last[2]));
+            last[2] = method;
+        }
+    }
+    trace.push(2);
+    trace.extend(4242_u32.to_le_bytes());
+    trace.extend(&u32::try_from(records.len()).unwrap().to_le_bytes()[..3]);
+    trace.extend(u32::try_from(block.len()).unwrap().to_le_bytes());
+    trace.extend(block);
+    trace.extend(b"\x03*version\n3\nclock=dual\npid=4242\n*end\n");
+    trace
+}
+
+#[test]
+fn art_s_format_2_is_read_with_unrolled_methods_and_both_clocks() {
+    let (bind, format) = (0x7000_1000, 0x7000_0010);
+    let records = [
+        (0, 1000, 500, bind),
+        (0, 2000, 1000, format),
+        (1, 5000, 1500, 0),
+        (0, 6000, 2000, format),
+        (2, 7500, 2500, 0),
+        (1, 9000, 3000, 0),
+    ];
+    for version in [4, 5, 0xf4, 0xf5] {
+        let bytes = format2(version, &records);
+        let whole = read(&*bytes).unwrap();
+        let trace = whole.to_trace();
+        let slices: Vec<_> = trace.threads[&4242]
+            .slices
+            .iter()
+            .map(|slice| (trace.names.text(slice.name), slice.start_ns, slice.end_ns, slice.ended))
+            .collect();
+        let at = |us: u64| 1_700_000_000_000_000_000 + us * 1000;
+        let expected = [
+            ("com.example.Feed.bind()V", at(1), at(9), true),
+            ("com.example.Price.format()V", at(2), at(5), true),
+            ("com.example.Price.format()V", at(6), at(7), true),
+        ];
+        let first = slices[0].1 - 1000;
+        let expected = expected
+            .map(|(name, from, to, ended)| (name, from - at(0) + first, to - at(0) + first, ended));
+        assert_eq!(slices, expected, "{version}");
+        let is_dual = version & 1 == 1;
+        assert_eq!((whole.is_dual, whole.key("pid")), (is_dual, Some("4242")));
+        let cpu = trace.threads[&4242].cpu_of(1);
+        assert_eq!(cpu, if is_dual { (Some(1000), Some(1000)) } else { (None, None) });
+        assert_eq!(trace.losses.unmatched_ends + trace.losses.bad_lines, 0);
+        // A file that is cut in its header is none; one that is cut later keeps what is before, and says so unless a part ends there.
+        let parts: Vec<usize> = (32..bytes.len() - 1)
+            .filter(|&end| read(&bytes[..end]).unwrap().losses.truncated.is_none())
+            .collect();
+        let summary = bytes.windows(9).position(|text| text == b"\x03*version").unwrap();
+        assert_eq!(parts.len(), 5, "{parts:?}");
+        assert_eq!((parts[0], parts[4]), (32, summary));
+        for end in 0..32 {
+            let refused = read(&bytes[..end]).unwrap_err().to_string();
+            assert!(
+                end < 4 || refused.ends_with("ends inside the header of the data"),
+                "{end} {refused}"
+            );
+        }
+    }
 }

@@ -152,32 +152,34 @@ impl<'a> Json<'a> {
                 _ => {}
             }
         }
-        match (kind, scalar) {
-            (1, _) => {
-                self.text.push('{');
-                for (place, (key, value)) in keys.into_iter().zip(values).enumerate() {
-                    if place > 0 {
-                        self.text.push(',');
-                    }
-                    quote(&mut self.text, &String::from_utf8_lossy(key));
-                    self.text.push(':');
-                    self.nested(value, depth - 1)?;
-                }
-                self.text.push('}');
+        let (open, close) = match (kind, scalar) {
+            (1, _) => ('{', '}'),
+            (2, _) => ('[', ']'),
+            (_, Some((number, value))) => return self.scalar(number, value, depth),
+            _ => {
+                self.text.push_str("null");
+                return Ok(());
             }
-            (2, _) => {
-                self.text.push('[');
-                for (place, item) in items.into_iter().enumerate() {
-                    if place > 0 {
-                        self.text.push(',');
-                    }
-                    self.nested(item, depth - 1)?;
-                }
-                self.text.push(']');
-            }
-            (_, Some((number, value))) => self.scalar(number, value, depth)?,
-            _ => self.text.push_str("null"),
+        };
+        if kind == 1 {
+            values.truncate(keys.len());
+            items = values;
+        } else {
+            keys.clear();
         }
+        self.text.push(open);
+        let mut keys = keys.into_iter();
+        for (place, item) in items.into_iter().enumerate() {
+            if place > 0 {
+                self.text.push(',');
+            }
+            if let Some(key) = keys.next() {
+                quote(&mut self.text, &String::from_utf8_lossy(key));
+                self.text.push(':');
+            }
+            self.nested(item, depth - 1)?;
+        }
+        self.text.push(close);
         Ok(())
     }
 }
@@ -196,22 +198,9 @@ fn float(text: &mut String, number: f64) {
 
 /// Appends a JSON string.
 fn quote(text: &mut String, string: &str) {
-    text.push('"');
-    for char in string.chars() {
-        match char {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            '\0'..='\u{1f}' => {
-                let _ = write!(text, "\\u{:04x}", u32::from(char));
-            }
-            char => text.push(char),
-        }
-    }
-    text.push('"');
+    text.push_str(&serde_json::to_string(string).unwrap_or_default());
 }
+
 /// True of the fields that are a value by themselves.
 const fn is_scalar(number: u32) -> bool {
     matches!(

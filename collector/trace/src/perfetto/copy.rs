@@ -3,7 +3,7 @@
 
 use super::fields::{
     annotation, ftrace_bundle, ftrace_event, interned, interned_data, packet, print,
-    thread_descriptor, trace, track_descriptor, track_event,
+    process_descriptor, thread_descriptor, trace, track_descriptor, track_event,
 };
 use super::packets::{self, Take};
 use super::wire::{Fields, Malformed, Value, put_bytes, put_number};
@@ -59,18 +59,23 @@ static ANNOTATION: [(u32, Rule); 4] = [
     (annotation::array_values, Into(&ANNOTATION)),
 ];
 
+/// Tracks of processes and threads, by process id and, of a thread, its own id.
+pub type TrackIds = HashMap<(u32, Option<u32>), u64>;
+
 /// The ids of sequences in an output: those of each trace that is copied into it, and of what else is written there.
 #[derive(Debug, Default)]
 pub struct SequenceIds {
     taken: HashSet<u32>,
     next: u32,
+    /// Tracks that the copied traces have for their processes and threads.
+    pub tracks: TrackIds,
 }
 
 impl SequenceIds {
     /// Takes an id, for a writer that cannot have another one.
     #[must_use]
     pub fn with(id: u32) -> Self {
-        Self { taken: HashSet::from([id]), next: 1 << 24 }
+        Self { taken: HashSet::from([id]), next: 1 << 24, tracks: TrackIds::new() }
     }
 
     /// Takes this id, or another one if it is taken.
@@ -145,6 +150,7 @@ impl<W: Write> Take for Copier<'_, W> {
             names.message(&PACKET, packet, 0).ok().flatten()
         });
         self.copied.renamed += u64::from(renamed.is_some());
+        note_track(packet, &mut self.ids.tracks);
         let packet = renamed.map_or(Cow::Borrowed(packet), Cow::Owned);
         let written = self.renumbered(&packet).and_then(|packet| self.write(&packet));
         self.error = written.err();
@@ -187,11 +193,37 @@ impl<W: Write> Copier<'_, W> {
     }
 }
 
+/// Notes the track that a packet describes, if it is the first one of a process or thread.
+fn note_track(packet: &[u8], tracks: &mut TrackIds) -> Option<()> {
+    let track = last(packet, packet::track_descriptor)?.bytes().ok()?;
+    let number = |message, of| last(message, of).and_then(|value| value.u32().ok());
+    let thread = last(track, track_descriptor::thread).and_then(|value| value.bytes().ok());
+    let owner = match thread {
+        Some(thread) => {
+            (number(thread, thread_descriptor::pid)?, number(thread, thread_descriptor::tid))
+        }
+        None => {
+            let process = last(track, track_descriptor::process)?.bytes().ok()?;
+            (number(process, process_descriptor::pid)?, None)
+        }
+    };
+    let uuid = last(track, track_descriptor::uuid)?.number().ok()?;
+    if tracks.len() < MAX_SEQUENCES {
+        tracks.entry(owner).or_insert(uuid);
+    }
+    Some(())
+}
+
+/// The value of a field; of one that is there twice the last counts.
+fn last(message: &[u8], of: u32) -> Option<Value<'_>> {
+    let fields = Fields::of(message).map_while(Result::ok);
+    fields.filter(|&(number, _)| number == of).last().map(|(_, value)| value)
+}
+
 /// The id of a packet's sequence; 0 if it has none.
 fn sequence_id(packet: &[u8]) -> u32 {
-    let fields = Fields::of(packet).map_while(Result::ok);
-    let ids = fields.filter(|&(number, _)| number == packet::trusted_packet_sequence_id);
-    ids.last().and_then(|(_, value)| value.u32().ok()).unwrap_or(0)
+    let id = last(packet, packet::trusted_packet_sequence_id);
+    id.and_then(|value| value.u32().ok()).unwrap_or(0)
 }
 
 /// Restores names in messages.

@@ -4,6 +4,7 @@ use super::clock::Clock;
 use super::tracks::TrackId;
 use crate::model::FlowKind;
 use crate::names::NameId;
+use crate::text::marker::Marker;
 
 /// CPU time of an event that has none.
 pub(super) const NO_CPU: u64 = u64::MAX;
@@ -89,7 +90,7 @@ pub(super) enum What {
     /// An event of atrace in the kernel's buffer.
     Mark {
         tid: u32,
-        mark: Mark,
+        mark: Marker<NameId>,
     },
 }
 
@@ -99,16 +100,4 @@ pub(super) enum Phase {
     Begin { by_name: bool },
     End { by_name: bool },
     Instant,
-}
-
-/// A marker, with interned names.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Mark {
-    Begin { pid: u32, name: NameId },
-    End,
-    AsyncBegin { pid: u32, track: Option<NameId>, name: NameId, cookie: i64 },
-    AsyncEnd { pid: u32, track: Option<NameId>, name: NameId, cookie: i64 },
-    Instant { pid: u32, track: Option<NameId>, name: NameId },
-    Counter { pid: u32, name: NameId, value: f64 },
-    RealTime { ms: u64 },
 }

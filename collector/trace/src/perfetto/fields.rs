@@ -72,6 +72,7 @@ macro_rules! perfetto_messages {
                 build_ids = 16: (message, repeated) Vec<InternedBytes>,
                 mapping_paths = 17: (message, repeated) Vec<InternedName>,
                 mappings = 19: (message, repeated) Vec<Mapping>,
+                kernel_symbols = 26: (message, repeated) Vec<InternedName>,
                 debug_annotation_string_values = 29,
                 stack_sample_task_contexts = 48,
                 stack_sample_execution_contexts = 49,
@@ -150,15 +151,15 @@ macro_rules! perfetto_messages {
                 double_value = 5: (double, optional) Option<f64>,
                 string_value = 6: (string, optional) Option<String>,
                 pointer_value = 7,
-                nested_value = 8,
-                legacy_json_value = 9: (string, optional) Option<String>,
+                nested_value = 8: (message, optional) Option<NestedValue>,
+                legacy_json_value = 9,
                 name = 10: (string, optional) Option<String>,
-                dict_entries = 11,
-                array_values = 12,
+                dict_entries = 11: (message, repeated) Vec<DebugAnnotation>,
+                array_values = 12: (message, repeated) Vec<DebugAnnotation>,
                 string_value_iid = 17,
             }
             NestedValue nested_value {
-                nested_type = 1,
+                nested_type = 1: (int32, optional) Option<i32>,
                 dict_keys = 2,
                 dict_values = 3,
                 array_values = 4,
@@ -229,6 +230,7 @@ macro_rules! perfetto_messages {
                 cpu_frequency = 11: (message, optional) Option<CpuState>,
                 cpu_frequency_limits = 12: (message, optional) Option<CpuFrequencyLimits>,
                 cpu_idle = 13: (message, optional) Option<CpuState>,
+                clock_set_rate = 16: (message, optional) Option<ClockSetRate>,
                 sched_wakeup = 17: (message, optional) Option<SchedWakeup>,
                 sched_blocked_reason = 18: (message, optional) Option<BlockedReason>,
                 sched_waking = 20: (message, optional) Option<SchedWakeup>,
@@ -238,6 +240,8 @@ macro_rules! perfetto_messages {
                 task_newtask = 235: (message, optional) Option<TaskNewtask>,
                 task_rename = 236: (message, optional) Option<TaskRename>,
                 generic = 327: (message, optional) Option<GenericEvent>,
+                binder_command = 485: (message, optional) Option<BinderCommand>,
+                binder_return = 486: (message, optional) Option<BinderCommand>,
             }
             Print print {
                 buf = 2,
@@ -268,6 +272,14 @@ macro_rules! perfetto_messages {
                 min_freq = 1: (uint32, optional) Option<u32>,
                 max_freq = 2: (uint32, optional) Option<u32>,
                 cpu_id = 3: (uint32, optional) Option<u32>,
+            }
+            ClockSetRate clock_set_rate {
+                name = 1: (string, optional) Option<String>,
+                state = 2: (uint64, optional) Option<u64>,
+                cpu_id = 3: (uint64, optional) Option<u64>,
+            }
+            BinderCommand binder_command {
+                cmd = 1: (uint32, optional) Option<u32>,
             }
             BlockedReason sched_blocked_reason {
                 pid = 1: (int32, optional) Option<i32>,

@@ -6,11 +6,8 @@ use super::event::What;
 use super::frames::paired;
 use super::put::Put;
 use super::unread::ftrace_event;
-use crate::builder::Builder;
-use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, state_letter, state_of_kernel};
-use crate::model::{MAX_NS, State, Trace};
-use crate::names::NameId;
-use crate::scheduling::{Blocked, CpuClock, NO_WAKER, ONE_WAY, Transaction};
+use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, state_of_kernel};
+use crate::model::{MAX_NS, Trace};
 use std::collections::HashMap;
 
 /// Waiting events after which their memory is given back.
@@ -134,7 +131,7 @@ impl Reader {
                 return false;
             }
             *counts.entry(event.kind.event()).or_default() += 1;
-            kernel_state(builder, event);
+            builder.kernel_event(event);
             true
         });
         for (event, count) in counts {
@@ -196,64 +193,4 @@ impl Reader {
 
 pub(super) fn converted(converters: &Converters, clock: Clock, at_ns: u64) -> Option<u64> {
     converters.convert(clock, at_ns).filter(|&at_ns| at_ns <= MAX_NS)
-}
-
-/// Names and states of threads from an event of the kernel.
-fn kernel_state(builder: &mut Builder, event: &KernelEvent) {
-    let at_ns = event.at_ns;
-    builder.span(at_ns);
-    let mut comm = |task: Task| {
-        if task.tid != 0 && task.name != NameId::NONE {
-            builder.comm_id(task.tid, task.name);
-        }
-    };
-    match event.kind {
-        KernelKind::Switch { prev, state, next } => {
-            comm(prev);
-            comm(next);
-            let (cpu, waker) = (event.cpu, NO_WAKER);
-            let kind = state_letter(state);
-            builder.state(prev.tid, State { at_ns, kind, cpu, waker });
-            builder.state(next.tid, State { at_ns, kind: b'r', cpu, waker });
-        }
-        KernelKind::Wake { task, .. } => {
-            comm(task);
-            let (cpu, waker) = (event.cpu, event.tid);
-            builder.woken(task.tid, State { at_ns, kind: b'R', cpu, waker });
-        }
-        KernelKind::Blocked { tid, io_wait, .. } => {
-            builder.blocked(tid, Blocked { at_ns, function: NameId::NONE, io_wait });
-        }
-        KernelKind::Transaction { id, pid, is_reply, flags, .. } => {
-            builder.sent(Transaction {
-                at_ns,
-                from_tid: event.tid,
-                id,
-                to_pid: u32::try_from(pid).unwrap_or(0),
-                is_reply,
-                is_one_way: flags & ONE_WAY != 0,
-                received: None,
-            });
-        }
-        KernelKind::Received { id } => builder.received(id, at_ns, event.tid),
-        KernelKind::Frequency { cpu, khz } => {
-            if let Ok(cpu) = u16::try_from(cpu) {
-                builder.trace.scheduling.clock(CpuClock { at_ns, cpu, khz });
-            }
-        }
-        KernelKind::FrequencyLimits { cpu, max_khz, .. } => {
-            if let Ok(cpu) = u16::try_from(cpu) {
-                builder.trace.scheduling.limit(cpu, max_khz);
-            }
-        }
-        KernelKind::Rename { tid, name, .. } => comm(Task { tid, name, priority: 0 }),
-        KernelKind::NewTask { tid, name, .. } => {
-            comm(Task { tid, name, priority: 0 });
-            builder.new_task(tid);
-        }
-        _ => {}
-    }
-    if event.tid != 0 {
-        builder.thread(event.tid, None);
-    }
 }

@@ -136,23 +136,29 @@ impl Reader {
         let (clock, at_ns) = time.ok_or("a buffer event has no time")?;
         for field in Fields::of(message) {
             let (graphics_frame_event::buffer_event, value) = field? else { continue };
-            let mut event =
-                BufferEvent { at_ns, dur_ns: 0, kind: 0, frame: 0, layer: NameId::NONE, buffer: 0 };
+            let (layer, mut has_buffer) = (NameId::NONE, false);
+            let mut event = BufferEvent { at_ns, dur_ns: 0, kind: 0, frame: 0, layer, buffer: 0 };
             for field in Fields::of(value.bytes()?) {
                 match field? {
                     (buffer_event::frame_number, value) => event.frame = value.u32()?,
                     (buffer_event::r#type, value) => {
-                        event.kind = u8::try_from(value.number()?).unwrap_or(0)
+                        event.kind = u8::try_from(value.number()?).unwrap_or(u8::MAX)
                     }
                     (buffer_event::layer_name, value) => {
                         event.layer = self.builder.trace.names.id(value.bytes()?)
                     }
                     (buffer_event::duration_ns, value) => event.dur_ns = value.number()?,
-                    (buffer_event::buffer_id, value) => event.buffer = value.u32()?,
+                    (buffer_event::buffer_id, value) => {
+                        (event.buffer, has_buffer) = (value.u32()?, true)
+                    }
                     _ => {}
                 }
             }
-            self.buffers.push((clock, event));
+            if has_buffer {
+                self.buffers.push((clock, event));
+            } else {
+                self.unread.event("packets of graphics events without a buffer");
+            }
         }
         Ok(())
     }

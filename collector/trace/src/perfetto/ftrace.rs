@@ -2,7 +2,7 @@
 
 use super::Reader;
 use super::clock::{BOOTTIME, Clock, FTRACE, Reading};
-use super::event::{Event, Mark, NORMAL, What};
+use super::event::{Event, NORMAL, What};
 use super::fields::{
     binder_transaction, binder_transaction_received, cpu_frequency_limits, cpu_state,
     ftrace_bundle, ftrace_event, print, sched_blocked_reason, sched_switch, sched_wakeup,
@@ -70,13 +70,14 @@ impl Reader {
             {
                 read_until = Some((clock, value.number()?));
                 self.covered.entry(cpu).or_insert((clock, value.number()?));
+                self.builder.reshaped(super::METADATA, 1);
             }
         }
         let before = (self.kernel.len(), self.events.len());
         for field in Fields::of(message) {
             let (number, value) = field?;
             match number {
-                ftrace_bundle::event => self.ftrace_event(clock, cpu, value.bytes()?)?,
+                ftrace_bundle::event => self.ftrace_event(sequence, clock, cpu, value.bytes()?)?,
                 ftrace_bundle::compact_sched => self.compact_sched(clock, cpu, value.bytes()?)?,
                 ftrace_bundle::error => {
                     self.lost("errors while the kernel's events were parsed", 1)
@@ -96,7 +97,13 @@ impl Reader {
         Ok(())
     }
 
-    fn ftrace_event(&mut self, clock: Clock, cpu: u16, message: &[u8]) -> Result<(), Malformed> {
+    fn ftrace_event(
+        &mut self,
+        sequence: u32,
+        clock: Clock,
+        cpu: u16,
+        message: &[u8],
+    ) -> Result<(), Malformed> {
         let mut at = At { clock, ns: 0, tid: 0 };
         let mut found = None;
         for field in Fields::of(message) {
@@ -119,7 +126,7 @@ impl Reader {
         if number == ftrace_event::print {
             return self.print(at, content);
         }
-        let Some(kind) = self.kernel_kind(number, content)? else {
+        let Some(kind) = self.kernel_kind(sequence, number, content)? else {
             let is_counted =
                 self.other_ftrace.len() < MAX_KINDS || self.other_ftrace.contains_key(&number);
             *self.other_ftrace.entry(if is_counted { number } else { 0 }).or_default() += 1;
@@ -135,6 +142,7 @@ impl Reader {
 
     fn kernel_kind(
         &mut self,
+        sequence: u32,
         number: u32,
         message: &[u8],
     ) -> Result<Option<KernelKind>, Malformed> {
@@ -197,7 +205,7 @@ impl Reader {
             ftrace_event::sched_wakeup_new => wake(Wake::New),
             ftrace_event::sched_blocked_reason => KernelKind::Blocked {
                 tid: low(sched_blocked_reason::pid),
-                caller: int(sched_blocked_reason::caller).cast_unsigned(),
+                function: self.symbol(sequence, int(sched_blocked_reason::caller).cast_unsigned()),
                 io_wait: int(sched_blocked_reason::io_wait) != 0,
             },
             ftrace_event::binder_transaction => KernelKind::Transaction {
@@ -228,6 +236,13 @@ impl Reader {
         }))
     }
 
+    /// Returns the name of a kernel function, or its address.
+    fn symbol(&mut self, sequence: u32, caller: u64) -> NameId {
+        let known = self.sequence(sequence).kernel_symbols.get(caller).copied();
+        let names = &mut self.builder.trace.names;
+        known.unwrap_or_else(|| names.id(format!("{caller:#x}").as_bytes()))
+    }
+
     /// A thread's name.
     pub(super) fn comm(&mut self, name: &[u8]) -> NameId {
         self.builder.trace.names.id(name)
@@ -240,44 +255,16 @@ impl Reader {
                 text = value.bytes()?;
             }
         }
-        let mark = match marker::parse(text) {
-            Ok(marker) => self.mark(&marker),
-            Err(why) => return Err(why),
-        };
-        match mark {
-            Some(mark) => {
+        let names = &mut self.builder.trace.names;
+        match marker::parse(text)?.map(|name| names.id(name)) {
+            Marker::Other => self.builder.other(b"print"),
+            mark => {
+                self.builder.reshaped("print events of ftrace, written as track events", 1);
                 let what = What::Mark { tid: at.tid, mark };
                 self.events.push(Event { at_ns: at.ns, clock: at.clock, rank: NORMAL, what });
             }
-            None => self.builder.other(b"print"),
         }
         Ok(())
-    }
-
-    fn mark(&mut self, marker: &Marker<'_>) -> Option<Mark> {
-        let names = &mut self.builder.trace.names;
-        Some(match *marker {
-            Marker::Begin { pid, name } => Mark::Begin { pid, name: names.id(name) },
-            Marker::End => Mark::End,
-            Marker::AsyncBegin { pid, track, name, cookie } => {
-                let (track, name) = (track.map(|track| names.id(track)), names.id(name));
-                Mark::AsyncBegin { pid, track, name, cookie }
-            }
-            Marker::AsyncEnd { pid, track, name, cookie } => {
-                let (track, name) = (track.map(|track| names.id(track)), names.id(name));
-                Mark::AsyncEnd { pid, track, name, cookie }
-            }
-            Marker::Instant { pid, track, name } => {
-                let (track, name) = (track.map(|track| names.id(track)), names.id(name));
-                Mark::Instant { pid, track, name }
-            }
-            Marker::Counter { pid, name, value } => {
-                let name = names.id(name);
-                Mark::Counter { pid, name, value: value.real(&mut self.builder.trace.losses) }
-            }
-            Marker::RealTime(ms) => Mark::RealTime { ms },
-            Marker::Other => return None,
-        })
     }
 }
 

@@ -32,7 +32,7 @@ mod wire;
 
 pub(crate) use check::begins_with_packet;
 pub use check::check;
-pub use copy::{Copied, SequenceIds, copy};
+pub use copy::{Copied, SequenceIds, TrackIds, copy};
 pub use wall_clocks::wall_clocks;
 
 use crate::builder::{Builder, MAX_EVENTS};
@@ -49,6 +49,10 @@ use tracks::Tracks;
 use unread::{Message, Unread};
 use wire::{Fields, Malformed};
 
+/// Packets of which a writer has none.
+const METADATA: &str = "packets of metadata about the system and the recording";
+/// Counters that Perfetto makes of samples.
+const TIME_BASES: &str = "counters of samples, written as those of the processor's clock";
 /// Limit of packets, most of which may be empty.
 const MAX_PACKETS: u64 = 256 << 20;
 /// Flags of a packet.
@@ -236,7 +240,11 @@ impl Reader {
                         self.unread.field(Message::Defaults, number);
                     }
                 }
-                packet::clock_snapshot => self.clocks.snapshot(head.sequence, value.bytes()?)?,
+                packet::clock_snapshot => {
+                    self.builder
+                        .reshaped("clock snapshots, of which one pair of clocks is written", 1);
+                    self.clocks.snapshot(head.sequence, value.bytes()?)?;
+                }
                 _ => {}
             }
         }
@@ -309,9 +317,12 @@ impl Reader {
                 packet::ftrace_stats => self.ftrace_stats(value.bytes()?)?,
                 packet::trace_stats => self.trace_stats(value.bytes()?)?,
                 packet::system_info => self.system_info(value.bytes()?)?,
-                packet::service_event => self.service_event(time, value.bytes()?)?,
+                packet::service_event => {
+                    self.builder.reshaped(METADATA, 1);
+                    self.service_event(time, value.bytes()?)?;
+                }
                 // The configuration says how the trace was recorded; nothing here depends on it.
-                packet::trace_config => {}
+                packet::trace_config => self.builder.reshaped(METADATA, 1),
                 _ => self.unread.field(Message::Packet, number),
             }
         }

@@ -109,6 +109,7 @@ impl Reader {
 
     /// The kernel's version: `5.10.66-android12-…`.
     pub(super) fn system_info(&mut self, message: &[u8]) -> Result<(), Malformed> {
+        self.builder.reshaped(super::METADATA, 1);
         for field in Fields::of(message) {
             let (system_info::utsname, value) = field? else { continue };
             for field in Fields::of(value.bytes()?) {

@@ -1,13 +1,12 @@
 //! Puts sorted events into the trace: finds each event's thread or process, pairs and nests.
 
 use super::Reader;
-use super::event::{Event, Mark, NO_CPU, Phase, What};
+use super::event::{Event, NO_CPU, Phase, What};
 use super::tracks::{Place, TrackId};
-use crate::builder::{AsyncKey, Builder, Live, is_ended_by};
-use crate::model::{Async, Counter, Flow, FlowRecord, Instant, Scope, Trace, UNFINISHED};
+use crate::builder::{Builder, Live, is_ended_by};
+use crate::model::{Async, AsyncKey, Counter, Flow, FlowRecord, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
-use crate::text::marker::is_frame;
-use crate::wall_clock::WallClock;
+use crate::text::details::Details;
 use std::collections::HashMap;
 
 /// Whose a track is, with its thread in the builder.
@@ -97,7 +96,12 @@ impl Put {
     pub(super) fn event(&mut self, event: Event) {
         let at_ns = event.at_ns;
         match event.what {
-            What::Mark { tid, mark } => self.mark(tid, at_ns, mark),
+            What::Mark { tid, mark } => {
+                let builder = &mut self.reader.builder;
+                let live = builder.thread(tid, None);
+                let at_ns = builder.at(live, at_ns);
+                builder.mark(live, at_ns, mark, &Details::default());
+            }
             What::CompleteEnd { id } => {
                 if let Some((live, place)) = self.completes.remove(&id) {
                     let builder = &mut self.reader.builder;
@@ -191,7 +195,11 @@ impl Put {
                 });
                 match begun.and_then(|place| builder.trace.asyncs.get_mut(place)) {
                     Some(one) => (one.end_ns, one.threads[1]) = (at_ns, thread),
-                    None => builder.trace.losses.unmatched_async_ends += 1,
+                    None => {
+                        let (pid, track) = (pid.unwrap_or_default(), of(track));
+                        let key = AsyncKey { pid, track, of: name, cookie };
+                        builder.loose_end(live, at_ns, Some(key));
+                    }
                 }
                 if let Some(place) = begun {
                     builder.more_async_args(place, args);
@@ -259,61 +267,6 @@ impl Put {
                 reader.unread.event("complete slices on async tracks");
             }
             (What::Mark { .. } | What::CompleteEnd { .. }, _) => {}
-        }
-    }
-
-    fn mark(&mut self, tid: u32, at_ns: u64, mark: Mark) {
-        let builder = &mut self.reader.builder;
-        let live = builder.thread(tid, None);
-        let at_ns = builder.at(live, at_ns);
-        let thread = builder.key(live);
-        let (category, args) = (NameId::NONE, NameId::NONE);
-        let of = |track: Option<NameId>, name| if track.is_none() { name } else { NameId::NONE };
-        match mark {
-            Mark::Begin { pid, name } => {
-                builder.guess_pid(live, pid);
-                if is_frame(builder.trace.names.text(name).as_bytes()) {
-                    builder.begin_frame(live, at_ns, name, NameId::NONE);
-                } else {
-                    builder.begin(live, at_ns, name, category);
-                }
-            }
-            Mark::End => {
-                builder.end(live, at_ns);
-            }
-            Mark::AsyncBegin { pid, track, name, cookie } => {
-                let (threads, start_ns, end_ns) = ([thread; 2], at_ns, UNFINISHED);
-                builder.begin_marked_async(
-                    AsyncKey { pid, track, of: of(track, name), cookie },
-                    Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns },
-                );
-            }
-            Mark::AsyncEnd { pid, track, name, cookie } => {
-                let key = AsyncKey { pid, track, of: of(track, name), cookie };
-                builder.end_async(key, live, at_ns, NameId::NONE);
-            }
-            Mark::Instant { pid, track, name } => {
-                let cpu_ns = 0;
-                builder.instant(Instant {
-                    thread,
-                    pid,
-                    track,
-                    name,
-                    category,
-                    args,
-                    at_ns,
-                    cpu_ns,
-                });
-            }
-            Mark::Counter { pid, name, value } => {
-                let scope = Scope::Process;
-                builder.counter(Counter { thread, pid, name, at_ns, value, scope });
-            }
-            // The snapshots of clocks are exact to the nanosecond.
-            Mark::RealTime { ms } => {
-                let note = WallClock::from_ms(at_ns, ms);
-                builder.trace.realtime.get_or_insert(note);
-            }
         }
     }
 

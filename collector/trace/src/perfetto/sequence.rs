@@ -31,6 +31,7 @@ pub(super) struct Sequence {
     pub(super) annotation_names: Table<NameId>,
     pub(super) annotation_values: Table<NameId>,
     pub(super) functions: Table<NameId>,
+    pub(super) kernel_symbols: Table<NameId>,
     pub(super) paths: Table<NameId>,
     pub(super) build_ids: Table<NameId>,
     pub(super) mappings: Table<Mapping>,
@@ -195,6 +196,7 @@ pub(super) fn intern(
             interned_data::debug_annotation_names => &mut sequence.annotation_names,
             interned_data::debug_annotation_string_values => &mut sequence.annotation_values,
             interned_data::function_names => &mut sequence.functions,
+            interned_data::kernel_symbols => &mut sequence.kernel_symbols,
             interned_data::mapping_paths => &mut sequence.paths,
             interned_data::build_ids => &mut sequence.build_ids,
             interned_data::frames => {

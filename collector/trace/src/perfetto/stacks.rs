@@ -23,6 +23,7 @@ impl Reader {
         time: Option<(Clock, u64)>,
         message: &[u8],
     ) -> Result<(), Malformed> {
+        self.builder.reshaped(super::TIME_BASES, 1);
         let (clock, at_ns) = time.ok_or("a sample has no time")?;
         let mut sample = Sample::new(at_ns);
         let (mut callstack, mut is_skipped) = (None, false);
@@ -60,6 +61,7 @@ impl Reader {
         time: Option<(Clock, u64)>,
         message: &[u8],
     ) -> Result<(), Malformed> {
+        self.builder.reshaped(super::TIME_BASES, 1);
         let (clock, at_ns) = time.ok_or("a sample has no time")?;
         let mut sample = Sample::new(at_ns);
         for field in Fields::of(message) {
@@ -103,6 +105,7 @@ impl Reader {
         (clock, at_ns): (Clock, u64),
         value: Value<'_>,
     ) -> Result<(), Malformed> {
+        self.builder.reshaped(super::TIME_BASES, 1);
         let stack = self.stack(sequence, value)?;
         let Place::Thread { pid, tid } = self.tracks.place(on) else {
             self.unread.event("callstacks of events on async tracks");

@@ -3,40 +3,40 @@
 use super::line::{decimal, digits};
 use crate::model::{Counter, Losses};
 
-/// A marker, with names as they were written.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Marker<'a> {
-    Begin {
-        pid: u32,
-        name: &'a [u8],
-    },
+/// A marker, with names as they were written, or interned. The time of day is in milliseconds since 1970; of another kind are
+/// `parent_ts` and what a driver wrote.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Marker<N> {
+    Begin { pid: u32, name: N },
     End,
-    AsyncBegin {
-        pid: u32,
-        track: Option<&'a [u8]>,
-        name: &'a [u8],
-        cookie: i64,
-    },
-    AsyncEnd {
-        pid: u32,
-        track: Option<&'a [u8]>,
-        name: &'a [u8],
-        cookie: i64,
-    },
-    Instant {
-        pid: u32,
-        track: Option<&'a [u8]>,
-        name: &'a [u8],
-    },
-    Counter {
-        pid: u32,
-        name: &'a [u8],
-        value: Number,
-    },
-    /// `realtime_ts`: milliseconds since 1970.
+    AsyncBegin { pid: u32, track: Option<N>, name: N, cookie: i64 },
+    AsyncEnd { pid: u32, track: Option<N>, name: N, cookie: i64 },
+    Instant { pid: u32, track: Option<N>, name: N },
+    Counter { pid: u32, name: N, value: Number },
     RealTime(u64),
-    /// A marker of another kind: `parent_ts`, what a driver wrote.
     Other,
+}
+
+impl<N> Marker<N> {
+    /// Replaces the names.
+    pub(crate) fn map<M>(self, mut to: impl FnMut(N) -> M) -> Marker<M> {
+        match self {
+            Self::Begin { pid, name } => Marker::Begin { pid, name: to(name) },
+            Self::End => Marker::End,
+            Self::AsyncBegin { pid, track, name, cookie } => {
+                Marker::AsyncBegin { pid, track: track.map(&mut to), name: to(name), cookie }
+            }
+            Self::AsyncEnd { pid, track, name, cookie } => {
+                Marker::AsyncEnd { pid, track: track.map(&mut to), name: to(name), cookie }
+            }
+            Self::Instant { pid, track, name } => {
+                Marker::Instant { pid, track: track.map(&mut to), name: to(name) }
+            }
+            Self::Counter { pid, name, value } => Marker::Counter { pid, name: to(name), value },
+            Self::RealTime(ms) => Marker::RealTime(ms),
+            Self::Other => Marker::Other,
+        }
+    }
 }
 
 /// The value of a counter. Only our own text has fractions.
@@ -63,7 +63,7 @@ impl Number {
 }
 
 /// Reads a marker.
-pub(crate) fn parse(payload: &[u8]) -> Result<Marker<'_>, &'static str> {
+pub(crate) fn parse(payload: &[u8]) -> Result<Marker<&[u8]>, &'static str> {
     let payload = payload.trim_ascii_end();
     let (kind, rest) = match payload {
         [kind, b'|', rest @ ..] => (*kind, rest),
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn every_kind_is_read() {
         let some = |text: &'static str| Some(text.as_bytes());
-        for (text, marker) in [
+        let markers: &[(&str, Marker<&[u8]>)] = &[
             ("B|5|a|b", Marker::Begin { pid: 5, name: b"a|b" }),
             ("B|5|", Marker::Begin { pid: 5, name: b"" }),
             ("E|5", Marker::End),
@@ -246,7 +246,8 @@ mod tests {
             ("trace_event_clock_sync: parent_ts=0.5", Marker::Other),
             ("hello", Marker::Other),
             ("Z|5|x", Marker::Other),
-        ] {
+        ];
+        for &(text, marker) in markers {
             assert_eq!(parse(text.as_bytes()), Ok(marker), "{text}");
         }
         for wrong in

@@ -3,22 +3,22 @@
 //! `line` splits a line, [`marker`] reads what atrace or an app wrote, `details` the agent's comment before it, [`sched`] what the scheduler did,
 //! [`sections`] follows what is around the text.
 
-mod details;
+pub(crate) mod details;
 mod line;
 mod line_reader;
 pub(crate) mod marker;
+mod marks;
 mod prefixes;
-mod sched;
+pub(crate) mod sched;
 mod sections;
+mod sorted;
 mod stacks;
 
-use crate::builder::{AsyncKey, Builder, Live};
+use crate::builder::{Builder, Live};
 use crate::error::Error;
 use crate::kernel::{KernelEvent, KernelKind};
-use crate::model::{Async, Counter, FlowRecord, Instant, Scope, Trace, UNFINISHED};
-use crate::names::NameId;
+use crate::model::Trace;
 use crate::quoted;
-use crate::wall_clock::WallClock;
 use details::Details;
 use marker::Marker;
 use prefixes::Prefixes;
@@ -27,6 +27,9 @@ use stacks::StackNames;
 use std::io::{BufRead, ErrorKind, Read};
 use tracetee_protocol::{CaptureMeta, notes};
 
+/// Lines of a text by the kernel whose times have no point.
+const NO_UNIT: &str =
+    "lines with times of a clock without a unit (x86-tsc, counter, uptime), taken as nanoseconds";
 /// Details that no record follows.
 const LOOSE: &str = "details of records without a record";
 /// Limit of a line in bytes: the kernel's buffer takes a page.
@@ -38,6 +41,7 @@ pub(crate) use line::{digits, split};
 pub use line_reader::{LineReader, Outline, Part, ThreadOutline};
 pub(crate) use marker::rename;
 pub use marker::{NO_NAME, with_names};
+pub(crate) use sorted::sorted;
 
 /// True if a line of a thread with this name parses as one; a name may itself look like the start of a line.
 #[must_use]
@@ -161,6 +165,10 @@ struct Reader {
     stack_names: StackNames,
     /// True if events stay that only writers need.
     keeps_events: bool,
+    /// True if the kernel printed the text, whose times have a point if they are seconds.
+    is_of_kernel: bool,
+    /// True if the times have no unit; `None` before the first one.
+    has_no_unit: Option<bool>,
 }
 
 impl Reader {
@@ -169,15 +177,18 @@ impl Reader {
         // adb's shell used to end lines by \\r\\r\\n.
         let line = line.trim_ascii_end();
         if self.sections.is_in_text()
-            && let Some((live, line)) = self.prefixes.split(line)
+            && let Some((live, event)) = self.prefixes.split(line)
         {
             self.in_text = true;
+            self.check_unit(line, event.at_ns);
+            let line = event;
             let at_ns = self.builder.at(live, line.at_ns);
             self.builder.on_cpu(live, line.cpu, at_ns);
             self.event(live, at_ns, &line);
             return;
         }
         if line.starts_with(b"#") {
+            self.is_of_kernel |= line.starts_with(b"# tracer:");
             if let Some(about) = line.strip_prefix(notes::COMMENT.as_bytes())
                 && let Some(about) = CaptureMeta::from_json(about)
             {
@@ -205,6 +216,7 @@ impl Reader {
                 if !line.task.is_empty() && line.task != b"<...>" {
                     self.builder.name(live, at_ns, line.task);
                 }
+                self.check_unit(text, line.at_ns);
                 let prefix = prefix.filter(|_| self.sections.is_in_text());
                 self.prefixes.keep(text, prefix, &line, live);
                 self.event(live, at_ns, &line);
@@ -217,6 +229,16 @@ impl Reader {
             }
             Err(why) => self.bad(why, text),
         }
+    }
+
+    /// Counts times of a clock that has no unit, by the first one: seconds have a point.
+    fn check_unit(&mut self, line: &[u8], at_ns: u64) {
+        let is_of_kernel = self.is_of_kernel;
+        let has_none = *self.has_no_unit.get_or_insert_with(|| {
+            let time = format!(" {at_ns}: ");
+            is_of_kernel && memchr::memmem::find(line, time.as_bytes()).is_some()
+        });
+        self.builder.not_read(NO_UNIT, has_none.into());
     }
 
     /// Takes the details of the next record. Those before them, which no record followed, are counted.
@@ -243,7 +265,7 @@ impl Reader {
             Ok(Marker::Other) if !line.payload.starts_with(b"trace_event_clock_sync") => {
                 self.keep(live, line);
             }
-            Ok(marker) => self.marker(live, at_ns, &marker),
+            Ok(marker) => self.marker(live, at_ns, marker),
             Err(why) => {
                 self.put_details(None);
                 self.bad(why, line.payload);
@@ -275,80 +297,23 @@ impl Reader {
         trace.kernel.push(KernelEvent { at_ns, tid: line.tid, cpu, kind });
     }
 
-    fn marker(&mut self, live: Live, at_ns: u64, marker: &Marker<'_>) {
-        let details = self.details.take();
+    fn marker(&mut self, live: Live, at_ns: u64, marker: Marker<&[u8]>) {
+        let (details, none) = (self.details.take(), Details::default());
+        let details = details.as_deref().unwrap_or(&none);
         let builder = &mut self.builder;
-        let thread = builder.key(live);
-        let (category, args) = details
-            .as_ref()
-            .map_or_else(Default::default, |details| (details.category, details.args));
-        // Flows are at the slice or the instant that has them; those of other records at the slice around.
-        let mut record = builder.innermost(live);
-        let cpu_ns = details.as_ref().and_then(|details| details.cpu_ns);
-        let given_ns = details.as_ref().and_then(|details| details.at_ns);
-        match *marker {
-            Marker::Begin { pid, name } => {
-                let id = builder.trace.names.id(name);
-                builder.guess_pid(live, pid);
-                let place = if marker::is_frame(name) {
-                    builder.begin_frame(live, at_ns, id, category)
-                } else {
-                    builder.begin(live, at_ns, id, category)
-                };
-                if let Some(place) = place.filter(|_| details.is_some()) {
-                    record = Some(FlowRecord::Slice(place));
-                    builder.args(live, place, args);
-                    builder.cpu(live, place, cpu_ns, None);
-                }
-            }
-            Marker::End => {
-                if let Some(place) = builder.end(live, at_ns).filter(|_| details.is_some()) {
-                    builder.more_args(live, place, args);
-                    builder.cpu_end(live, place, cpu_ns);
-                }
-            }
-            Marker::AsyncBegin { pid, track, name, cookie } => {
-                let name = builder.trace.names.id(name);
-                let track = track.map(|track| builder.trace.names.id(track));
-                let of = if track.is_none() { name } else { NameId::NONE };
-                let (threads, end_ns) = ([thread; 2], UNFINISHED);
-                let start_ns = given_ns.map_or(at_ns, |ns| ns.min(at_ns));
-                builder.span(start_ns);
-                builder.begin_marked_async(
-                    AsyncKey { pid, track, of, cookie },
-                    Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns },
-                );
-            }
-            Marker::AsyncEnd { pid, track, name, cookie } => {
-                let name = builder.trace.names.id(name);
-                let track = track.map(|track| builder.trace.names.id(track));
-                let of = if track.is_none() { name } else { NameId::NONE };
-                let key = AsyncKey { pid, track, of, cookie };
-                if let Some(place) = builder.end_async(key, live, at_ns, NameId::NONE) {
-                    builder.more_async_args(place, args);
-                }
-            }
+        match marker {
             Marker::Instant { pid, name, .. }
-                if self.stack_names.take(builder, pid, at_ns, name, args) => {}
-            Marker::Instant { pid, track, name } => {
-                let track = track.map(|track| builder.trace.names.id(track));
-                let name = builder.trace.names.id(name);
-                let cpu_ns = cpu_ns.unwrap_or_default();
-                let instant = Instant { thread, pid, track, name, category, args, at_ns, cpu_ns };
-                record = builder.instant(instant).or(record);
+                if self.stack_names.take(builder, pid, at_ns, name, details.args) =>
+            {
+                return;
             }
-            Marker::Counter { pid, name, value } => {
-                let name = builder.trace.names.id(name);
-                let exact = details.as_ref().and_then(|details| details.value);
-                let value = exact.unwrap_or_else(|| value.real(&mut builder.trace.losses));
-                builder.counter(Counter { thread, pid, name, at_ns, value, scope: Scope::Process });
-            }
-            Marker::RealTime(ms) => builder.trace.realtime = Some(WallClock::from_ms(at_ns, ms)),
-            Marker::Other => {}
+            // The last note of the time of day counts.
+            Marker::RealTime(_) => builder.trace.realtime = None,
+            _ => {}
         }
-        if let Some(details) = details {
-            details.flow(builder, live, at_ns, record);
-        }
+        let marker = marker.map(|name| builder.trace.names.id(name));
+        let record = builder.mark(live, at_ns, marker, details);
+        details.flow(builder, live, at_ns, record);
     }
 }
 

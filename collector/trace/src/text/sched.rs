@@ -2,81 +2,84 @@
 
 use super::line::{Line, decimal, digits};
 use crate::builder::Builder;
-use crate::model::State;
-use crate::names::NameId;
-use crate::scheduling::{Blocked, CpuClock, INTERRUPT, NO_WAKER, ONE_WAY, Transaction};
+use crate::kernel::{KernelEvent, KernelKind, Task, Wake, state_of_text};
+use crate::names::{NameId, Names};
+use crate::scheduling::INTERRUPT;
 
 pub(crate) fn take(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
-    let payload = line.payload;
-    if line.event == b"sched_switch"
-        && let Some(switch) = Switch::parse(payload)
-    {
-        switch.put(builder, at_ns, u16::try_from(line.cpu).unwrap_or(u16::MAX));
-        return;
-    }
-    for (tid, name) in names(line) {
-        builder.comm(tid, name);
-    }
+    let Some(kind) = parse(line, &mut builder.trace.names) else { return };
+    let is_woken = matches!(kind, KernelKind::Wake { .. });
+    let tid = if is_woken && is_interrupt(line.flags) { INTERRUPT } else { line.tid };
     let cpu = u16::try_from(line.cpu).unwrap_or(u16::MAX);
-    match line.event {
-        b"sched_switch" => {
-            let state = value(payload, b"prev_state=").and_then(|state| state.first().copied());
-            let waker = NO_WAKER;
-            if let (Some(tid), Some(kind)) = (number(payload, b"prev_pid="), state) {
-                builder.state(tid, State { at_ns, kind, cpu, waker });
-            }
-            if let Some(tid) = number(payload, b"next_pid=") {
-                builder.state(tid, State { at_ns, kind: b'r', cpu, waker });
-            }
-        }
+    builder.kernel_event(&KernelEvent { at_ns, tid, cpu, kind });
+}
+
+/// Reads an event as far as the model has its fields; writers take the others from its text.
+fn parse(line: &Line<'_>, table: &mut Names) -> Option<KernelKind> {
+    let payload = line.payload;
+    let mut task = |tid: u32| {
+        let name = names(line).find(|&(of, _)| of == tid);
+        let name = name.map_or(NameId::NONE, |(_, name)| table.id(name));
+        Task { tid, name, priority: 0 }
+    };
+    let int = |key: &[u8]| first_number(payload, key).map(u32::cast_signed);
+    let how = match line.event {
+        b"sched_wakeup" => Wake::Wakeup,
+        b"sched_wakeup_new" => Wake::New,
+        _ => Wake::Waking,
+    };
+    Some(match line.event {
+        b"sched_switch" => match Switch::parse(payload) {
+            Some(switch) => switch.kind(table),
+            None => KernelKind::Switch {
+                prev: task(number(payload, b"prev_pid=")?),
+                state: state_of_text(value(payload, b"prev_state=")?),
+                next: task(number(payload, b"next_pid=")?),
+            },
+        },
         b"sched_waking" | b"sched_wakeup" | b"sched_wakeup_new" => {
-            if let Some(tid) = number(payload, b" pid=") {
-                let waker = if is_interrupt(line.flags) { INTERRUPT } else { line.tid };
-                builder.woken(tid, State { at_ns, kind: b'R', cpu, waker });
-            }
+            KernelKind::Wake { how, task: task(number(payload, b" pid=")?), target: 0 }
         }
-        b"sched_blocked_reason" => {
-            let io_wait = number(payload, b"iowait=") == Some(1);
-            let caller = value(payload, b"caller=").unwrap_or_default();
-            if let Some(tid) = first_number(payload, b"pid=") {
-                let function = function(builder, caller);
-                builder.blocked(tid, Blocked { at_ns, function, io_wait });
-            }
-        }
+        b"sched_blocked_reason" => KernelKind::Blocked {
+            tid: first_number(payload, b"pid=")?,
+            function: table.id(value(payload, b"caller=").unwrap_or_default()),
+            io_wait: number(payload, b"iowait=") == Some(1),
+        },
         b"task_newtask" => {
-            if let Some(tid) = first_number(payload, b"pid=") {
-                builder.new_task(tid);
-            }
+            let (tid, name) = (first_number(payload, b"pid=")?, NameId::NONE);
+            KernelKind::NewTask { tid, name, flags: 0, oom: 0 }
         }
-        b"cpu_frequency" => {
-            let (khz, cpu) = (first_number(payload, b"state="), number(payload, b"cpu_id="));
-            if let (Some(khz), Some(cpu)) = (khz, cpu.and_then(|cpu| u16::try_from(cpu).ok())) {
-                builder.trace.scheduling.clock(CpuClock { at_ns, cpu, khz });
-            }
-        }
-        b"cpu_frequency_limits" => {
-            let (khz, cpu) = (number(payload, b"max="), number(payload, b"cpu_id="));
-            if let (Some(khz), Some(cpu)) = (khz, cpu.and_then(|cpu| u16::try_from(cpu).ok())) {
-                builder.trace.scheduling.limit(cpu, khz);
-            }
-        }
-        b"binder_transaction" => transaction(builder, at_ns, line),
-        b"binder_transaction_received" => {
-            if let Some(id) = first_number(payload, b"transaction=") {
-                builder.received(id.cast_signed(), at_ns, line.tid);
-            }
-        }
-        _ => {}
-    }
+        b"cpu_frequency" => KernelKind::Frequency {
+            cpu: number(payload, b"cpu_id=")?,
+            khz: first_number(payload, b"state=")?,
+        },
+        b"cpu_frequency_limits" => KernelKind::FrequencyLimits {
+            cpu: number(payload, b"cpu_id=")?,
+            min_khz: 0,
+            // Kernels name it in two ways.
+            max_khz: number(payload, b"max=").or_else(|| number(payload, b"max_freq="))?,
+        },
+        b"binder_transaction" => KernelKind::Transaction {
+            id: int(b"transaction=")?,
+            node: 0,
+            pid: number(payload, b"dest_proc=")?.cast_signed(),
+            tid: 0,
+            is_reply: number(payload, b"reply=") == Some(1),
+            code: 0,
+            flags: value(payload, b"flags=0x").and_then(hexadecimal).unwrap_or(0),
+        },
+        b"binder_transaction_received" => KernelKind::Received { id: int(b"transaction=")? },
+        _ => return None,
+    })
 }
 
 /// A switch whose fields are in the kernel's order, without `=` in its texts: no key is there twice.
 #[derive(Debug, PartialEq, Eq)]
 struct Switch<'a> {
-    prev: Option<u32>,
+    prev: u32,
     prev_comm: &'a [u8],
-    prev_state: u8,
-    next: Option<u32>,
+    prev_state: &'a [u8],
+    next: u32,
     next_comm: &'a [u8],
 }
 
@@ -88,33 +91,24 @@ impl<'a> Switch<'a> {
         let rest = rest.strip_prefix(b" prev_prio=")?;
         let (_, count) = digits(rest)?;
         let rest = rest.get(count..)?.strip_prefix(b" prev_state=")?;
-        let (state, rest) = rest.split_at_checked(memchr::memchr(b' ', rest)?)?;
-        let &prev_state = state.first().filter(|_| !state.contains(&b'='))?;
+        let (prev_state, rest) = rest.split_at_checked(memchr::memchr(b' ', rest)?)?;
         let rest = rest.strip_prefix(b" ==> next_comm=")?;
         let (next_comm, rest) = until_key(rest, b" next_pid=")?;
         let (next, rest) = id(rest)?;
         let (_, count) = digits(rest.strip_prefix(b" next_prio=")?)?;
         let is_all = b" next_prio=".len() + count == rest.len();
-        is_all.then_some(Self { prev, prev_comm, prev_state, next, next_comm })
+        let is_state = !prev_state.is_empty() && !prev_state.contains(&b'=');
+        (is_all && is_state).then_some(Self { prev, prev_comm, prev_state, next, next_comm })
     }
 
-    fn put(&self, builder: &mut Builder, at_ns: u64, cpu: u16) {
-        let threads = [(self.prev, self.prev_comm), (self.next, self.next_comm)];
-        for (tid, name) in threads {
-            if let Some(tid) = tid.filter(|&tid| tid != 0)
-                && !name.is_empty()
-                && name != b"<...>"
-            {
-                builder.comm(tid, name);
-            }
-        }
-        let state = |kind| State { at_ns, kind, cpu, waker: NO_WAKER };
-        if let Some(tid) = self.prev {
-            builder.state(tid, state(self.prev_state));
-        }
-        if let Some(tid) = self.next {
-            builder.state(tid, state(b'r'));
-        }
+    fn kind(&self, table: &mut Names) -> KernelKind {
+        let mut task = |tid, name: &[u8]| {
+            let is_name = tid != 0 && !name.is_empty() && name != b"<...>";
+            let name = if is_name { table.id(name) } else { NameId::NONE };
+            Task { tid, name, priority: 0 }
+        };
+        let (prev, next) = (task(self.prev, self.prev_comm), task(self.next, self.next_comm));
+        KernelKind::Switch { prev, state: state_of_text(self.prev_state), next }
     }
 }
 
@@ -124,41 +118,15 @@ fn until_key<'a>(text: &'a [u8], key: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     Some((before.strip_suffix(key)?, rest))
 }
 
-/// Returns an id and the text after it; no id for one that is too large.
-fn id(text: &[u8]) -> Option<(Option<u32>, &[u8])> {
+/// Returns an id and the text after it.
+fn id(text: &[u8]) -> Option<(u32, &[u8])> {
     let (number, count) = digits(text)?;
-    Some((u32::try_from(number).ok(), text.get(count..)?))
-}
-
-fn transaction(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
-    let payload = line.payload;
-    let flags = value(payload, b"flags=0x").and_then(hexadecimal).unwrap_or(0);
-    let id = first_number(payload, b"transaction=");
-    if let (Some(id), Some(to_pid)) = (id, number(payload, b"dest_proc=")) {
-        builder.sent(Transaction {
-            at_ns,
-            from_tid: line.tid,
-            id: id.cast_signed(),
-            to_pid,
-            is_reply: number(payload, b"reply=") == Some(1),
-            is_one_way: flags & ONE_WAY != 0,
-            received: None,
-        });
-    }
+    Some((u32::try_from(number).ok()?, text.get(count..)?))
 }
 
 /// True if the event happened in an interrupt: the third flag is `h`, `s`, `H`, or another letter for both.
 fn is_interrupt(flags: &[u8]) -> bool {
     flags.get(2).is_some_and(u8::is_ascii_alphabetic)
-}
-
-/// Returns the name of a kernel function without its offset.
-fn function(builder: &mut Builder, caller: &[u8]) -> NameId {
-    let name = caller.split(|&byte| byte == b'+').next().unwrap_or_default();
-    if name.is_empty() || name.starts_with(b"0x") {
-        return NameId::NONE;
-    }
-    builder.trace.names.id(name)
 }
 
 /// The threads that an event of the scheduler names.
@@ -223,10 +191,11 @@ mod tests {
     fn parsed(switch: &Switch<'_>) -> Fields {
         let threads = [(switch.prev, switch.prev_comm), (switch.next, switch.next_comm)];
         let names = threads.into_iter().filter_map(|(tid, name)| {
-            let is_named = !name.is_empty() && name != b"<...>";
-            Some((tid.filter(|&tid| tid != 0 && is_named)?, name.to_vec()))
+            let is_named = tid != 0 && !name.is_empty() && name != b"<...>";
+            is_named.then(|| (tid, name.to_vec()))
         });
-        (names.collect(), [switch.prev, switch.next], Some(switch.prev_state))
+        let ids = [Some(switch.prev), Some(switch.next)];
+        (names.collect(), ids, switch.prev_state.first().copied())
     }
 
     #[test]
@@ -234,9 +203,9 @@ mod tests {
         let payload = b"prev_comm=Binder:1_2 prev_pid=7 prev_prio=120 prev_state=R+ ==> \
                         next_comm=a -> b next_pid=8 next_prio=98";
         let switch = Switch::parse(payload).unwrap();
-        assert_eq!((switch.prev, switch.prev_comm), (Some(7), &b"Binder:1_2"[..]));
-        assert_eq!((switch.next, switch.next_comm), (Some(8), &b"a -> b"[..]));
-        assert_eq!(switch.prev_state, b'R');
+        assert_eq!((switch.prev, switch.prev_comm), (7, &b"Binder:1_2"[..]));
+        assert_eq!((switch.next, switch.next_comm), (8, &b"a -> b"[..]));
+        assert_eq!(switch.prev_state, b"R+");
         assert_eq!(parsed(&switch), searched(payload));
     }
 

@@ -1,7 +1,7 @@
 //! Tests of the text reader: line by line, and with traces of real phones.
 
 use super::*;
-use crate::model::{FIRST_KEY, Gap, NO_PARENT};
+use crate::model::{FIRST_KEY, Gap, NO_PARENT, UNFINISHED};
 
 fn parsed(lines: &[&str]) -> Trace {
     let mut text = "# tracer: nop\n".to_owned();
@@ -479,4 +479,41 @@ fn a_frame_that_begins_inside_a_frame_ends_it_where_the_thread_was_seen_last() {
     assert_eq!(us, [(1, 4), (2, 3), (4, 4), (100, 105)]);
     assert_eq!(slices[3].parent, NO_PARENT);
     assert_eq!(trace.losses.unclosed, 2);
+}
+
+#[test]
+fn lines_of_one_processor_after_those_of_another_are_paired_by_time() {
+    let text = "# tracer: nop\n\
+        ui-900 (900) [000] ...1 10.000300: tracing_mark_write: E|900\n\
+        ui-900 (900) [001] ...1 10.000100: tracing_mark_write: B|900|Looper.dispatchMessage\n\
+        #@ {\"args\":{\"k\":1}}\n\
+        ui-900 (900) [001] ...1 10.000400: tracing_mark_write: B|900|next\n\
+        ui-900 (900) [001] ...1 10.000500: tracing_mark_write: E|900";
+    let sorted = sorted(text.as_bytes()).unwrap();
+    let trace = read(&*sorted).unwrap();
+    let thread = &trace.threads[&900];
+    let slices: Vec<_> = thread
+        .slices
+        .iter()
+        .map(|slice| (trace.names.text(slice.name), slice.start_ns, slice.end_ns, slice.ended))
+        .collect();
+    let at = |us: u64| 10_000_000_000 + us * 1000;
+    assert_eq!(
+        slices,
+        [("Looper.dispatchMessage", at(100), at(300), true), ("next", at(400), at(500), true)]
+    );
+    assert_eq!((thread.args.len(), thread.args.contains_key(&1)), (1, true));
+    let losses = crate::Losses { lines: 6, ..crate::Losses::default() };
+    assert_eq!(trace.losses, losses);
+}
+
+#[test]
+fn times_of_a_clock_without_a_unit_are_named() {
+    let text =
+        " a-5 ( 5) [000] d..2. 4205962092085: sched_waking: comm=b pid=6 prio=120 target_cpu=000\n";
+    let unread = |text: &str| read(text.as_bytes()).unwrap().losses.unread.values().sum::<u64>();
+    assert_eq!(unread(&format!("# tracer: nop\n{text}")), 1);
+    // trace-cmd prints ns so.
+    assert_eq!(unread(&format!("cpus=4\n{text}")), 0);
+    assert_eq!(unread(&format!("# tracer: nop\n{}", text.replace("4205962", "4205962."))), 0);
 }

@@ -74,11 +74,14 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
                     Ok(tracetee_convert::write(&trace, Format::Ftrace, out)?)
                 })?,
                 Format::Html => page(&trace, &others, &mut out)?,
+                Format::Perfetto if !copies.is_empty() => {
+                    let ids = copy(args, &copies, mapping.as_ref(), false, &mut out)?;
+                    tracetee_convert::write_beside(&trace, &ids.tracks, &mut out)?
+                }
                 _ => tracetee_convert::write(&trace, to, &mut out)?,
             }
         }
     };
-    copy(args, &copies, mapping.as_ref(), false, &mut out)?;
     finish(args, out)?;
     if !dropped.is_empty() && !args.quiet {
         say(&format!("dropped (not representable in {}): {dropped}", to.name()));
@@ -133,7 +136,7 @@ fn copy(
     mapping: Option<&Mapping>,
     is_whole: bool,
     out: &mut Output,
-) -> Result<()> {
+) -> Result<SequenceIds> {
     let mut ids = SequenceIds::with(PERFETTO_SEQUENCE);
     for path in paths {
         let in_copy = || format!("cannot copy {}", path.display());
@@ -149,7 +152,7 @@ fn copy(
             say_losses(path, &Losses { bad_lines: bad, truncated, ..Losses::default() });
         }
     }
-    Ok(())
+    Ok(ids)
 }
 
 /// Reduces the trace to the process that is asked for, with all processes of that name; true if one is.

@@ -168,11 +168,8 @@ fn drop_twins(
     let mut twins = 0;
     for ((trace, &shift_ns), own) in traces.iter_mut().zip(shifts_ns).zip(paths) {
         refuse_same_switches((path, (&reference, 0)), (own, (trace, shift_ns)))?;
-        let without = tracetee_trace::without_twins(trace, shift_ns, &reference);
-        if without.losses.twins > 0 {
-            twins += without.losses.twins;
-            *trace = without;
-        }
+        *trace = tracetee_trace::without_twins(trace, shift_ns, &reference);
+        twins += trace.losses.twins;
     }
     say_twins(args, twins);
     Ok(())

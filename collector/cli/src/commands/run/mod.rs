@@ -14,7 +14,7 @@ mod upload;
 
 use crate::EXIT_OWN_FAILURE;
 use crate::args::RunArgs;
-use crate::output::Target;
+use crate::output::{STDOUT, Target};
 use crate::terminal::{say, say_lines};
 use anyhow::{Context, Result};
 pub(crate) use report::{losses, why_empty};
@@ -44,6 +44,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
         }
     };
     let output = match &args.output {
+        Some(path) if path == Path::new("-") => PathBuf::from(STDOUT),
         Some(path) => path.clone(),
         None => PathBuf::from(program.path.file_name().unwrap_or_default())
             .with_added_extension("ftrace.zst"),

@@ -3,8 +3,6 @@
 use super::session::Session;
 use crate::output::open_in_place;
 use anyhow::{Context, Result, anyhow};
-use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -17,12 +15,8 @@ const ROUND: Duration = Duration::from_millis(200);
 
 /// Opens the output, for everybody who wants to read it from now on.
 pub(super) fn open(session: &Session, output: &Path, options: &TextOptions) -> Result<Live> {
-    let file = match output.to_str() {
-        // Opened by its name, a file would be truncated, and written over by the program.
-        Some("/dev/stdout") => std::io::stdout().as_fd().try_clone_to_owned().map(File::from),
-        _ => open_in_place(output),
-    };
-    let file = file.with_context(|| format!("cannot write {}", output.display()))?;
+    let file =
+        open_in_place(output).with_context(|| format!("cannot write {}", output.display()))?;
     Ok(Live::create(session.directory(), file, output, options)?)
 }
 
