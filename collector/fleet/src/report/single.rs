@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tracetee_jank::{
     Analysis, Cause, Composition, Evidence, FrameBudget, FrameExplanation, Interaction, Judged,
-    PipelineTotals, StartKind, Startup, StateTimes, Totals, Unknown,
+    PipelineTotals, StartKind, Startup, StateTimes, StoodStill, Totals, Unknown,
 };
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
@@ -45,6 +45,8 @@ pub struct SingleReport {
     pub judged: BTreeMap<Evidence, Judged>,
     /// Number of verdicts of the platform that could not be read, or that fit no frame of the capture.
     pub verdicts_left_out: u64,
+    /// Times in which no thread of the process could run, and frames that are left out.
+    pub stood_still: StoodStill,
     /// Sums over all frames but those of the pipeline `vsync_callback`.
     pub totals: Totals,
     /// FrameTimeline's frames of the app's surfaces, by type of jank (`None` if in time).
@@ -153,6 +155,7 @@ impl SingleReport {
             refresh_switches: analysis.refresh_switches,
             judged: analysis.judged.clone(),
             verdicts_left_out: analysis.verdicts_left_out,
+            stood_still: analysis.stood_still,
             totals: analysis.totals,
             timeline: analysis.timeline.clone(),
             pipelines: analysis.pipelines.clone(),

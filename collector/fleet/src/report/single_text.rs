@@ -201,7 +201,18 @@ impl SingleReport {
         for (what, &count) in &self.lost_events {
             let _ = writeln!(text, "Lost by the recorder: {} {}.", grouped(count), shown(what));
         }
+        let still = &self.stood_still;
+        if still.times > 0 {
+            let _ = writeln!(
+                text,
+                "No thread of the app could run for {} (times: {}; suspended, frozen or stopped).",
+                ms(still.ns),
+                grouped(still.times)
+            );
+        }
         for (count, what) in [
+            (still.frames, "frames are left out: the app stood still in them"),
+            (still.torn_frames, "frames are left out: records of theirs are missing"),
             (self.bad_lines, "lines could not be read"),
             (self.verdicts_left_out, "verdicts of the platform fit no frame, or could not be read"),
             (self.unmatched_ends, "section ends had no begin"),

@@ -140,6 +140,10 @@ function single() {
   if (report.lost_records) quality.push(`${count(report.lost_records)} records were dropped.`);
   for (const [what, lost] of Object.entries(report.lost_events)) quality.push(`Lost by the recorder: ${count(lost)} ${what}.`);
   if (report.bad_lines) quality.push(`${count(report.bad_lines)} lines could not be read.`);
+  const still = report.stood_still;
+  if (still.times) quality.push(`No thread of the app could run for ${ms(still.ns)} (times: ${count(still.times)}; suspended, frozen or stopped).`);
+  if (still.frames) quality.push(`${count(still.frames)} frames are left out: the app stood still in them.`);
+  if (still.torn_frames) quality.push(`${count(still.torn_frames)} frames are left out: records of theirs are missing.`);
   if (report.verdicts_left_out) quality.push(`${count(report.verdicts_left_out)} verdicts of the platform fit no frame, or could not be read.`);
   if (report.other_processes.length) quality.push("Other processes with frames: " + report.other_processes.slice(0, 10).map((other) => `${other.name} (pid ${other.pid}, ${other.frames} frames)`).join(", ") + ".");
   if (quality.length) page.append(make("p", { class: "faint" }, quality.join(" ")));

@@ -60,6 +60,11 @@ pub(crate) fn take(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
                 builder.trace.scheduling.limit(cpu, khz);
             }
         }
+        b"suspend_resume" => {
+            let action = payload.split(|&byte| byte == b'[').next().unwrap_or_default();
+            let begins = payload.ends_with(b" begin");
+            builder.trace.scheduling.suspend_step(at_ns, action, begins);
+        }
         b"binder_transaction" => transaction(builder, at_ns, line),
         b"binder_transaction_received" => {
             if let Some(id) = first_number(payload, b"transaction=") {
