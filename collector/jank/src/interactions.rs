@@ -3,7 +3,7 @@
 //! `InteractionJankMonitor` of Android 12 and later, and androidx's `JankTracker` users, begin an async slice on a track of
 //! this name, mark it as cancelled by an instant, and leave counters of the frames that the system missed.
 
-use crate::frame::Frame;
+use crate::frame::{Frame, Outcome};
 use crate::name_index::cut;
 use crate::process::Process;
 use serde::Serialize;
@@ -22,9 +22,10 @@ pub struct Interaction {
     pub start_ns: u64,
     /// Duration.
     pub dur_ns: u64,
-    /// True if the system gave the measurement up, or if it took at most 4 ms and has no event.
+    /// True if the system gave the measurement up, or if it took at most 4 ms and has no event. Reports leave it out.
+    #[serde(skip)]
     pub cancelled: bool,
-    /// Frames whose `doFrame` ran in it, in the range of its vsync ids if the trace has them.
+    /// Frames that were drawn, and whose `doFrame` ran in it, in the range of its vsync ids if the trace has them.
     pub frames: u64,
     /// Late ones of these.
     pub late: u64,
@@ -156,6 +157,16 @@ fn markers<'t>(trace: &'t Trace, process: &Process) -> Markers<'t> {
             add(track, event.trim_start_matches('#'), instant.at_ns);
         }
     }
+    // Trace events on the track of the interaction, which alone they share with it.
+    let own = || trace.asyncs.iter().filter(|one| one.pid == process.pid);
+    let tracks = own().map(|one| (one.cookie, trace.names.text(one.name)));
+    let tracks: HashMap<i64, &str, Seeded> =
+        tracks.filter(|(_, name)| name_of(name).is_some()).collect();
+    for one in own() {
+        if let Some(track) = tracks.get(&one.cookie) {
+            add(track, trace.names.text(one.name), one.start_ns);
+        }
+    }
     let sections = trace.names.select(|name| name.contains(EVENT));
     for (&tid, thread) in &trace.threads {
         if thread.pid.unwrap_or(tid) != process.pid {
@@ -210,12 +221,14 @@ fn whole(value: f64) -> Option<u64> {
     (0.0..1e15).contains(&value).then_some(value as u64)
 }
 
-/// The rated frames, by the begin of their own work.
+/// The rated frames that were drawn, by the begin of their own work.
 struct Rated<'a>(Vec<&'a Frame>);
 
 impl<'a> Rated<'a> {
     fn new(frames: &'a [Frame]) -> Self {
-        let mut frames: Vec<_> = frames.iter().filter(|frame| frame.pipeline.is_rated()).collect();
+        let is_drawn =
+            |frame: &&Frame| frame.pipeline.is_rated() && frame.outcome != Outcome::Undrawn;
+        let mut frames: Vec<_> = frames.iter().filter(is_drawn).collect();
         frames.sort_by_key(|frame| frame.ui_start_ns);
         Self(frames)
     }
@@ -281,6 +294,10 @@ mod tests {
             (MAIN, 15_000, "G J<E>|J<E>|11"),
             (MAIN, 16_000, "N J<E>|FT#end#0"),
             (MAIN, 17_000, "H J<E>|J<E>|11"),
+            (MAIN, 15_000, "S J<F>|12"),
+            (MAIN, 16_000, "S FT#cancel#0|12"),
+            (MAIN, 16_000, "F FT#cancel#0|12"),
+            (MAIN, 22_000, "F J<F>|12"),
         ]);
         lines.sort_by_key(|&(_, at, _)| at);
         let trace = trace("{\"refresh_hz\":100}", &lines);
@@ -289,7 +306,14 @@ mod tests {
         // The frame that was under way when one began is of it, unless its vsync id is another's.
         assert_eq!(
             of,
-            [("A", 1, false), ("B", 3, true), ("C", 3, true), ("D", 1, true), ("E", 0, false)]
+            [
+                ("A", 1, false),
+                ("B", 3, true),
+                ("C", 3, true),
+                ("D", 1, true),
+                ("E", 0, false),
+                ("F", 1, true)
+            ]
         );
     }
 

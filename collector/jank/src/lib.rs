@@ -74,7 +74,7 @@ pub use startup::{Phase, PhaseCause, PhaseKind, StartKind, Startup, Startups};
 pub use states::{StateTimes, ThreadState, state_times};
 pub use still::StoodStill;
 pub use thread_role::ThreadRole;
-pub use totals::{Judged, Totals};
+pub use totals::{Judged, Missed, Totals};
 pub use unknown::Unknown;
 pub use watch::{Stopped, Watch};
 
@@ -206,12 +206,15 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let interactions = interactions::interactions(trace, &process, &frames);
     let long_slices = long_slices::long_slices(trace, &process, &names, &still);
     let startups = startup::startups(trace, &process, &frame_slices, &names, &waits, options)?;
-    let unknown = Unknown::find(trace, &frames, &counted);
+    let unknown = Unknown::find(trace, process.pid, &frames, &counted);
     Ok(Analysis {
         process,
         frame_budget,
         refresh_switches: periods.switches(),
-        judged: Judged::by_evidence(frames.iter().filter(|frame| frame.pipeline.is_rated())),
+        judged: Judged::by_evidence(
+            frames.iter().filter(|frame| frame.pipeline.is_rated()),
+            frame_budget.ns,
+        ),
         verdicts_left_out: frame_slices.verdicts.left_out,
         stood_still,
         frames,
