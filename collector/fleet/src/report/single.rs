@@ -130,6 +130,7 @@ impl SingleReport {
             anr: long.anr,
             kind: long.kind,
         });
+        let interactions = analysis.interactions.rows.iter().filter(|one| !one.cancelled);
         let others = analysis.process.others.iter().map(|(pid, name, frames)| OtherProcess {
             pid: *pid,
             name: name.clone(),
@@ -160,7 +161,7 @@ impl SingleReport {
             timeline: analysis.timeline.clone(),
             pipelines: analysis.pipelines.clone(),
             composition: analysis.composition,
-            interactions: analysis.interactions.rows.clone(),
+            interactions: interactions.cloned().collect(),
             interactions_left_out: analysis.interactions.left_out,
             frames: frames.collect(),
             worst: worst(analysis, first_ns),
@@ -221,7 +222,7 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
             .collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.self_ns + part.carried_ns));
         parts.truncate(PARTS);
-        Some(Worst {
+        let mut worst = Worst {
             number: place + 1,
             pipeline: frame.pipeline,
             explanation: analysis.explanations.iter().position(|one| one.frame == place),
@@ -235,8 +236,11 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
             evidence: frame.evidence,
             outcome: frame.outcome,
             screen: frame.screen.as_deref().map(str::to_owned),
+            sentence: String::new(),
             parts,
-        })
+        };
+        worst.sentence = worst.sentence();
+        Some(worst)
     });
     late.collect()
 }
@@ -249,6 +253,7 @@ fn causes(analysis: &Analysis) -> Vec<CauseRow> {
             let row = CauseRow {
                 cause,
                 key: key.to_owned(),
+                action: cause.action(),
                 frames: 0,
                 self_ns: 0,
                 carried_ns: 0,

@@ -1,8 +1,7 @@
 //! A capture's report for a terminal.
 
 use super::single::SingleReport;
-use super::single_judged::lateness;
-use super::single_rows::{FrameRow, Worst};
+use super::single_rows::{CauseRow, FrameRow, Worst};
 use super::table::broken;
 use super::{grouped, ms, percent};
 use crate::rows::UNKNOWN;
@@ -14,6 +13,9 @@ use tracetee_trace::shown;
 /// Frames per line of the strip.
 const STRIP: usize = 76;
 const SHOWN: usize = 10;
+/// Causes whose action is shown, and the least share of the time past the deadlines that one has, percent.
+const ACTIONS: usize = 3;
+const ACTION_PERCENT: u64 = 10;
 /// Limit of the parts of a frame that are shown, and the share of its time that is enough, percent.
 const MOST_PARTS: usize = 8;
 const EXPLAINED_PERCENT: u64 = 95;
@@ -52,9 +54,9 @@ impl SingleReport {
                     super::single_late::in_brackets(&cause.states),
                 );
             }
-            text.push_str(
-                "  saved: frames that would be in time without the cause\n\nWorst frames\n",
-            );
+            text.push_str("  saved: frames that would be in time without the cause\n");
+            self.push_actions(&mut text);
+            text.push_str("\nWorst frames\n");
             for worst in &self.worst {
                 push_worst(&mut text, worst);
                 let place = worst.explanation.and_then(|place| self.explanations.get(place));
@@ -97,11 +99,9 @@ impl SingleReport {
     fn push_frames(&self, text: &mut String) {
         let totals = &self.totals;
         if totals.frames == 0 {
-            text.push_str(if self.timeline.is_empty() {
-                "No frames: neither Choreographer#doFrame on the main thread nor those of another pipeline.\n"
-            } else {
-                "FrameTimeline alone shows the app's frames; for their causes, record the atrace categories gfx and view.\n"
-            });
+            text.push_str(
+                "No frames: neither Choreographer#doFrame on the main thread nor those of another pipeline.\n",
+            );
             self.push_pipelines(text);
             self.push_timeline(text);
             return;
@@ -160,6 +160,15 @@ impl SingleReport {
             let _ = writeln!(text, "  {}", line.iter().collect::<String>());
         }
         self.push_pipelines(text);
+    }
+
+    /// Writes what to do about the first causes.
+    fn push_actions(&self, text: &mut String) {
+        let overrun_ns: u64 = self.causes.iter().map(|cause| cause.overrun_ns).sum();
+        let large = |cause: &&CauseRow| cause.overrun_ns * 100 >= overrun_ns * ACTION_PERCENT;
+        for row in self.causes.iter().take(ACTIONS).take_while(large) {
+            let _ = writeln!(text, "  {}: {}: {}", row.cause.name(), shown(&row.key), row.action);
+        }
     }
 
     /// Writes FrameTimeline's frames by type of jank, the most frequent first.
@@ -240,13 +249,12 @@ fn push_worst(text: &mut String, worst: &Worst) {
     let screen = worst.screen.as_ref().map(|screen| format!(", {}", shown(screen)));
     let _ = writeln!(
         text,
-        "  {}frame {} at {}: {}, {} {} ({first} thread {}{}{})",
+        "  {}frame {} at {}: {}, {}\n    {first} thread {}{}{}",
         if first == "main" { String::new() } else { format!("{} ", worst.pipeline.name()) },
         worst.number,
         ms(worst.at_ns),
         ms(worst.dur_ns),
-        ms(worst.overrun_ns),
-        lateness(worst),
+        shown(&worst.sentence),
         ms(worst.ui_ns),
         render.unwrap_or_default(),
         screen.unwrap_or_default(),
@@ -288,7 +296,7 @@ mod tests {
     use tracetee_trace::{ActualFrame, NameId, TimelineFrame, read_any};
 
     #[test]
-    fn frames_that_only_frame_timeline_has_are_not_denied_and_say_what_to_record() {
+    fn frames_that_only_frame_timeline_has_are_reported() {
         let text = "  main-100 (  100) [000] ...1 1.000000: tracing_mark_write: B|100|compose\n\
                     \x20 main-100 (  100) [000] ...1 1.020000: tracing_mark_write: E|100\n";
         let made = |pids: &[u32]| {
@@ -309,8 +317,8 @@ mod tests {
             SingleReport::from_capture(&Capture { trace, analysis }).to_text()
         };
         let with = made(&[100, 200]);
-        assert!(with.contains("FrameTimeline alone shows the app's frames"), "{with}");
-        assert!(!with.contains("No frames"), "{with}");
+        assert!(with.contains("1 frames at 60 Hz"), "{with}");
+        assert!(with.contains("(no thread is known to draw it)"), "{with}");
         assert!(with.contains("1  App Deadline Missed"), "{with}");
         assert!(with.contains("unnamed (pid 200, 1 frames)"), "{with}");
         assert!(made(&[]).contains("No frames"));
