@@ -70,7 +70,7 @@ pub struct Worst {
     pub outcome: Outcome,
     /// The screen that was shown.
     pub screen: Option<String>,
-    /// How late it was, and what the longest part of its time was.
+    /// How late it was, and what made most of that.
     pub sentence: String,
     /// Parts of the frame, the longest first.
     pub parts: Vec<PartRow>,

@@ -1,22 +1,23 @@
-//! One sentence about a late frame: how late it was, and what the longest part of its time was.
+//! One sentence about a late frame: how late it was, and what made most of that.
 
 use super::ms;
 use super::single_judged::lateness;
 use super::single_rows::{PartRow, Worst};
+use std::cmp::Reverse;
 use tracetee_jank::{Cause, Named, StateTimes, ThreadRole};
 
 impl Worst {
     /// Writes the sentence, for instance "16.0 ms late, 1 vsync missed: main slept 25.8 ms in obtainView until a timer".
     pub(super) fn sentence(&self) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
-        match self.parts.first() {
-            Some(part) => format!("{late}: {}", longest(part)),
+        match self.parts.iter().min_by_key(|part| Reverse(part.overrun_ns)) {
+            Some(part) => format!("{late}: {}", told(part)),
             None => late,
         }
     }
 }
 
-fn longest(part: &PartRow) -> String {
+fn told(part: &PartRow) -> String {
     let took = ms(part.self_ns + part.carried_ns);
     let name = part.name.trim_matches(['(', ')']);
     let is_section = name.len() == part.name.len();
@@ -65,10 +66,13 @@ mod tests {
             name: name.to_owned(),
             self_ns: 25_800_000,
             carried_ns: 0,
-            overrun_ns: 0,
+            overrun_ns: 9_000_000,
             states,
             owner: None,
         };
+        // Longer, but frames in time have it, too.
+        let (key, name) = ("(pace)".to_owned(), "(no section)".to_owned());
+        let pace = PartRow { key, name, self_ns: 26_000_000, overrun_ns: 0, ..part.clone() };
         let worst = Worst {
             number: 1,
             pipeline: Pipeline::Views,
@@ -84,7 +88,7 @@ mod tests {
             outcome: Outcome::App,
             screen: None,
             sentence: String::new(),
-            parts: vec![part],
+            parts: vec![pace, part],
         };
         let sentence = worst.sentence();
         sentence.strip_prefix("16.0 ms late, 1 vsync missed: ").unwrap_or(&sentence).to_owned()

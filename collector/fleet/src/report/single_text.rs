@@ -112,6 +112,7 @@ impl SingleReport {
             BudgetSource::Spacing => "from the spacing of frames",
             BudgetSource::Assumed => "assumed",
         };
+        let late = if self.shows_display() { "slow" } else { "over one period" };
         let hz = (1_000_000_000 + self.period.ns / 2) / self.period.ns.max(1);
         let switches = match self.refresh_switches {
             0 => String::new(),
@@ -120,7 +121,7 @@ impl SingleReport {
         };
         let _ = writeln!(
             text,
-            "{} frames at {hz} Hz ({source}{switches}): {} slow ({}), {} janky ({}), {} frozen; {} beyond the frame budget in total",
+            "{} frames at {hz} Hz ({source}{switches}): {} {late} ({}), {} janky ({}), {} frozen; {} beyond the frame budget in total",
             grouped(totals.frames),
             grouped(totals.slow),
             percent(totals.slow, totals.frames),

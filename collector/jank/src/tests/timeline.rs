@@ -130,6 +130,40 @@ fn a_vsync_between_records_without_one_is_undrawn_and_one_outside_is_judged_othe
 }
 
 #[test]
+fn an_interaction_that_names_its_layer_has_the_frames_of_that_layer() {
+    let counts = |of: &str| {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.slice(WORKER, 1_000, 2_000, "Bar#1");
+        text.slice(WORKER, 3_000, 4_000, "Feed#2");
+        for (id, at) in [(7, 20_000), (8, 40_000)] {
+            text.slice(MAIN, at, at + 5_000, &format!("Choreographer#doFrame {id}"));
+            text.slice(RENDER, at + 4_000, at + 8_000, &format!("DrawFrames {id}"));
+        }
+        text.mark(MAIN, 10_000, "S|100|J<LIST>|1");
+        text.mark(MAIN, 11_000, &format!("I|100|J<LIST>#FT#{of}"));
+        text.mark(MAIN, 60_000, "F|100|J<LIST>|1");
+        let mut trace = text.trace();
+        let layers: Vec<_> = trace.threads[&WORKER].slices.iter().map(|one| one.name).collect();
+        for (token, layer, jank) in [(7, layers[0], 1), (7, layers[1], 64), (8, layers[0], 1)] {
+            trace.frames.push(TimelineFrame {
+                start_ns: 20_000_000,
+                end_ns: 29_000_000,
+                pid: MAIN,
+                layer,
+                token,
+                display_token: token + 100,
+                is_display: false,
+                actual: Some(ActualFrame { jank, ..ActualFrame::default() }),
+            });
+        }
+        let rows = analyze(&trace, &Options::default()).unwrap().interactions.rows;
+        (rows[0].frames, rows[0].late)
+    };
+    assert_eq!(counts("beginVsync#7"), (2, 1));
+    assert_eq!((counts("layerId#1"), counts("layerId#2")), ((2, 0), (1, 1)));
+}
+
+#[test]
 fn a_frame_of_another_thread_is_one_if_it_came_to_the_compositor_and_is_not_the_main_thread_s() {
     let count = |records: &[Record]| analyzed(records).frames.len();
     let actual = |token| (token, 80_000, 89_000, Some((1, 1)), false);
