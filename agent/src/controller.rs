@@ -43,6 +43,7 @@ mod turn;
 mod uploads;
 #[cfg(feature = "http")]
 mod uploads_thread;
+mod wait;
 
 #[cfg(feature = "jni")]
 pub(crate) use actions::ON_CAPTURE;

@@ -58,6 +58,9 @@ pub const RECOVERED: &str = "recovered";
 pub const TAGS_TAKEN: &str = "tracetee: tags taken";
 /// Start of the instant at which a window was closed because recording cost too much.
 pub const OVER_BUDGET: &str = "over budget";
+/// Start of the instant, written when the agent's thread runs again, of a time in which the process stood still; the
+/// milliseconds and " ms" follow.
+pub const STOOD_STILL: &str = "stood still: ";
 /// Start of the comment that ends a capture that was cut for its size.
 pub const CUT_HERE: &str = "cut here: ";
 

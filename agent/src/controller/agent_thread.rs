@@ -10,6 +10,7 @@ use super::install::Install;
 use super::outlook::Outlook;
 use super::start_wait::StartWait;
 use super::uploads::Passer;
+use super::wait::Wait;
 use super::{Controller, NOT_INSTALLED};
 use crate::android::properties;
 use crate::capture::{self, Owner};
@@ -389,6 +390,7 @@ fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
     let mut pause = Duration::ZERO;
     let mut seen = 0;
     loop {
+        let waits = Wait::begin();
         let first = match commands.recv_timeout(pause) {
             Ok(command) => Some(command),
             Err(RecvTimeoutError::Timeout) => None,
@@ -399,6 +401,9 @@ fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
         }
         let mut held = lock(&agent.controller);
         let Held::Running(controller) = &mut *held else { return };
+        if let Some((from_ns, to_ns)) = waits.stood_still(pause) {
+            controller.note_still(from_ns, to_ns);
+        }
         for command in first.into_iter().chain(commands.try_iter()) {
             controller.command(command);
             seen += 1;

@@ -74,6 +74,13 @@ impl Observer {
         }
     }
 
+    /// Takes a time in which the process stood still.
+    pub(crate) fn note_still(&mut self, from_ns: u64, to_ns: u64) {
+        if let Some(triggers) = &mut self.triggers {
+            triggers.still = (from_ns, to_ns);
+        }
+    }
+
     /// Takes what has fired or ended.
     pub(crate) fn take_findings(&mut self) -> Vec<Finding> {
         self.triggers.as_mut().map(Triggers::take).unwrap_or_default()

@@ -71,6 +71,8 @@ pub(crate) struct Triggers {
     main_tid: i32,
     /// The display's refresh period.
     pub(crate) period_ns: u64,
+    /// The last time in which no thread of the process could run.
+    pub(crate) still: (u64, u64),
     redactor: Option<Redactor>,
     findings: Vec<Finding>,
 }
@@ -109,9 +111,9 @@ impl Triggers {
                 Opens::AppStart | Opens::Schedule(_) | Opens::Manual => {}
             }
         }
-        let (threads, findings) = (Vec::new(), Vec::new());
+        let (threads, findings, still) = (Vec::new(), Vec::new(), (0, 0));
         let period_ns = super::process_signals::period_ns();
-        Self { watches, threads, last: 0, main_tid, period_ns, redactor, findings }
+        Self { watches, threads, last: 0, main_tid, period_ns, still, redactor, findings }
     }
 
     /// Returns the threads whose records matter.
@@ -250,7 +252,7 @@ impl Triggers {
                 }
                 Pattern::Jank { over, count, within_ns, past, .. } => {
                     let over_ns = over.ns(self.period_ns);
-                    let took_ns = end_ns.saturating_sub(open.begin_ns);
+                    let took_ns = took_ns(self.still, open.begin_ns, end_ns);
                     if took_ns <= over_ns {
                         continue;
                     }
@@ -283,7 +285,8 @@ impl Triggers {
         let is_main = |thread: &&Thread| thread.who.tid == main_tid && thread.who.lane == 0;
         let first = self.threads.iter().find(is_main).and_then(|thread| thread.open.first());
         let in_section_ns = first.map_or(0, |first| now_ns.saturating_sub(first.begin_ns));
-        let blocked_ns = silent_ns.max(in_section_ns);
+        // Whether it was blocked before the process stood still is not known: it answers when it runs again.
+        let blocked_ns = silent_ns.max(in_section_ns).min(now_ns.saturating_sub(self.still.1));
         for index in 0..self.watches.len() {
             let Pattern::Blocked { over_ns, was_reported } = &mut self.watches[index].pattern
             else {
@@ -342,6 +345,12 @@ impl Triggers {
             None => name,
         }
     }
+}
+
+/// Returns how long something took, without the time in which the process stood still.
+fn took_ns(still: (u64, u64), begin_ns: u64, end_ns: u64) -> u64 {
+    let still_ns = still.1.min(end_ns).saturating_sub(still.0.max(begin_ns));
+    end_ns.saturating_sub(begin_ns).saturating_sub(still_ns)
 }
 
 /// Nanoseconds as milliseconds with a decimal.

@@ -55,6 +55,22 @@ fn a_frame_over_the_limit_fires_with_what_is_around_it_and_others_do_not() {
 }
 
 #[test]
+fn time_in_which_the_process_stood_still_is_neither_jank_nor_a_blocked_main_thread() {
+    let jank = Jank { over_ms: Some(Decimal::whole(700)), ..Jank::default() };
+    let mut triggers = around(Trigger::Jank(jank));
+    triggers.still = (6_000 * MS, 13_000 * MS);
+    assert_eq!(triggers.slice(MAIN, "Choreographer#doFrame 7", 5_990, 13_010), []);
+    let expected = fired("jank: 720.0 ms, over 700.0 ms", 4_500, 13_720);
+    assert_eq!(triggers.slice(MAIN, "Choreographer#doFrame 8", 5_500, 13_220), expected);
+    let mut triggers = around(Trigger::Blocked(Blocked { over_s: Decimal::whole(2) }));
+    triggers.still = (6_000 * MS, 13_000 * MS);
+    triggers.look_at_main_thread(13_100 * MS, 7_100 * MS);
+    assert_eq!(triggers.take(), []);
+    triggers.look_at_main_thread(15_100 * MS, 9_100 * MS);
+    assert_eq!(triggers.take().len(), 1);
+}
+
+#[test]
 fn the_limit_may_be_given_in_refresh_periods() {
     let mut triggers =
         around(Trigger::Jank(Jank { over_periods: Decimal::whole(2), ..Jank::default() }));

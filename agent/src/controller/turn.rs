@@ -275,6 +275,13 @@ impl Controller {
         Ok(())
     }
 
+    /// Records that the process stood still between two boot times, and takes that time from what the triggers measure.
+    pub(crate) fn note_still(&mut self, from_ns: u64, to_ns: u64) {
+        let ms = to_ns.saturating_sub(from_ns) / 1_000_000;
+        section::note(&format!("{}{}{ms} ms", notes::PREFIX, notes::STOOD_STILL));
+        self.observer.note_still(from_ns, to_ns);
+    }
+
     // ---- what the observer finds ----
 
     fn take_findings(&mut self, now: Now) {

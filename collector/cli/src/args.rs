@@ -40,8 +40,8 @@ pub(crate) enum Command {
     /// Report why frames of captures and Perfetto's traces are janky.
     ///
     /// Reads the store of a collector (--store) or trace files: Perfetto's protobuf, ftrace text of tracetee, atrace and
-    /// systrace, plain or compressed with gzip, zstd or zlib. Of the apps in a trace, the one that draws most is
-    /// reported, and the others are named; --app or --pid chooses another.
+    /// systrace, plain or compressed with gzip, zstd or zlib. Of the apps in a trace, the one that was touched and draws most
+    /// is reported, and the others are named; --app or --pid chooses another.
     #[command(display_order = 1)]
     Report(ReportArgs),
     /// Convert traces between Perfetto, systrace and other tools' formats.

@@ -134,9 +134,7 @@ pub fn demo(program: &Program<'_>, output: &Path) -> Result<()> {
         zipped.display(),
         bytes(start_up.summary.file_bytes),
     );
-    if let Some(jank) =
-        collected.iter().rev().find(|capture| capture.meta.window.as_deref() == Some("jank"))
-    {
+    if let Some(jank) = longest_of_jank(&collected) {
         let path = output.join("demo-jank.ftrace.zst");
         let size = bytes(path.metadata()?.len());
         let why = jank.meta.why.as_deref().unwrap_or_default();

@@ -10,7 +10,7 @@ use std::path::Path;
 use tracetee_jank::{
     BudgetSource, Cause, Contention, Evidence, FrameBudget, Gain, Interactions, Judged, Level,
     LongKind, LongSlice, Named, Outcome, Pipeline, Process, StartKind, StartSource, Startup,
-    Startups, StateTimes, ThreadRole, Totals,
+    Startups, StateTimes, StoodStill, ThreadRole, Totals,
 };
 
 /// A row of a table, by column.
@@ -89,6 +89,7 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
         timeline: BTreeMap::new(),
         refresh_switches: 0,
         verdicts_left_out: 0,
+        stood_still: StoodStill::default(),
         judged: BTreeMap::from([(
             Evidence::ALL[usize::try_from(n % 3).unwrap()],
             Judged::default(),

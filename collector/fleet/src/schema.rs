@@ -14,7 +14,7 @@ pub const VERSION: i64 = 3;
 
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector
 /// analyzes captures again whose rows an older version made.
-pub const ANALYSIS: i64 = 5;
+pub const ANALYSIS: i64 = 6;
 
 tables! {
     /// One row per capture.

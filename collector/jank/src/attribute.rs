@@ -274,6 +274,7 @@ impl<'a> Judge<'a> {
                 let holder = thread.and_then(|thread| self.holder(tid, thread, piece, looks));
                 holder.map_or(Wait::Processor, Wait::Preempted)
             }
+            Wait::Thread(waker) if self.slowness.is_pace(tid, waker, piece.ns()) => Wait::Pace,
             wait => wait,
         };
         Ok((wait, cause))

@@ -5,12 +5,12 @@
 //! [`Cause::Unexplained`].
 
 use serde::Serialize;
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A cause of jank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[derive(IntoStaticStr)]
+#[derive(IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Cause {
     /// The garbage collector: the thread waits for it, or collects itself.
@@ -68,6 +68,40 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All causes.
+    pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// Says what to do about the cause, in a few words that begin with a verb.
+    #[must_use]
+    pub const fn action(self) -> &'static str {
+        match self {
+            Self::Gc => "allocate less in frames: reuse objects",
+            Self::Lock => "hold the lock for less time in the thread that has it",
+            Self::Binder => "make the call on another thread, or keep its answer",
+            Self::Inflate => "inflate less, or ahead of the frame: flatter layouts, recycled views",
+            Self::Resources => "load it ahead of the frame, in the size that is shown",
+            Self::ClassLoading | Self::Jit => "ship a baseline profile",
+            Self::Buffer => "look at the frames before it: the display still has their buffers",
+            Self::Io => "read and write on another thread, and several changes at once",
+            Self::RenderWait | Self::Graphics => {
+                "draw less: smaller bitmaps, fewer layers and shaders"
+            }
+            Self::Sleep => "let another thread wait",
+            Self::Wait => "look at what that thread did meanwhile, on the critical path",
+            Self::Idle => "look at what the app waits for before it goes on",
+            Self::Gpu => "draw fewer pixels: less overdraw, blur and shadow",
+            Self::System => "look at the compositor and the device's load: the app was done",
+            Self::Core | Self::Clock => "do less then, or ask for speed: PerformanceHintManager",
+            Self::Preempted => "let that thread run later, or at a lower priority",
+            Self::Runnable => "run fewer threads at once",
+            Self::Kernel => "look at that function, and at the section around it",
+            Self::Swap => "use less memory, and touch what the frame needs before",
+            Self::Compose => "compose less: stable parameters, reads of state in layout or draw",
+            Self::Code | Self::Section => "do less in it, or on another thread",
+            Self::Unexplained => "add sections to it, or switch on callstacks",
+        }
+    }
+
     /// True if sections of this cause name what their thread waits for.
     pub(crate) const fn names_wait(self) -> bool {
         matches!(

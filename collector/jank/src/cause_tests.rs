@@ -409,3 +409,16 @@ fn packages_that_a_capture_names_are_the_app_s_instead_of_its_id() {
     let many = vec!["a.b".to_owned(); 100];
     assert_eq!(app_prefixes(&many, "com.example").len(), MAX_PACKAGES);
 }
+
+#[test]
+fn the_page_of_causes_has_each_with_its_action() {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/REPORTS.md"));
+    let page = page.unwrap();
+    let rows = page.lines().filter_map(|line| {
+        let (cause, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+        Some((cause, rest.split_once(" | ")?.1.strip_suffix(" |")?))
+    });
+    let expected = Cause::ALL.iter().map(|cause| (<&str>::from(*cause), cause.action()));
+    assert!(rows.eq(expected));
+}

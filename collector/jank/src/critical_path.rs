@@ -143,6 +143,13 @@ impl Paths<'_> {
             Some(slice) => self.names.named(slice.name).name.as_ref().to_owned(),
             None => raw.without.to_owned(),
         };
+        // Of a wait in the kernel, the function that waits.
+        let reason = thread.zip(raw.span.reason).filter(|_| raw.joined == 1);
+        let blocked = reason.and_then(|(thread, place)| thread.blocked.get(place as usize));
+        let what = match blocked.map_or("", |blocked| self.trace.names.text(blocked.function)) {
+            "" => what,
+            function => format!("{what} in {}", crate::name_index::cut(function)),
+        };
         let is_running = raw.span.state == ThreadState::Running && raw.joined == 1;
         Step {
             from_ns: raw.span.from_ns,

@@ -17,7 +17,7 @@ use crate::screens::Screens;
 use crate::timeline::Timeline;
 use crate::verdicts::Verdicts;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tracetee_trace::{NameSet, Seeded, Trace};
+use tracetee_trace::{NameSet, Seeded, Slice, Trace};
 
 /// Assumed time of a missing render thread (Perfetto's rule).
 pub(crate) const ASSUMED_RENDER_NS: u64 = 5_000_000;
@@ -38,7 +38,7 @@ pub(crate) struct FrameSlices {
 
 impl FrameSlices {
     pub(crate) fn find(trace: &Trace, process: &Process) -> Self {
-        let mut found = Vec::new();
+        let mut found: Vec<Found> = Vec::new();
         let views = trace.names.select(|name| frame_id(name, DO_FRAME).is_some());
         let draws = trace.names.select(|name| draw_id(name).is_some());
         for (&tid, thread) in &trace.threads {
@@ -47,13 +47,20 @@ impl FrameSlices {
             }
             let mut until_ns = 0;
             for slice in thread.named(&views) {
-                // One inside of another is the same frame's.
-                if let Some(vsync_id) = frame_id(trace.names.text(slice.name), DO_FRAME)
-                    && slice.start_ns >= until_ns
-                {
-                    until_ns = slice.end_ns;
-                    found.push(Found::new(Pipeline::Views, tid, vsync_id, *slice));
+                let Some(vsync_id) = frame_id(trace.names.text(slice.name), DO_FRAME) else {
+                    continue;
+                };
+                // One inside of another is the same frame's, or the other's end is lost.
+                if slice.start_ns < until_ns {
+                    let Some(outer) = found.last_mut() else { continue };
+                    let of_outer = (outer.vsync_id, outer.ui.start_ns);
+                    if outer.ui.ended || !is_next(of_outer, (vsync_id, slice.start_ns)) {
+                        continue;
+                    }
+                    (outer.ui.end_ns, outer.is_torn) = (slice.start_ns, true);
                 }
+                until_ns = slice.end_ns;
+                found.push(Found::new(Pipeline::Views, tid, vsync_id, *slice));
             }
         }
         found.sort_by_key(|frame| (frame.ui.start_ns, frame.ui_tid != process.pid));
@@ -243,6 +250,18 @@ impl FrameSlices {
     }
 }
 
+/// A section of a frame that begins this long after the one around it belongs to the next frame.
+const NEXT_NS: u64 = 3_000_000;
+
+/// True if a section of a frame inside of another one without an end, each with its vsync's id and begin, belongs to the next frame.
+fn is_next(outer: (Option<i64>, u64), inner: (Option<i64>, u64)) -> bool {
+    match (outer.0, inner.0) {
+        (Some(outer), Some(inner)) => outer != inner,
+        (None, None) => inner.1.saturating_sub(outer.1) >= NEXT_NS,
+        _ => false,
+    }
+}
+
 /// Joins the draws of the render threads with their frames.
 fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Found]) {
     let mut by_id: HashMap<i64, Vec<usize>, Seeded> = HashMap::default();
@@ -260,8 +279,17 @@ fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Fo
         .collect();
     for &tid in &process.render_tids {
         let Some(thread) = trace.threads.get(&tid) else { continue };
+        // The last draw, its id and its frame.
+        let mut last: Option<(Slice, Option<i64>, Option<usize>)> = None;
         for slice in thread.named(draws) {
             let Some(id) = draw_id(trace.names.text(slice.name)) else { continue };
+            let outer = last.filter(|(outer, ..)| slice.start_ns < outer.end_ns);
+            let lost = outer.filter(|(outer, of_outer, _)| {
+                !outer.ended && is_next((*of_outer, outer.start_ns), (id, slice.start_ns))
+            });
+            if let Some(frame) = lost.and_then(|(.., place)| found.get_mut(place?)) {
+                frame.is_torn = true;
+            }
             let has_begun = |place: &&usize| {
                 found.get(**place).is_some_and(|frame| frame.ui.start_ns <= slice.start_ns)
             };
@@ -275,6 +303,9 @@ fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Fo
                     .and_then(|last| by_time.get(last))
                     .map(|&(_, place)| place),
             };
+            if outer.is_none() || lost.is_some() {
+                last = Some((*slice, id, place));
+            }
             if let Some(frame) = place.and_then(|place| found.get_mut(place)) {
                 frame.draws.push((tid, *slice));
             }

@@ -3,7 +3,7 @@
 //! `InteractionJankMonitor` of Android 12 and later, and androidx's `JankTracker` users, begin an async slice on a track of
 //! this name, mark it as cancelled by an instant, and leave counters of the frames that the system missed.
 
-use crate::frame::Frame;
+use crate::frame::{Frame, Outcome, TimelineVerdict};
 use crate::name_index::cut;
 use crate::process::Process;
 use serde::Serialize;
@@ -22,9 +22,10 @@ pub struct Interaction {
     pub start_ns: u64,
     /// Duration.
     pub dur_ns: u64,
-    /// True if the system gave the measurement up, or if it took at most 4 ms and has no event.
+    /// True if the system gave the measurement up, or if it took at most 4 ms and has no event. Reports leave it out.
+    #[serde(skip)]
     pub cancelled: bool,
-    /// Frames whose `doFrame` ran in it, in the range of its vsync ids if the trace has them.
+    /// Frames that were drawn, and whose `doFrame` ran in it, in the range of its vsync ids if the trace has them.
     pub frames: u64,
     /// Late ones of these.
     pub late: u64,
@@ -73,6 +74,7 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
     }
     missed.values_mut().for_each(|values| values.sort_by_key(|&(at_ns, _)| at_ns));
     let rated = Rated::new(frames);
+    let layers = layers(trace, process);
     let mut used: HashSet<(&str, u64)> = HashSet::new();
     let rows = begun.into_iter().map(|(start_ns, end_ns, id)| {
         let text = trace.names.text(id);
@@ -87,7 +89,12 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
             used.insert((text, at_ns));
         }
         let found = Found::between(markers.get(text), start_ns, end_ns);
-        let [frames, late, janky, jank_ns] = rated.between(start_ns, end_ns, found.vsyncs);
+        let on_layer = |frame: &Frame| match found.layer {
+            Some(layer) if !layers.is_empty() => layers.get(&(frame.vsync_id?, layer)).copied(),
+            _ => Some(frame.slow),
+        };
+        let [frames, late, janky, jank_ns] =
+            rated.between(start_ns, end_ns, found.vsyncs, on_layer);
         Interaction {
             name: cut(name_of(text).unwrap_or(text)).to_owned(),
             start_ns,
@@ -112,6 +119,8 @@ enum Marker {
     FirstVsync(i64),
     /// Vsync id of the last frame.
     LastVsync(i64),
+    /// Id of the only layer that counts.
+    Layer(i64),
 }
 
 impl Marker {
@@ -125,6 +134,8 @@ impl Marker {
             Some(Self::End)
         } else if let Some(id) = id("beginVsync#") {
             Some(Self::FirstVsync(id))
+        } else if let Some(id) = id("layerId#") {
+            Some(Self::Layer(id))
         } else {
             id("endVsync#").map(Self::LastVsync)
         }
@@ -156,6 +167,16 @@ fn markers<'t>(trace: &'t Trace, process: &Process) -> Markers<'t> {
             add(track, event.trim_start_matches('#'), instant.at_ns);
         }
     }
+    // Trace events on the track of the interaction, which alone they share with it.
+    let own = || trace.asyncs.iter().filter(|one| one.pid == process.pid);
+    let tracks = own().map(|one| (one.cookie, trace.names.text(one.name)));
+    let tracks: HashMap<i64, &str, Seeded> =
+        tracks.filter(|(_, name)| name_of(name).is_some()).collect();
+    for one in own() {
+        if let Some(track) = tracks.get(&one.cookie) {
+            add(track, trace.names.text(one.name), one.start_ns);
+        }
+    }
     let sections = trace.names.select(|name| name.contains(EVENT));
     for (&tid, thread) in &trace.threads {
         if thread.pid.unwrap_or(tid) != process.pid {
@@ -178,6 +199,8 @@ struct Found {
     ended: bool,
     /// Vsync ids of the first and the last frame.
     vsyncs: (Option<i64>, Option<i64>),
+    /// Id of the only layer that counts.
+    layer: Option<i64>,
 }
 
 /// An interaction without an end was cancelled if it took no longer (Perfetto's rule).
@@ -193,6 +216,7 @@ impl Found {
                 Marker::Cancel => found.cancelled = true,
                 Marker::End => found.ended = true,
                 Marker::FirstVsync(id) => found.vsyncs.0 = found.vsyncs.0.max(Some(id)),
+                Marker::Layer(id) => found.layer = Some(id),
                 Marker::LastVsync(id) => found.vsyncs.1 = found.vsyncs.1.max(Some(id)),
             }
         }
@@ -204,29 +228,47 @@ impl Found {
     }
 }
 
+/// Finds which frames of FrameTimeline were late, by vsync id and layer: `NAME#ID`.
+fn layers(trace: &Trace, process: &Process) -> HashMap<(i64, i64), bool, Seeded> {
+    let mut layers: HashMap<(i64, i64), bool, Seeded> = HashMap::default();
+    for frame in trace.frames.iter().filter(|frame| !frame.is_display && frame.pid == process.pid) {
+        let layer = trace.names.text(frame.layer).rsplit_once('#');
+        let layer = layer.and_then(|(_, id)| id.parse::<i64>().ok());
+        if let (Some(layer), Some(actual)) = (layer, frame.actual) {
+            let (end_ns, jank, present) = (frame.end_ns, actual.jank, actual.present);
+            let verdict = TimelineVerdict { end_ns, jank, present };
+            *layers.entry((frame.token, layer)).or_default() |= verdict.is_late();
+        }
+    }
+    layers
+}
+
 /// Returns a number of frames.
 fn whole(value: f64) -> Option<u64> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
     (0.0..1e15).contains(&value).then_some(value as u64)
 }
 
-/// The rated frames, by the begin of their own work.
+/// The rated frames that were drawn, by the begin of their own work.
 struct Rated<'a>(Vec<&'a Frame>);
 
 impl<'a> Rated<'a> {
     fn new(frames: &'a [Frame]) -> Self {
-        let mut frames: Vec<_> = frames.iter().filter(|frame| frame.pipeline.is_rated()).collect();
+        let is_drawn =
+            |frame: &&Frame| frame.pipeline.is_rated() && frame.outcome != Outcome::Undrawn;
+        let mut frames: Vec<_> = frames.iter().filter(is_drawn).collect();
         frames.sort_by_key(|frame| frame.ui_start_ns);
         Self(frames)
     }
 
     /// Returns the number of frames of an interaction, of late and of janky ones, and their time beyond the budget: those
-    /// that work on the main thread in it, and that are in the range of its vsync ids if the trace has them.
+    /// that work on the main thread in it, and that are in the range of its vsync ids if the trace has them. `is_late` says whether one is late, or none of it.
     fn between(
         &self,
         from_ns: u64,
         to_ns: u64,
         (first, last): (Option<i64>, Option<i64>),
+        is_late: impl Fn(&Frame) -> Option<bool>,
     ) -> [u64; 4] {
         let before = self.0.partition_point(|frame| frame.ui_start_ns < from_ns);
         let is_in = |frame: &&&Frame| {
@@ -237,12 +279,13 @@ impl<'a> Rated<'a> {
         // The frame that was under way at the begin, and those that begin later.
         let frames = self.0.iter().skip(before.saturating_sub(1));
         let frames = frames.take_while(|frame| frame.ui_start_ns <= to_ns).filter(is_in);
-        frames.fold([0; 4], |[frames, late, janky, jank_ns], frame| {
+        let frames = frames.filter_map(|frame| Some((frame, is_late(frame)?)));
+        frames.fold([0; 4], |[frames, late, janky, jank_ns], (frame, is_late)| {
             [
                 frames + 1,
-                late + u64::from(frame.slow),
-                janky + u64::from(frame.janky),
-                jank_ns + frame.jank_ns,
+                late + u64::from(is_late),
+                janky + u64::from(is_late && frame.janky),
+                jank_ns + if is_late { frame.jank_ns } else { 0 },
             ]
         })
     }
@@ -281,6 +324,10 @@ mod tests {
             (MAIN, 15_000, "G J<E>|J<E>|11"),
             (MAIN, 16_000, "N J<E>|FT#end#0"),
             (MAIN, 17_000, "H J<E>|J<E>|11"),
+            (MAIN, 15_000, "S J<F>|12"),
+            (MAIN, 16_000, "S FT#cancel#0|12"),
+            (MAIN, 16_000, "F FT#cancel#0|12"),
+            (MAIN, 22_000, "F J<F>|12"),
         ]);
         lines.sort_by_key(|&(_, at, _)| at);
         let trace = trace("{\"refresh_hz\":100}", &lines);
@@ -289,7 +336,14 @@ mod tests {
         // The frame that was under way when one began is of it, unless its vsync id is another's.
         assert_eq!(
             of,
-            [("A", 1, false), ("B", 3, true), ("C", 3, true), ("D", 1, true), ("E", 0, false)]
+            [
+                ("A", 1, false),
+                ("B", 3, true),
+                ("C", 3, true),
+                ("D", 1, true),
+                ("E", 0, false),
+                ("F", 1, true)
+            ]
         );
     }
 

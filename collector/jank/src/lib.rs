@@ -44,6 +44,7 @@ mod slowness;
 mod stacks;
 mod startup;
 mod states;
+mod still;
 mod thread_role;
 mod timeline;
 mod totals;
@@ -71,8 +72,9 @@ pub use replay::Gain;
 pub use stacks::Stack;
 pub use startup::{Phase, PhaseCause, PhaseKind, StartKind, Startup, Startups};
 pub use states::{StateTimes, ThreadState, state_times};
+pub use still::StoodStill;
 pub use thread_role::ThreadRole;
-pub use totals::{Judged, Totals};
+pub use totals::{Judged, Missed, Totals};
 pub use unknown::Unknown;
 pub use watch::{Stopped, Watch};
 
@@ -106,6 +108,8 @@ pub struct Analysis {
     pub judged: BTreeMap<Evidence, Judged>,
     /// Number of verdicts of the platform that could not be read, or that fit no frame.
     pub verdicts_left_out: u64,
+    /// Times in which no thread of the process could run, and frames that are left out.
+    pub stood_still: StoodStill,
     /// The frames of all pipelines, by time.
     pub frames: Vec<Frame>,
     /// Parts of the late frames. The parts of a frame add up to its duration, with what is carried, their overruns to its
@@ -161,6 +165,8 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let looks = &mut looks(trace);
     let periods = periods::Periods::find(trace, frame_budget);
     let mut frames = frame_slices.frames(trace, &process, &periods, &screens, looks);
+    let still = still::Still::find(trace, &process);
+    let stood_still = still.cut(&mut frames, &mut frame_slices.found);
     let found = frames.iter().zip(&frame_slices.found);
     let windows: Vec<_> = found.map(|(frame, found)| window::of_late(frame, found)).collect();
     let waits = waits::Waits::find(trace, &process.render_tids);
@@ -198,15 +204,19 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let pipelines = pipelines::by_pipeline(trace, &frame_slices.found, &frames);
     let composition = pipelines::composition(trace, &process, &frames);
     let interactions = interactions::interactions(trace, &process, &frames);
-    let long_slices = long_slices::long_slices(trace, &process, &names);
+    let long_slices = long_slices::long_slices(trace, &process, &names, &still);
     let startups = startup::startups(trace, &process, &frame_slices, &names, &waits, options)?;
-    let unknown = Unknown::find(trace, &frames, &counted);
+    let unknown = Unknown::find(trace, process.pid, &frames, &counted);
     Ok(Analysis {
         process,
         frame_budget,
         refresh_switches: periods.switches(),
-        judged: Judged::by_evidence(frames.iter().filter(|frame| frame.pipeline.is_rated())),
+        judged: Judged::by_evidence(
+            frames.iter().filter(|frame| frame.pipeline.is_rated()),
+            frame_budget.ns,
+        ),
         verdicts_left_out: frame_slices.verdicts.left_out,
+        stood_still,
         frames,
         parts,
         stacks,

@@ -7,6 +7,7 @@
 use crate::idle::{is_idle, is_loop};
 use crate::name_index::NameIndex;
 use crate::process::Process;
+use crate::still::Still;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracetee_trace::{NO_PARENT, NameId, Seeded, Slice, Thread, Trace, UNFINISHED};
@@ -52,10 +53,11 @@ pub(crate) fn long_slices(
     trace: &Trace,
     process: &Process,
     names: &NameIndex<'_>,
+    still: &Still,
 ) -> Vec<LongSlice> {
     let mut found = Vec::new();
     if let Some(main) = trace.threads.get(&process.pid) {
-        found = dispatches(trace, main, names);
+        found = dispatches(trace, main, names, still);
     }
     let hangs: Vec<(u64, u64)> = found
         .iter()
@@ -68,10 +70,10 @@ pub(crate) fn long_slices(
         place.checked_sub(1).and_then(|last| hangs.get(last)).is_some_and(|hang| hang.1 > from_ns)
     };
     let mut last_end_ns = 0;
-    for (from_ns, to_ns, name) in unanswered(trace, process) {
+    for (from_ns, to_ns, name) in unanswered(trace, process, still) {
         if from_ns >= last_end_ns && !is_known(from_ns, to_ns) {
             let name = Arc::clone(&names.named(name).name);
-            let dur_ns = to_ns - from_ns;
+            let dur_ns = to_ns - from_ns - still.within_ns(from_ns, to_ns);
             let kind = LongKind::Input;
             found.push(LongSlice { name, start_ns: from_ns, dur_ns, anr: true, kind });
             last_end_ns = to_ns;
@@ -88,7 +90,12 @@ struct Dispatch<'a> {
     has_frame: bool,
 }
 
-fn dispatches(trace: &Trace, main: &Thread, names: &NameIndex<'_>) -> Vec<LongSlice> {
+fn dispatches(
+    trace: &Trace,
+    main: &Thread,
+    names: &NameIndex<'_>,
+    still: &Still,
+) -> Vec<LongSlice> {
     let last_ns = trace.span_ns.map_or(0, |(_, last_ns)| last_ns);
     let waits = names.select(is_idle);
     let around = names.select(is_loop);
@@ -108,7 +115,7 @@ fn dispatches(trace: &Trace, main: &Thread, names: &NameIndex<'_>) -> Vec<LongSl
         }
         let is_outermost = slice.parent == NO_PARENT || loops.last() == Some(&slice.parent);
         if is_outermost {
-            found.extend(open.take().and_then(|dispatch| dispatch.judged(names, last_ns)));
+            found.extend(open.take().and_then(|dispatch| dispatch.judged(names, last_ns, still)));
             if around.has(slice.name) {
                 loops.push(place);
             } else if !is_idle {
@@ -124,24 +131,25 @@ fn dispatches(trace: &Trace, main: &Thread, names: &NameIndex<'_>) -> Vec<LongSl
             }
         }
     }
-    found.extend(open.take().and_then(|dispatch| dispatch.judged(names, last_ns)));
+    found.extend(open.take().and_then(|dispatch| dispatch.judged(names, last_ns, still)));
     found
 }
 
 impl Dispatch<'_> {
-    fn judged(self, names: &NameIndex<'_>, last_ns: u64) -> Option<LongSlice> {
+    fn judged(self, names: &NameIndex<'_>, last_ns: u64, still: &Still) -> Option<LongSlice> {
         // A frame inside of a section without an end: the end is lost, the thread does not hang.
         if !self.slice.ended && self.has_frame {
             return None;
         }
         let end_ns = if self.slice.ended { self.slice.end_ns } else { last_ns };
-        let whole_ns = end_ns.saturating_sub(self.slice.start_ns);
-        let dur_ns = whole_ns.saturating_sub(self.idle_ns);
+        let start_ns = self.slice.start_ns;
+        let whole_ns = end_ns.saturating_sub(start_ns);
+        let dur_ns = whole_ns.saturating_sub(self.idle_ns + still.within_ns(start_ns, end_ns));
         let anr = dur_ns >= ANR_NS;
         let is_outer_frame = names.mapped(self.slice.name).starts_with("Choreographer#doFrame");
         (anr || (dur_ns >= LONG_NS && !is_outer_frame)).then(|| LongSlice {
             name: Arc::clone(&names.named(self.slice.name).name),
-            start_ns: self.slice.start_ns,
+            start_ns,
             dur_ns,
             anr,
             kind: if self.slice.ended { LongKind::Dispatch } else { LongKind::Open },
@@ -150,7 +158,7 @@ impl Dispatch<'_> {
 }
 
 /// Input events of the process that were not answered for 5 s: begin, end, name; by time.
-fn unanswered(trace: &Trace, process: &Process) -> Vec<(u64, u64, NameId)> {
+fn unanswered(trace: &Trace, process: &Process, still: &Still) -> Vec<(u64, u64, NameId)> {
     let last_ns = trace.span_ns.map_or(0, |(_, last_ns)| last_ns);
     let of_events = trace.asyncs.iter().filter(|one| one.pid == process.pid).filter_map(|one| {
         let end_ns = if one.end_ns == UNFINISHED { last_ns } else { one.end_ns };
@@ -172,7 +180,10 @@ fn unanswered(trace: &Trace, process: &Process) -> Vec<(u64, u64, NameId)> {
         }
     }
     waits.extend(pending.into_iter().map(|(name, since_ns)| (since_ns, last_ns, name)));
-    waits.retain(|&(from_ns, to_ns, _)| to_ns.saturating_sub(from_ns) >= ANR_NS);
+    waits.retain(|&(from_ns, to_ns, _)| {
+        let still_ns = still.within_ns(from_ns, to_ns);
+        to_ns.saturating_sub(from_ns).saturating_sub(still_ns) >= ANR_NS
+    });
     waits.sort_unstable();
     waits
 }

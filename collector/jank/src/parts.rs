@@ -8,7 +8,7 @@ use crate::replay::{Gain, Gains};
 use crate::stacks::{Kin, OTHER};
 use crate::states::{StateTimes, ThreadState};
 use crate::thread_role::ThreadRole;
-use crate::waits::{Wait, Waits};
+use crate::waits::{PACE, Wait, Waits};
 use crate::window::COMPOSITOR;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -145,7 +145,7 @@ impl<'a> OfFrame<'a> {
         let mut sums: BTreeMap<(Cause, &Arc<str>), u64> = BTreeMap::new();
         let mut totals: BTreeMap<Cause, u64> = BTreeMap::new();
         for ((_, cause, key, _), sum) in &self.parts {
-            let ns = sum.times.in_frame_ns();
+            let ns = if **key == *PACE { 0 } else { sum.times.in_frame_ns() };
             *sums.entry((*cause, key)).or_default() += ns;
             *totals.entry(*cause).or_default() += ns;
         }
@@ -197,14 +197,21 @@ impl Parts {
     pub(crate) fn take(&mut self, mut of_frame: OfFrame<'_>, overrun_ns: u64, mut gains: Gains) {
         of_frame.fold(MAX_PARTS_OF_FRAME.min(MAX_PARTS.saturating_sub(self.all.len())));
         let frame = of_frame.frame;
-        let total_ns = of_frame.parts.values().map(|sum| sum.times.in_frame_ns()).sum();
+        // A wait that frames in time have too makes none late.
+        gains.retain(|(_, key), _| **key != *PACE);
+        let is_only = of_frame.parts.keys().all(|(_, _, key, _)| **key == *PACE);
+        let weight_ns = |key: &Arc<str>, sum: &Sum| {
+            if **key == *PACE && !is_only { 0 } else { sum.times.in_frame_ns() }
+        };
+        let weights = of_frame.parts.iter().map(|((_, _, key, _), sum)| weight_ns(key, sum));
+        let total_ns = weights.sum();
         // Shares of the sums so far: rounding loses nothing.
         let share = |ns: u64| scaled(ns, overrun_ns, total_ns);
         let mut before_ns = 0;
         let first = of_frame.parts.keys().next().map(|(thread, ..)| *thread);
         let mut found = Gains::new();
         for ((thread, cause, key, name), sum) in of_frame.parts {
-            let ns = sum.times.in_frame_ns();
+            let ns = weight_ns(&key, &sum);
             let overrun_ns = share(before_ns + ns) - share(before_ns);
             before_ns += ns;
             let named = (cause, Arc::clone(&key));

@@ -3,8 +3,8 @@
 use crate::pipeline::{is_frame, of_swap};
 use crate::watch::Stopped;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use tracetee_trace::{NameId, NameSet, Thread, Trace, is_system_process};
+use std::collections::{BTreeMap, BTreeSet};
+use tracetee_trace::{NameId, NameSet, Thread, TimelineFrame, Trace, is_system_process};
 
 /// The analyzed process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,16 +13,16 @@ pub struct Process {
     pub pid: u32,
     /// The name of the process; that of its main thread if the trace has no other.
     pub name: String,
-    /// The ids of the threads with `DrawFrame` slices.
+    /// The ids of the threads with `DrawFrame` slices; if FrameTimeline alone shows the frames, of those that draw by their name.
     pub render_tids: Vec<u32>,
-    /// Other processes that draw, apps first, then by frames: their ids, names and numbers of frames.
+    /// Other processes that draw, apps first, then those that were touched, then by frames: their ids, names and numbers of frames.
     pub others: Vec<(u32, String, usize)>,
 }
 
 /// The process to analyze.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Which<'a> {
-    /// The process of the capture's header; otherwise the app that draws most frames.
+    /// The process of the capture's header; otherwise, of the apps that were touched or else of all, that which draws most frames.
     #[default]
     App,
     /// The process with this id.
@@ -74,7 +74,13 @@ impl Process {
             .filter(|&(_, &frames)| frames > 0)
             .map(|(&pid, &frames)| (pid, names.of(pid).to_owned(), frames))
             .collect();
-        ranked.sort_by_key(|(pid, name, frames)| (is_system_process(name), Reverse(*frames), *pid));
+        // A live wallpaper draws more than the launcher that is touched.
+        let inputs = trace.names.select(|name| name.starts_with("deliverInputEvent"));
+        let touches = trace.asyncs.iter().filter(|one| inputs.has(one.name));
+        let touched: BTreeSet<u32> = touches.map(|one| one.pid).collect();
+        ranked.sort_by_key(|(pid, name, frames)| {
+            (is_system_process(name), !touched.contains(pid), Reverse(*frames), *pid)
+        });
         let asked = match which {
             Which::Pid(pid) => Some(pid),
             Which::Named(name) => Some(Self::named(trace, name, &processes)?),
@@ -91,10 +97,19 @@ impl Process {
                 ([], _) => return Err(Error::NoFrames),
             },
         };
-        let of_it = trace.threads.iter().filter(|&(&tid, thread)| {
-            thread.pid.unwrap_or(tid) == pid && thread.named(&markers.draws).next().is_some()
-        });
-        let render_tids = of_it.map(|(&tid, _)| tid).collect();
+        let of_it =
+            || trace.threads.iter().filter(move |&(&tid, thread)| thread.pid.unwrap_or(tid) == pid);
+        let has = |thread: &Thread, names| thread.named(names).next().is_some();
+        let draws = of_it().filter(|(_, thread)| has(thread, &markers.draws));
+        let mut render_tids: Vec<u32> = draws.map(|(&tid, _)| tid).collect();
+        let is_timed = |frame: &TimelineFrame| frame.pid == pid && !frame.is_display;
+        if render_tids.is_empty()
+            && trace.frames.iter().any(is_timed)
+            && !of_it().any(|(_, thread)| has(thread, &markers.views))
+        {
+            let draws = of_it().filter(|(_, thread)| thread.name(&trace.names) == RENDER_THREAD);
+            render_tids = draws.map(|(&tid, _)| tid).collect();
+        }
         let name = names.of(pid).to_owned();
         ranked.retain(|(other, ..)| *other != pid);
         Ok(Self { pid, name, render_tids, others: ranked })
@@ -206,6 +221,8 @@ impl Counts {
 /// Slices of a frame's `doFrame` in which the views are measured, laid out and drawn.
 const TRAVERSALS: [&str; 2] = ["traversal", "performTraversals"];
 pub(crate) const DO_FRAME: &[&str] = &["Choreographer#doFrame"];
+/// Android's name of the thread that draws the views.
+const RENDER_THREAD: &str = "RenderThread";
 const DRAW: &[&str] = &["DrawFrames", "DrawFrame"];
 
 /// Returns the vsync id in the name of a frame's slice, `Some(None)` if it has no id (before Android 12), `None` if the

@@ -14,6 +14,7 @@ mod processor;
 pub(crate) mod sched_text;
 mod sleep;
 mod state;
+mod still;
 mod timeline;
 mod truth;
 mod verdict;

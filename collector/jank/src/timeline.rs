@@ -36,6 +36,10 @@ impl TimelineVerdict {
             Outcome::InTime
         }
     }
+
+    pub(crate) fn is_late(self) -> bool {
+        !matches!(self.outcome(), Outcome::InTime | Outcome::Stuffing | Outcome::Undrawn)
+    }
 }
 
 /// FrameTimeline's frames of a process.
@@ -124,8 +128,7 @@ impl Timeline {
         };
         let frame =
             Judgement { outcome, ..Judgement::in_time(Evidence::Timeline, end_ns, deadline_ns) };
-        let is_late = !matches!(outcome, Outcome::InTime | Outcome::Stuffing | Outcome::Undrawn);
-        Some(if is_late { frame.late(period_ns) } else { frame })
+        Some(if verdict.is_late() { frame.late(period_ns) } else { frame })
     }
 }
 

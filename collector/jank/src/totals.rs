@@ -45,16 +45,38 @@ pub struct Totals {
 pub struct Judged {
     /// Number of frames.
     pub frames: u64,
+    /// Late frames; by [`Evidence::Markers`] those that took longer than one period.
+    pub late: u64,
+    /// Late frames for which the display missed a vsync; by [`Evidence::Markers`] an estimate.
+    pub missed: Missed,
     /// Missed vsyncs; by [`Evidence::Markers`] whole periods beyond one.
     pub dropped: u64,
     /// Frames by their way to the display.
     pub outcomes: BTreeMap<Outcome, u64>,
 }
 
+/// A number of frames, and its interval of 95 %.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Missed {
+    /// Most likely number.
+    pub likely: u64,
+    /// Lower end.
+    pub least: u64,
+    /// Upper end.
+    pub most: u64,
+}
+
+/// Shares, per mille, of frames over one period for which the display missed a vsync, with Wilson's interval of 95 %: those that
+/// are over it by half a period or more, and the others. Measured on five public traces that show the display (17 of 30 frames;
+/// 0 of 18), with the app's sections alone. With any of the traces left out the others predict its share within 10 points.
+const FAR_OVER: Missed = Missed { likely: 567, least: 392, most: 727 };
+const JUST_OVER: Missed = Missed { likely: 0, least: 0, most: 176 };
+
 impl Judged {
     /// Sums up frames by evidence, the most exact first.
     pub(crate) fn by_evidence<'a>(
         frames: impl Iterator<Item = &'a Frame>,
+        period_ns: u64,
     ) -> BTreeMap<Evidence, Self> {
         let mut all: BTreeMap<Evidence, Self> = BTreeMap::new();
         for frame in frames {
@@ -62,8 +84,29 @@ impl Judged {
             sum.frames += 1;
             sum.dropped += frame.dropped;
             *sum.outcomes.entry(frame.outcome).or_default() += 1;
+            if frame.slow {
+                sum.late += 1;
+                sum.missed.add(match frame.evidence {
+                    Evidence::Markers if frame.jank_ns >= period_ns / 2 => FAR_OVER,
+                    Evidence::Markers => JUST_OVER,
+                    _ => Missed { likely: 1_000, least: 1_000, most: 1_000 },
+                });
+            }
+        }
+        for judged in all.values_mut() {
+            let Missed { likely, least, most } = judged.missed;
+            let [likely, least, most] = [likely, least, most].map(|sum| (sum + 500) / 1_000);
+            judged.missed = Missed { likely, least, most };
         }
         all
+    }
+}
+
+impl Missed {
+    fn add(&mut self, other: Self) {
+        self.likely += other.likely;
+        self.least += other.least;
+        self.most += other.most;
     }
 }
 

@@ -9,6 +9,8 @@ use tracetee_trace::Trace;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unknown {
+    /// No sections of the process: what its code did.
+    Sections,
     /// Neither `sched_switch` nor the agent's counters at frames: whether a thread ran, waited for a processor or slept.
     ThreadStates,
     /// No `sched_waking` or `sched_wakeup`: who ended a sleep.
@@ -30,6 +32,9 @@ impl Unknown {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
+            Self::Sections => {
+                "what the code did (atrace categories gfx and view, and the app's own sections)"
+            }
             Self::ThreadStates => "whether a thread ran, waited or slept (sched/sched_switch)",
             Self::Wakers => "who woke a thread (sched/sched_waking)",
             Self::DiskWaits => "whether a kernel wait was for a disk (sched/sched_blocked_reason)",
@@ -41,7 +46,7 @@ impl Unknown {
     }
 
     /// Finds what a trace with these frames leaves open.
-    pub(crate) fn find(trace: &Trace, frames: &[Frame], counted: &Counted) -> Vec<Self> {
+    pub(crate) fn find(trace: &Trace, pid: u32, frames: &[Frame], counted: &Counted) -> Vec<Self> {
         let has = |event: &str| trace.kernel_events.contains_key(event);
         let names = || trace.counters.iter().map(|counter| trace.names.text(counter.name));
         let knows_vsync = |frame: &Frame| {
@@ -51,6 +56,8 @@ impl Unknown {
         let has_switch = has("sched_switch");
         let mut unknown = Vec::new();
         let mut add = |is_unknown: bool, what: Self| unknown.extend(is_unknown.then_some(what));
+        let own = trace.threads.iter().filter(|&(&tid, thread)| thread.pid.unwrap_or(tid) == pid);
+        add(own.map(|(_, thread)| thread.slices.len()).sum::<usize>() == 0, Self::Sections);
         add(!has_switch && counted.is_empty(), Self::ThreadStates);
         // Without thread states there is no sleep to explain.
         add(has_switch && !has("sched_waking") && !has("sched_wakeup"), Self::Wakers);

@@ -55,6 +55,8 @@ pub(crate) enum Wait {
     Lock(u32),
     /// The thread with this id.
     Thread(u32),
+    /// None: a loop waits for another thread in frames in time, too.
+    Pace,
     /// A binder call into this process.
     Binder(u32),
     /// None: it ran this function of the app.
@@ -68,6 +70,13 @@ const UNKNOWN_WAKER: &str = "for an unknown waker";
 const NOT_RECORDED: &str = " (waker not recorded)";
 /// Devices of graphics processors: Mali, Adreno, PowerVR, Tegra's sync points.
 const GPUS: [&str; 5] = ["mali", "kgsl", "gpu", "pvr", "host_sp"];
+/// Key of waits of a loop that frames in time have, too.
+pub(crate) const PACE: &str = "(the loop waits as in frames in time)";
+/// Kernel functions that wait for a page in swap.
+const SWAP: [&str; 3] = ["do_swap_page", "swap_readpage", "swap_read_folio"];
+/// Begins of the names of the kernel's threads that end waits for devices.
+const KERNEL_THREADS: [&str; 9] =
+    ["kworker/", "irq/", "ksoftirqd/", "kswapd", "jbd2/", "ext4-", "f2fs_", "mmcqd/", "kblockd"];
 /// Key of time on a little core.
 const LITTLE_CORE: &str = "ran on little cores";
 /// Key of time at a low clock.
@@ -126,6 +135,11 @@ impl<'a> Waits<'a> {
         match piece.span.state {
             ThreadState::Running | ThreadState::Unknown => Wait::No,
             ThreadState::Runnable => Wait::Processor,
+            ThreadState::Io | ThreadState::Uninterruptible
+                if function().is_some_and(|of| SWAP.contains(&self.trace.names.text(of))) =>
+            {
+                Wait::Swap
+            }
             ThreadState::Io => Wait::Disk(function().unwrap_or_default()),
             ThreadState::Asleep if cause == Some(Cause::Lock) => {
                 self.owner(tid, piece).map_or(Wait::No, Wait::Lock)
@@ -179,6 +193,7 @@ impl<'a> Waits<'a> {
             // Both methods of a monitor say more than the thread.
             Wait::Lock(_) => (own, own_key),
             Wait::Thread(tid) => (Cause::Wait, format!("woken by {}", self.thread(tid)).into()),
+            Wait::Pace => (Cause::Unexplained, PACE.into()),
             Wait::Binder(pid) => (Cause::Binder, format!("call to {}", self.process(pid)).into()),
         }
     }
@@ -246,6 +261,12 @@ impl<'a> Waits<'a> {
         device.is_some_and(|(_, device)| GPUS.iter().any(|gpu| device.contains(gpu)))
     }
 
+    /// True if a thread of the kernel ends waits for devices: the thread that waits has asked for what it does.
+    fn is_kernel(&self, tid: u32) -> bool {
+        let name = self.trace.threads.get(&tid).map_or("", |of| of.name(&self.trace.names));
+        KERNEL_THREADS.iter().any(|begin| name.starts_with(begin))
+    }
+
     /// Returns the compositor's process of a thread.
     fn compositor(&self, tid: u32) -> Option<&'static str> {
         let pid = self.trace.threads.get(&tid)?.pid?;
@@ -289,6 +310,11 @@ impl<'a> Waits<'a> {
         }
         match piece.span.waker {
             _ if !is_known => None,
+            Waker::Thread(waker)
+                if piece.span.state != ThreadState::Asleep && self.is_kernel(waker) =>
+            {
+                None
+            }
             Waker::Thread(waker) => Some(waker),
             Waker::Interrupt => self.armed_by(tid, piece),
             Waker::Unknown => self.call(tid, piece)?.received.map(|(_, receiver)| receiver),

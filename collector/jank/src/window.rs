@@ -3,9 +3,12 @@
 use crate::found::Found;
 use crate::frame::{Evidence, Frame, Outcome};
 use crate::thread_role::ThreadRole;
+use tracetee_trace::NameId;
 
 /// Name of the time that is assumed for a missing render thread.
 const ASSUMED: &str = "(no render thread: 5 ms assumed)";
+/// Name of the time of a frame that FrameTimeline alone shows, and which the main thread did not hand to a render thread.
+const UNSEEN: &str = "(no thread is known to draw it)";
 /// Name of the time from the last thread's work to the end that FrameTimeline reports.
 const GPU: &str = "(graphics processor)";
 /// Name of the time in which a complete frame waited for the display.
@@ -47,6 +50,7 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
     push(found.role, Ok(found.ui_tid), found.ui_end_ns());
     match draw {
         Some((tid, draw)) => push(render, Ok(tid), draw.end_ns),
+        None if found.ui.name == NameId::NONE => push(render, Err(UNSEEN), end_ns),
         None if frame.evidence == Evidence::Markers => push(render, Err(ASSUMED), end_ns),
         None => {}
     }

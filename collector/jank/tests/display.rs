@@ -114,3 +114,37 @@ fn frames_of_generated_traces_are_late_as_their_generator_says() {
         assert_eq!(analysis.totals.slow, late, "{name}");
     }
 }
+
+/// The sections of a process' threads alone, as its own agent records them.
+fn own_sections(path: &Path, pid: u32) -> tracetee_trace::Trace {
+    let text = tracetee_trace::open(std::fs::File::open(path).unwrap()).unwrap();
+    let lines: Vec<String> = BufReader::new(text).lines().map_while(Result::ok).collect();
+    let thread = |line: &str| -> Option<String> {
+        let (head, _) = line.split_once(": tracing_mark_write: ")?;
+        Some(head.split_once(" [")?.0.rsplit_once('-')?.1.trim().to_owned())
+    };
+    let own = format!(": tracing_mark_write: B|{pid}|");
+    let threads: std::collections::BTreeSet<_> =
+        lines.iter().filter(|line| line.contains(&own)).filter_map(|line| thread(line)).collect();
+    let is_own = |line: &&String| thread(line).is_some_and(|tid| threads.contains(&tid));
+    let text: String = lines.iter().filter(is_own).map(|line| format!("{line}\n")).collect();
+    tracetee_trace::read(format!("# tracer: nop\n{text}").as_bytes()).unwrap()
+}
+
+#[test]
+fn of_frames_over_one_period_as_many_missed_a_vsync_as_is_estimated() {
+    for (name, pid, over) in
+        [("list-jank.ftrace.txt.gz", 24_874, 18), ("flutter-app.ftrace.txt.gz", 1_259, 4)]
+    {
+        let Some(path) = path(name) else { return };
+        let options = Options { process: Which::Pid(pid), ..Options::default() };
+        let whole = tracetee_trace::read_file(&path).unwrap();
+        let missed = analyze(&whole, &options).unwrap().totals.slow;
+        let judged = analyze(&own_sections(&path, pid), &options).unwrap().judged;
+        let markers = &judged[&Evidence::Markers];
+        assert_eq!((judged.len(), markers.late), (1, over), "{name}");
+        let estimate = markers.missed;
+        assert!(estimate.likely.abs_diff(missed) * 10 <= over, "{name}: {estimate:?} for {missed}");
+        assert!((estimate.least..=estimate.most).contains(&missed), "{name}: {estimate:?}");
+    }
+}

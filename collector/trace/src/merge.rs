@@ -73,6 +73,8 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
     merged.kernel.sort_by_key(|one| one.at_ns);
     merged.scheduling.transactions.sort_by_key(|one| one.at_ns);
     merged.scheduling.clocks.sort_by_key(|one| one.at_ns);
+    merged.scheduling.suspends.sort_unstable();
+    merged.scheduling.suspends.dedup();
     merged.frames.sort_by_key(|one| one.start_ns);
     merged.buffers.sort_by_key(|one| one.at_ns);
     merged.samples.sort_by_key(|one| one.at_ns);

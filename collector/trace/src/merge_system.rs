@@ -29,6 +29,9 @@ impl Map {
             clock.at_ns = self.at(clock.at_ns);
             builder.trace.scheduling.clocks.push(clock);
         }
+        let suspends = trace.scheduling.suspends.iter();
+        let suspends = suspends.map(|&(at_ns, begins)| (self.at(at_ns), begins));
+        builder.trace.scheduling.suspends.extend(suspends);
         for (&cpu, &khz) in &trace.scheduling.max_khz {
             builder.trace.scheduling.limit(cpu, khz);
         }

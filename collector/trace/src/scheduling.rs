@@ -59,6 +59,8 @@ pub struct Scheduling {
     pub clocks: Vec<CpuClock>,
     /// Highest clock of each processor that an event names, kHz.
     pub max_khz: BTreeMap<u16, u32>,
+    /// Begins (true) and ends of the times in which the system froze all processes to suspend the device.
+    pub suspends: Vec<(u64, bool)>,
 }
 
 /// Flag of a binder transaction: the sender does not wait.
@@ -82,6 +84,15 @@ impl Scheduling {
         let sent = pending.sent.remove(&id).and_then(|place| self.transactions.get_mut(place));
         if let Some(sent) = sent {
             sent.received = Some((at_ns, tid));
+        }
+    }
+
+    /// Takes a step of a suspend, `suspend_resume`: the processes stand from the first of these to the last.
+    pub(crate) fn suspend_step(&mut self, at_ns: u64, action: &[u8], begins: bool) {
+        let stops = action == b"freeze_processes" || action == b"machine_suspend";
+        let resumes = action == b"thaw_processes" || action == b"machine_suspend";
+        if (begins && stops) || (!begins && resumes) {
+            self.suspends.push((at_ns, begins));
         }
     }
 

@@ -55,7 +55,7 @@ pub(crate) struct ReportArgs {
     /// Exit with status 1 if the comparison finds this.
     #[arg(long, value_enum, value_name = "VERDICT", requires = "compare")]
     pub(crate) fail_on: Option<FailOn>,
-    /// Analyze this process [default: the app that draws most frames].
+    /// Analyze this process [default: the app that was touched and draws most].
     #[arg(long, value_name = "PID", requires = "captures", conflicts_with = "process")]
     pub(crate) pid: Option<u32>,
     /// Analyze the process with this name, or part of one.

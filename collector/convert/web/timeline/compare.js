@@ -155,16 +155,16 @@ function drawSide(side, thread, y) {
 
 /**
  * Reads another timeline's page, or a report's with a timeline in it, and compares its worst frame, or the one that lost most by
- * a cause.
+ * a cause. `names` are those of this page and of the other, if they have better ones than their titles.
  */
-async function compareWith(text, name, cause) {
+async function compareWith(text, name, cause, names = []) {
     const page = new DOMParser().parseFromString(text, "text/html");
     const report = page.getElementById("data");
     if (report) {
         const packed = JSON.parse(report.textContent).timeline?.gzip_base64;
         if (!packed) throw new Error(`${name} has no timeline`);
         const bytes = Uint8Array.from(atob(packed), (char) => char.charCodeAt(0));
-        await compareWith(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text(), name, cause);
+        await compareWith(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text(), name, cause, names);
         return;
     }
     const columns = page.getElementById("tracetee-columns");
@@ -178,8 +178,8 @@ async function compareWith(text, name, cause) {
         const to = one ? from + one.dur_ns / 1e3 : of.last;
         return sideOf(of, pid, { from, to }, one ? `${name}: worst frame (${time(to - from)})` : `${name}: the whole trace`);
     };
-    const ours = selectedSide();
-    compareSides(ours ? { ...ours, label: `${document.title}: ${ours.label}` } : side(trace, data, document.title), side(other, about, page.title || name));
+    const ours = selectedSide(), [title = document.title, otherTitle = page.title || name] = names;
+    compareSides(ours ? { ...ours, label: `${title}: ${ours.label}` } : side(trace, data, title), side(other, about, otherTitle));
 }
 const failed = (error) => { $("status")?.append(` Not compared: ${error.message}.`); announce(`Not compared: ${error.message}`); };
 $("other").addEventListener("change", async (event) => {
@@ -191,5 +191,6 @@ $("other").addEventListener("change", async (event) => {
 addEventListener("message", (event) => {
     if (!isComplete || !window.opener || event.source !== window.opener || typeof event.data?.compare !== "string") return;
     event.source.postMessage("compared", "*");
-    compareWith(event.data.compare, "the other capture", String(event.data.cause ?? "")).catch(failed);
+    const { compare, cause, names } = event.data;
+    compareWith(compare, "the other capture", String(cause ?? ""), Array.isArray(names) ? names.map(String) : []).catch(failed);
 });

@@ -14,6 +14,7 @@ mod single_judged;
 mod single_late;
 mod single_rows;
 mod single_sections;
+mod single_sentence;
 mod single_text;
 mod table;
 pub mod timeline;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tracetee_jank::{
     Analysis, Cause, Composition, Evidence, FrameBudget, FrameExplanation, Interaction, Judged,
-    PipelineTotals, StartKind, Startup, StateTimes, Totals, Unknown,
+    PipelineTotals, StartKind, Startup, StateTimes, StoodStill, Totals, Unknown,
 };
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
@@ -45,6 +45,8 @@ pub struct SingleReport {
     pub judged: BTreeMap<Evidence, Judged>,
     /// Number of verdicts of the platform that could not be read, or that fit no frame of the capture.
     pub verdicts_left_out: u64,
+    /// Times in which no thread of the process could run, and frames that are left out.
+    pub stood_still: StoodStill,
     /// Sums over all frames but those of the pipeline `vsync_callback`.
     pub totals: Totals,
     /// FrameTimeline's frames of the app's surfaces, by type of jank (`None` if in time).
@@ -128,6 +130,7 @@ impl SingleReport {
             anr: long.anr,
             kind: long.kind,
         });
+        let interactions = analysis.interactions.rows.iter().filter(|one| !one.cancelled);
         let others = analysis.process.others.iter().map(|(pid, name, frames)| OtherProcess {
             pid: *pid,
             name: name.clone(),
@@ -153,11 +156,12 @@ impl SingleReport {
             refresh_switches: analysis.refresh_switches,
             judged: analysis.judged.clone(),
             verdicts_left_out: analysis.verdicts_left_out,
+            stood_still: analysis.stood_still,
             totals: analysis.totals,
             timeline: analysis.timeline.clone(),
             pipelines: analysis.pipelines.clone(),
             composition: analysis.composition,
-            interactions: analysis.interactions.rows.clone(),
+            interactions: interactions.cloned().collect(),
             interactions_left_out: analysis.interactions.left_out,
             frames: frames.collect(),
             worst: worst(analysis, first_ns),
@@ -218,7 +222,7 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
             .collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.self_ns + part.carried_ns));
         parts.truncate(PARTS);
-        Some(Worst {
+        let mut worst = Worst {
             number: place + 1,
             pipeline: frame.pipeline,
             explanation: analysis.explanations.iter().position(|one| one.frame == place),
@@ -232,8 +236,11 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
             evidence: frame.evidence,
             outcome: frame.outcome,
             screen: frame.screen.as_deref().map(str::to_owned),
+            sentence: String::new(),
             parts,
-        })
+        };
+        worst.sentence = worst.sentence();
+        Some(worst)
     });
     late.collect()
 }
@@ -246,6 +253,7 @@ fn causes(analysis: &Analysis) -> Vec<CauseRow> {
             let row = CauseRow {
                 cause,
                 key: key.to_owned(),
+                action: cause.action(),
                 frames: 0,
                 self_ns: 0,
                 carried_ns: 0,

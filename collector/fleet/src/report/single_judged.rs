@@ -1,11 +1,11 @@
 //! How a capture's report says by which evidence its frames are judged, and what the display got. By markers alone, no
-//! vsync is known to be missed: a frame is over one period.
+//! vsync is known to be missed: a frame is over one period, and other traces tell how many of such frames missed one.
 
 use super::grouped;
 use super::single::SingleReport;
 use super::single_rows::Worst;
 use std::fmt::Write;
-use tracetee_jank::{Evidence, Outcome};
+use tracetee_jank::{Evidence, Missed, Outcome};
 
 impl SingleReport {
     /// True if a frame's evidence shows the display's vsyncs.
@@ -38,7 +38,18 @@ impl SingleReport {
             let ways =
                 ways.map(|(way, &count)| format!("{} {}", grouped(count), way.text(evidence)));
             let ways: Vec<String> = ways.collect();
-            let _ = writeln!(text, "Judged by {}: {}", evidence.text(), ways.join(", "));
+            let _ = write!(text, "Judged by {}: {}", evidence.text(), ways.join(", "));
+            let Missed { likely, least, most } = judged.missed;
+            if evidence == Evidence::Markers && judged.late > 0 {
+                let _ = write!(
+                    text,
+                    "; the display missed a vsync for about {} of these ({} to {}), as in traces that show it",
+                    grouped(likely),
+                    grouped(least),
+                    grouped(most),
+                );
+            }
+            text.push('\n');
         }
     }
 }

@@ -70,6 +70,8 @@ pub struct Worst {
     pub outcome: Outcome,
     /// The screen that was shown.
     pub screen: Option<String>,
+    /// How late it was, and what made most of that.
+    pub sentence: String,
     /// Parts of the frame, the longest first.
     pub parts: Vec<PartRow>,
 }
@@ -104,6 +106,8 @@ pub struct CauseRow {
     pub cause: Cause,
     /// Key of the cause: the slice, lock or method.
     pub key: String,
+    /// What to do about it.
+    pub action: &'static str,
     /// Number of late frames with the cause.
     pub frames: u64,
     /// Duration, each moment once.

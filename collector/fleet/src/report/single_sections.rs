@@ -70,7 +70,6 @@ impl SingleReport {
             right("missed (system)", |one: &Interaction| {
                 one.missed.map_or("-".to_owned(), grouped)
             }),
-            left("", |one: &Interaction| if one.cancelled { "cancelled" } else { "" }.to_owned()),
         ];
         text.push_str(&table(ranked.iter().copied().take(SHOWN), &columns));
         let more = ranked.len().saturating_sub(SHOWN) as u64 + self.interactions_left_out;

@@ -1,8 +1,7 @@
 //! A capture's report for a terminal.
 
 use super::single::SingleReport;
-use super::single_judged::lateness;
-use super::single_rows::{FrameRow, Worst};
+use super::single_rows::{CauseRow, FrameRow, Worst};
 use super::table::broken;
 use super::{grouped, ms, percent};
 use crate::rows::UNKNOWN;
@@ -14,6 +13,9 @@ use tracetee_trace::shown;
 /// Frames per line of the strip.
 const STRIP: usize = 76;
 const SHOWN: usize = 10;
+/// Causes whose action is shown, and the least share of the time past the deadlines that one has, percent.
+const ACTIONS: usize = 3;
+const ACTION_PERCENT: u64 = 10;
 /// Limit of the parts of a frame that are shown, and the share of its time that is enough, percent.
 const MOST_PARTS: usize = 8;
 const EXPLAINED_PERCENT: u64 = 95;
@@ -52,9 +54,9 @@ impl SingleReport {
                     super::single_late::in_brackets(&cause.states),
                 );
             }
-            text.push_str(
-                "  saved: frames that would be in time without the cause\n\nWorst frames\n",
-            );
+            text.push_str("  saved: frames that would be in time without the cause\n");
+            self.push_actions(&mut text);
+            text.push_str("\nWorst frames\n");
             for worst in &self.worst {
                 push_worst(&mut text, worst);
                 let place = worst.explanation.and_then(|place| self.explanations.get(place));
@@ -97,11 +99,9 @@ impl SingleReport {
     fn push_frames(&self, text: &mut String) {
         let totals = &self.totals;
         if totals.frames == 0 {
-            text.push_str(if self.timeline.is_empty() {
-                "No frames: neither Choreographer#doFrame on the main thread nor those of another pipeline.\n"
-            } else {
-                "FrameTimeline alone shows the app's frames; for their causes, record the atrace categories gfx and view.\n"
-            });
+            text.push_str(
+                "No frames: neither Choreographer#doFrame on the main thread nor those of another pipeline.\n",
+            );
             self.push_pipelines(text);
             self.push_timeline(text);
             return;
@@ -112,6 +112,7 @@ impl SingleReport {
             BudgetSource::Spacing => "from the spacing of frames",
             BudgetSource::Assumed => "assumed",
         };
+        let late = if self.shows_display() { "slow" } else { "over one period" };
         let hz = (1_000_000_000 + self.period.ns / 2) / self.period.ns.max(1);
         let switches = match self.refresh_switches {
             0 => String::new(),
@@ -120,7 +121,7 @@ impl SingleReport {
         };
         let _ = writeln!(
             text,
-            "{} frames at {hz} Hz ({source}{switches}): {} slow ({}), {} janky ({}), {} frozen; {} beyond the frame budget in total",
+            "{} frames at {hz} Hz ({source}{switches}): {} {late} ({}), {} janky ({}), {} frozen; {} beyond the frame budget in total",
             grouped(totals.frames),
             grouped(totals.slow),
             percent(totals.slow, totals.frames),
@@ -162,6 +163,15 @@ impl SingleReport {
         self.push_pipelines(text);
     }
 
+    /// Writes what to do about the first causes.
+    fn push_actions(&self, text: &mut String) {
+        let overrun_ns: u64 = self.causes.iter().map(|cause| cause.overrun_ns).sum();
+        let large = |cause: &&CauseRow| cause.overrun_ns * 100 >= overrun_ns * ACTION_PERCENT;
+        for row in self.causes.iter().take(ACTIONS).take_while(large) {
+            let _ = writeln!(text, "  {}: {}: {}", row.cause.name(), shown(&row.key), row.action);
+        }
+    }
+
     /// Writes FrameTimeline's frames by type of jank, the most frequent first.
     fn push_timeline(&self, text: &mut String) {
         if self.timeline.is_empty() {
@@ -201,7 +211,18 @@ impl SingleReport {
         for (what, &count) in &self.lost_events {
             let _ = writeln!(text, "Lost by the recorder: {} {}.", grouped(count), shown(what));
         }
+        let still = &self.stood_still;
+        if still.times > 0 {
+            let _ = writeln!(
+                text,
+                "No thread of the app could run for {} (times: {}; suspended, frozen or stopped).",
+                ms(still.ns),
+                grouped(still.times)
+            );
+        }
         for (count, what) in [
+            (still.frames, "frames are left out: the app stood still in them"),
+            (still.torn_frames, "frames are left out: records of theirs are missing"),
             (self.bad_lines, "lines could not be read"),
             (self.verdicts_left_out, "verdicts of the platform fit no frame, or could not be read"),
             (self.unmatched_ends, "section ends had no begin"),
@@ -229,13 +250,12 @@ fn push_worst(text: &mut String, worst: &Worst) {
     let screen = worst.screen.as_ref().map(|screen| format!(", {}", shown(screen)));
     let _ = writeln!(
         text,
-        "  {}frame {} at {}: {}, {} {} ({first} thread {}{}{})",
+        "  {}frame {} at {}: {}, {}\n    {first} thread {}{}{}",
         if first == "main" { String::new() } else { format!("{} ", worst.pipeline.name()) },
         worst.number,
         ms(worst.at_ns),
         ms(worst.dur_ns),
-        ms(worst.overrun_ns),
-        lateness(worst),
+        shown(&worst.sentence),
         ms(worst.ui_ns),
         render.unwrap_or_default(),
         screen.unwrap_or_default(),
@@ -277,7 +297,7 @@ mod tests {
     use tracetee_trace::{ActualFrame, NameId, TimelineFrame, read_any};
 
     #[test]
-    fn frames_that_only_frame_timeline_has_are_not_denied_and_say_what_to_record() {
+    fn frames_that_only_frame_timeline_has_are_reported() {
         let text = "  main-100 (  100) [000] ...1 1.000000: tracing_mark_write: B|100|compose\n\
                     \x20 main-100 (  100) [000] ...1 1.020000: tracing_mark_write: E|100\n";
         let made = |pids: &[u32]| {
@@ -298,8 +318,8 @@ mod tests {
             SingleReport::from_capture(&Capture { trace, analysis }).to_text()
         };
         let with = made(&[100, 200]);
-        assert!(with.contains("FrameTimeline alone shows the app's frames"), "{with}");
-        assert!(!with.contains("No frames"), "{with}");
+        assert!(with.contains("1 frames at 60 Hz"), "{with}");
+        assert!(with.contains("(no thread is known to draw it)"), "{with}");
         assert!(with.contains("1  App Deadline Missed"), "{with}");
         assert!(with.contains("unnamed (pid 200, 1 frames)"), "{with}");
         assert!(made(&[]).contains("No frames"));

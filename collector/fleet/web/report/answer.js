@@ -19,11 +19,28 @@ const nameOf = (row) => `${row.cause}: ${row.key}`;
 /** "These causes make 72 % of the time past the deadlines: …", each with links. */
 function causesSentence(causes, table, example) {
   const total = sumOf(causes, "overrun_ns");
-  const top = [...causes].sort((a, b) => b.overrun_ns - a.overrun_ns).slice(0, MOST).filter((row) => row.overrun_ns / (total || 1) >= NOISE);
+  // In the order of the table that the sentence leads to.
+  const top = causes.slice(0, MOST).filter((row) => row.overrun_ns / (total || 1) >= NOISE);
   if (!top.length) return null;
   const [verb, noun] = top.length === 1 ? ["makes", "One cause"] : ["make", `${["", "", "Two", "Three"][top.length]} causes`];
   return sentence(`${noun} ${verb} ${share(sumOf(top, "overrun_ns"), total)} of the time past the deadlines: `,
     ...listed(top.map((row) => make("span", {}, goTo(table, nameOf(row)), ` (${share(row.overrun_ns, total)}`, ...(example(row) ? ["; ", example(row)] : []), ")"))), ".");
+}
+
+const ESTIMATED = "late, as in traces that show the display";
+/** The verb of a capture's first sentence, and its end: the app's markers alone do not show what the display got. */
+function latenessOf({ totals, judged: { markers } }) {
+  if (!markers?.late) return ["were late for people", ""];
+  const { likely, least, most } = markers.missed;
+  const end = `; people see about ${count(likely)} of ${markers.late === totals.slow ? "these" : `the ${count(markers.late)} that the app's markers judge`} (${count(least)} to ${count(most)}) ${ESTIMATED}`;
+  return [markers.late === totals.slow ? "took longer than one period" : "were late", end];
+}
+/** The same of a fleet, whose late frames are not counted by evidence. */
+function latenessOfRates(rates) {
+  const frames = sumOf(rates, "frames"), shown = sumOf(rates, "by_timeline") + sumOf(rates, "by_platform") + sumOf(rates, "by_buffers");
+  if (shown === frames) return ["were late for people", ""];
+  const end = `people see about a third of such frames ${ESTIMATED}`;
+  return shown ? ["were late", ` ${share(frames - shown, frames)} of the frames are judged by the app's markers, against one period: ${end}.`] : ["took longer than one period", ` On phones, ${end}.`];
 }
 
 function answerOf(report) {
@@ -38,8 +55,9 @@ function answerOf(report) {
   const worst = report.worst[0];
   const open = worst && data.timeline ? openButton(data.timeline, "its timeline", linkTo(worst.start_ns)) : null;
   open?.classList.add("link");
-  made.append(sentence(`${count(totals.slow)} of ${count(totals.frames)} frames (${share(totals.slow, totals.frames)}) were late for people`,
-    ...(worst ? [", ", goTo("worst-0", `the worst by ${ms(worst.overrun_ns)}`), ...(open ? [" (", open, ")"] : [])] : []), "."));
+  const [verb, end] = latenessOf(report);
+  made.append(sentence(`${count(totals.slow)} of ${count(totals.frames)} frames (${share(totals.slow, totals.frames)}) ${verb}`,
+    ...(worst ? [", ", goTo("worst-0", `the worst by ${ms(worst.overrun_ns)}`), ...(open ? [" (", open, ")"] : [])] : []), `${end}.`));
   const atCause = (row) => {
     const place = report.worst.findIndex((one) => one.parts.some((part) => part.cause === row.cause && part.key === row.key));
     return place < 0 ? null : goTo(`worst-${place}`, "a frame");
@@ -51,8 +69,9 @@ function answerOf(report) {
 function answerOfFleet(report, rates) {
   const made = make("section", { class: "answer", "aria-label": "Answer" });
   const frames = sumOf(rates, "frames"), late = sumOf(rates, "slow"), devices = sumOf(report.versions.filter(isWanted), "devices");
+  const [verb, end] = latenessOfRates(rates);
   made.append(frames
-    ? sentence(goTo(`versions-${report.app}`, `${count(late)} of ${count(frames)} frames (${share(late, frames)}) were late for people`), `, on ${count(devices)} device${devices === 1 ? "" : "s"}${report.versions.length > 1 ? ", counted once for each version" : ""}.`)
+    ? sentence(goTo(`versions-${report.app}`, `${count(late)} of ${count(frames)} frames (${share(late, frames)}) ${verb}`), `, on ${count(devices)} device${devices === 1 ? "" : "s"}${report.versions.length > 1 ? ", counted once for each version" : ""}.${late ? end : ""}`)
     : sentence(`${count(sumOf(report.versions, "captures"))} captures show late frames, but none was taken by schedule: they do not say how many frames are late.`));
   const atCause = (row) => (row.examples.length ? timelineOf(row, row.examples[0], "worst frame") : null);
   made.append(causesSentence(report.causes.filter(isWanted), `causes-${report.app}`, atCause) || "");
@@ -84,5 +103,5 @@ function pairOf(report, row) {
   const pageOf = (ver, all) => all.flatMap((one) => one.examples).find((example) => example.ver === ver && pageOfExample(example));
   const [earlier, later] = [from, to].map((ver) => pageOf(ver, causes.filter(isIt)) || pageOf(ver, causes));
   if (!earlier || !later) return [];
-  return [" (", link("the worst pair side by side", () => openCompared(pageOfExample(later), pageOfExample(earlier), `${row.cause}|${row.key}`)), ")"];
+  return [" (", link("the worst pair side by side", () => openCompared([earlier, later].map(pageOfExample), [from, to], `${row.cause}|${row.key}`)), ")"];
 }

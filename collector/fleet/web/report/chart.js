@@ -30,7 +30,9 @@ const legendOf = (entries) => make("div", { class: "legend" }, ...entries.map(([
   return make("span", {}, box, text);
 }));
 
-/** Bars of frames by time, each with its deadline; `open` is called with the frame that is chosen. */
+/** True if a frame had to be complete by its deadline: one in time that ends after it waited for the display, or drew nothing. */
+const hadToEnd = (frame) => frame.slow || frame.dur_ns <= frame.deadline_ns;
+/** Bars of frames by time, each with its deadline if it had one; `open` is called with the frame that is chosen. */
 function frameChart(frames, label, open) {
   const wide = wideOf(), perBar = Math.ceil(frames.length / Math.max(1, Math.floor((wide - LEFT) / 2)));
   // Of frames that share a bar the latest is shown.
@@ -42,14 +44,14 @@ function frameChart(frames, label, open) {
   made.setAttribute("role", "group");
   bars.forEach((frame, i) => {
     const at = y(frame.dur_ns / 1e6), x = LEFT + i * width, due = y(frame.deadline_ns / 1e6);
-    const text = `${ms(frame.dur_ns)} at ${ms(frame.at_ns)}, due after ${ms(frame.deadline_ns)}`;
+    const text = `${ms(frame.dur_ns)} at ${ms(frame.at_ns)}, ${hadToEnd(frame) ? `due after ${ms(frame.deadline_ns)}` : WAYS[frame.outcome] || frame.outcome}`;
     const bar = svg("rect", { x, y: Math.min(at, TALL - BOTTOM - 1), width: Math.max(width - (width > 3 ? 1 : 0), 0.5), height: Math.max(TALL - BOTTOM - at, 1), fill: colourOf(frame), class: "bar-of-frame" }, svg("title", {}, text));
     // Late frames can be reached by keyboard, too.
     if (frame.slow) for (const [name, value] of Object.entries({ tabindex: "0", role: "button", "aria-label": `Frame of ${text}` })) bar.setAttribute(name, value);
     bar.addEventListener("click", () => open(frame));
     bar.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(frame); } });
     made.append(bar);
-    line.push(`${line.length ? "L" : "M"}${x} ${due}H${x + width}`);
+    if (hadToEnd(frame)) line.push(`M${x} ${due}H${x + width}`);
   });
   made.append(svg("path", { d: line.join(""), class: "deadline-line" }));
   const last = frames.at(-1);

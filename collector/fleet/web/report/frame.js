@@ -61,8 +61,6 @@ const EVIDENCE = { timeline: "FrameTimeline", platform: "the platform's verdicts
 const way = (evidence, outcome) => (evidence === "markers" && MARKER_WAYS[outcome]) || WAYS[outcome] || outcome;
 const judged = (report) => Object.entries(report.judged).map(([evidence, of]) => `Judged by ${EVIDENCE[evidence] || evidence}: ` +
   Object.entries(of.outcomes).map(([outcome, frames]) => `${count(frames)} ${way(evidence, outcome)}`).join(", ") + ".").join(" ");
-const lateness = (worst) => (worst.evidence === "markers" ? `${ms(worst.overrun_ns)} over one period`
-  : `${worst.dropped} vsync${worst.dropped === 1 ? "" : "s"} missed${worst.outcome === "app" ? "" : ", " + way(worst.evidence, worst.outcome)}`);
 
 const explanation = (explained) => {
   const since = (ns) => ms(ns - explained.start_ns);

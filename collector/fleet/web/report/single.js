@@ -29,9 +29,8 @@ function frameCharts(report) {
 function chosen(report, frame) {
   const startNs = report.begin_ns + frame.at_ns;
   const explained = report.explanations.find((one) => Math.abs(one.start_ns - startNs) < 1000 && Math.abs(one.end_ns - one.start_ns - frame.dur_ns) < 1000);
-  const over = frame.dur_ns - frame.deadline_ns;
   return make("div", {},
-    make("h3", {}, `Frame at ${ms(frame.at_ns)}: ${ms(frame.dur_ns)}, ${over > 0 ? `${ms(over)} past its deadline` : "in time"}${frame.screen ? `, screen ${frame.screen}` : ""}`),
+    make("h3", {}, `Frame at ${ms(frame.at_ns)}: ${ms(frame.dur_ns)}, ${frame.slow ? `${ms(frame.dur_ns - frame.deadline_ns)} past its deadline` : WAYS[frame.outcome] || frame.outcome}${frame.screen ? `, screen ${frame.screen}` : ""}`),
     data.timeline ? make("p", {}, openButton(data.timeline, "Open the timeline at this frame", linkTo(startNs))) : null,
     explained ? explanation(explained) : frame.slow ? make("p", {}, "Not explained: only the 300 frames with the largest overruns are.") : null);
 }
@@ -85,7 +84,7 @@ function single() {
       ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
       ["frames", (row) => count(row.frames)], ["in time without it", (row) => count(row.saved)], ["with half of it", (row) => count(row.saved_halved)],
       ["off the first thread", (row) => count(row.saved_moved)], ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)],
-      ...carriedColumn(report.causes), ...statesColumn(report.causes),
+      ...carriedColumn(report.causes), ...statesColumn(report.causes), ["what to do", (row) => row.action, true],
     ], report.causes, { id: "causes", noise: { share: (row) => row.overrun_ns / (overrun || 1), of: "the time past the deadlines" } })
       : make("p", {}, totals.frames ? "No frame was late." : "The trace has no frames of this process: no doFrame, no frame of Flutter, Unity or a swap of buffers. Another process may have them."));
   if (report.worst.length) {
@@ -93,8 +92,7 @@ function single() {
     for (const [place, worst] of report.worst.entries()) {
       const [first, last] = threadNames(worst), render = worst.render_ns === null ? "" : `, ${last} thread ${ms(worst.render_ns)}`;
       page.append(make("details", { id: `worst-${place}` },
-        make("summary", {}, `${worst.pipeline === "views" ? "" : `${worst.pipeline}: `}${ms(worst.dur_ns)} at ${ms(worst.at_ns)}: ${lateness(worst)}, ${first} thread ${ms(worst.ui_ns)}${render}` +
-          (worst.parts.length ? `; most of it ${worst.parts[0].cause}: ${worst.parts[0].key}` : "")),
+        make("summary", {}, `${worst.pipeline === "views" ? "" : `${worst.pipeline}: `}${ms(worst.dur_ns)} at ${ms(worst.at_ns)}, ${worst.sentence}; ${first} thread ${ms(worst.ui_ns)}${render}`),
         data.timeline ? make("p", {}, openButton(data.timeline, "Open the timeline at this frame", linkTo(worst.start_ns))) : null,
         worst.explanation === null ? partTable(worst.parts) : explanation(report.explanations[worst.explanation])));
     }
@@ -125,7 +123,7 @@ function single() {
     page.append(make("h2", {}, "Interactions"), table([
       ["interaction", (row) => row.name, true], ["took", (row) => ms(row.dur_ns)], ["frames", (row) => count(row.frames)],
       ["slow", (row) => count(row.late)], ["janky", (row) => count(row.janky)], ["beyond the budget", (row) => ms(row.jank_ns)],
-      ["missed (system)", (row) => (row.missed === null ? "-" : count(row.missed))], ["", (row) => (row.cancelled ? "cancelled" : ""), true],
+      ["missed (system)", (row) => (row.missed === null ? "-" : count(row.missed))],
     ], rows, { id: "interactions" }));
   }
   if (report.long_slices.length) {
@@ -140,6 +138,10 @@ function single() {
   if (report.lost_records) quality.push(`${count(report.lost_records)} records were dropped.`);
   for (const [what, lost] of Object.entries(report.lost_events)) quality.push(`Lost by the recorder: ${count(lost)} ${what}.`);
   if (report.bad_lines) quality.push(`${count(report.bad_lines)} lines could not be read.`);
+  const still = report.stood_still;
+  if (still.times) quality.push(`No thread of the app could run for ${ms(still.ns)} (times: ${count(still.times)}; suspended, frozen or stopped).`);
+  if (still.frames) quality.push(`${count(still.frames)} frames are left out: the app stood still in them.`);
+  if (still.torn_frames) quality.push(`${count(still.torn_frames)} frames are left out: records of theirs are missing.`);
   if (report.verdicts_left_out) quality.push(`${count(report.verdicts_left_out)} verdicts of the platform fit no frame, or could not be read.`);
   if (report.other_processes.length) quality.push("Other processes with frames: " + report.other_processes.slice(0, 10).map((other) => `${other.name} (pid ${other.pid}, ${other.frames} frames)`).join(", ") + ".");
   if (quality.length) page.append(make("p", { class: "faint" }, quality.join(" ")));

@@ -8,14 +8,14 @@ const openTimeline = async (timeline, hash) => {
   if (!other) { alert("The browser did not allow a new window."); return; }
   other.location = (await unpacked(timeline.gzip_base64)) + hash;
 };
-// Opens a timeline, and gives it the other one to compare with.
-const openCompared = async (one, other, cause) => {
+// Opens a timeline, and gives it the other one to compare with, which it shows as the later of the two; `names` are theirs.
+const openCompared = async ([one, other], names, cause) => {
   const tab = window.open("about:blank");
   if (!tab) { alert("The browser did not allow a new window."); return; }
   const text = other.at ? await (await fetch(other.at)).text() : await (await pageOf(other.gzip_base64)).blob.text();
   tab.location = (one.at || (await unpacked(one.gzip_base64))) + `#cause=${encodeURIComponent(cause)}`;
   // It answers once it has it; a page in a blob has no origin that could be named.
-  const timer = setInterval(() => tab.postMessage({ compare: text, cause }, "*"), 500);
+  const timer = setInterval(() => tab.postMessage({ compare: text, names, cause }, "*"), 500);
   addEventListener("message", function heard(event) {
     if (event.source !== tab || event.data !== "compared") return;
     clearInterval(timer);

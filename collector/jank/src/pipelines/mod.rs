@@ -1,9 +1,11 @@
 //! Pipelines: the ways in which an app makes frames, and their frames.
 //!
 //! Android's views and Compose draw from `Choreographer#doFrame` ([`crate::frames`]). Here are those that do not:
-//! Flutter ([`flutter`]), games and GL apps ([`swaps`], [`unity`]), React Native's JavaScript ([`react_native`]).
+//! Flutter ([`flutter`]), games and GL apps ([`swaps`], [`unity`]), React Native's JavaScript ([`react_native`]), and frames
+//! of the views without sections ([`by_timeline`]).
 //! [`find`] appends their frames to those of the views; [`crate::judge`] says which of them are late.
 
+mod by_timeline;
 mod flutter;
 pub(crate) use flutter::{Role, engine_thread};
 mod react_native;
@@ -40,6 +42,9 @@ pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {
     let has_drawn = others.iter().any(|frame| frame.pipeline != Pipeline::ReactNative);
     others.extend(react_native::find(trace, &own));
     if others.is_empty() {
+        if found.is_empty() {
+            *found = by_timeline::find(trace, process);
+        }
         return;
     }
     if has_drawn {

@@ -265,7 +265,8 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
         let name = trace.names.text(one.name);
         let kind = match (name.strip_prefix("launching: "), name.strip_prefix("launchingActivity#"))
         {
-            (Some(of), _) if of.trim() == package => None,
+            // Android 13 and later record both, and the launch begins with the other one.
+            (Some(of), _) if of.trim() == package && completed.is_empty() => None,
             (_, Some(id)) => match completed.get(id) {
                 Some(&kind) => kind,
                 None => continue,

@@ -221,7 +221,7 @@ fn a_frame_without_a_buffer_is_undrawn() {
 fn sums_by_evidence_count_frames_outcomes_and_missed_vsyncs() {
     let made = [(140_000, Some((18_500, 28_300))), (190_000, Some((3_000, 18_300)))];
     let found = frames(&made);
-    let all = crate::totals::Judged::by_evidence(found.iter());
+    let all = crate::totals::Judged::by_evidence(found.iter(), 16_666_667);
     let by_buffers = &all[&Evidence::Buffers];
     assert_eq!((by_buffers.frames, by_buffers.dropped, all.len()), (14, 3, 1));
     let outcomes: Vec<_> = by_buffers.outcomes.iter().map(|(&outcome, &n)| (outcome, n)).collect();

@@ -1,6 +1,6 @@
 //! Critical paths, states and causes of random traces: they add up to the frame, and no moment is counted twice.
 
-use super::sched_text::{MAIN, PEER, RENDER, Text, WORKER};
+use super::sched_text::{DISK_IRQ, MAIN, PEER, RENDER, Text, WORKER};
 use crate::*;
 
 const THREADS: [u32; 4] = [MAIN, RENDER, WORKER, PEER];
@@ -141,4 +141,40 @@ fn a_path_of_very_many_steps_is_cut_short_and_still_adds_up() {
     }
     let joined: u32 = path.iter().map(|step| step.joined).sum();
     assert!(joined > 8_000, "{joined} of 9,000 steps");
+}
+
+#[test]
+fn a_wait_in_the_kernel_is_the_asker_s_and_one_for_swap_is_swap() {
+    let wait = |tid, function: &str| {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.slice(MAIN, 10_000, 50_000, "Choreographer#doFrame");
+        let lock = "Lock contention on a monitor lock (owner tid: 123)";
+        if tid == WORKER {
+            text.slice(MAIN, 11_000, 49_000, lock);
+        }
+        text.slice(tid, 11_500, 48_500, "fsync");
+        for thread in [MAIN, WORKER] {
+            text.switch(9_000, thread % 2, 0, "R", thread);
+        }
+        if tid == WORKER {
+            text.switch(11_200, 0, MAIN, "S", 0);
+            text.wake(48_600, WORKER, MAIN);
+        }
+        text.switch(12_000, tid % 2, tid, "D", 0);
+        text.wake(48_000, DISK_IRQ, tid);
+        let reason = format!("sched_blocked_reason: pid={tid} iowait=1 caller={function}+0x1/0x2");
+        text.event(tid, tid % 2, "d..2", 48_001, &reason);
+        text.switch(48_010, tid % 2, 0, "R", tid);
+        let mut analysis = analyze(&text.trace(), &Options::default()).unwrap();
+        assert_adds_up(&analysis).unwrap();
+        let path = analysis.explanations.remove(0).path.into_iter();
+        let longest = path.max_by_key(|step| step.to_ns - step.from_ns).unwrap();
+        let of = analysis.parts.iter().max_by_key(|part| part.self_ns).unwrap();
+        (longest.tid, longest.what, longest.state, of.cause)
+    };
+    let what = "fsync in jbd2_log_wait_commit".to_owned();
+    let found = wait(WORKER, "jbd2_log_wait_commit");
+    assert_eq!(found, (Some(WORKER), what, ThreadState::Io, Cause::Lock));
+    let what = "fsync in do_swap_page".to_owned();
+    assert_eq!(wait(MAIN, "do_swap_page"), (Some(MAIN), what, ThreadState::Io, Cause::Swap));
 }

@@ -2,7 +2,7 @@
 
 use crate::tests::{slice, trace};
 use crate::{Analysis, Error, Options, Stopped, Which, analyze};
-use tracetee_trace::{ActualFrame, NameId, TimelineFrame, Trace, read};
+use tracetee_trace::{ActualFrame, Async, NameId, TimelineFrame, Trace, read};
 
 /// A process named `NAME` with these sections, each as `thread number:name`; one after the other.
 type App<'a> = (&'a str, u32, &'a [&'a str]);
@@ -214,4 +214,32 @@ fn frames_of_frame_timeline_are_counted_by_jank_and_are_frames_of_their_app() {
     assert_eq!(analysis.process.pid, 6);
     let missed = "SurfaceFlinger CPU Deadline Missed, App Deadline Missed";
     assert_eq!(analysis.timeline, [("None".to_owned(), 2), (missed.to_owned(), 1)].into());
+}
+
+#[test]
+fn an_app_that_was_touched_comes_before_one_that_draws_more() {
+    let frame = ["0:Choreographer#doFrame", "0:traversal"];
+    let (more, fewer) = (frame.repeat(9), frame.repeat(3));
+    let mut all = processes(&[
+        ("wallpaper", 10, &more),
+        ("launcher", 50, &fewer),
+        ("silent", 90, &["0:deliverInputEvent"]),
+    ]);
+    let chosen = |all: &Trace| find(all, Which::App).unwrap().process.pid;
+    assert_eq!(chosen(&all), 10);
+    let name = all.threads[&90].slices[0].name;
+    for pid in [50, 90] {
+        all.asyncs.push(Async {
+            threads: [pid; 2],
+            pid,
+            track: None,
+            name,
+            category: NameId::NONE,
+            args: NameId::NONE,
+            cookie: 1,
+            start_ns: 1_000_000_000,
+            end_ns: 1_001_000_000,
+        });
+    }
+    assert_eq!(chosen(&all), 50, "90 draws nothing");
 }

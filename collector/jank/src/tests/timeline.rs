@@ -1,7 +1,7 @@
 //! Frames judged by FrameTimeline's records: each type of jank, of one surface or of several, and vsyncs without a record.
 
-use crate::tests::sched_text::{MAIN, RENDER, Text, WORKER};
-use crate::{Analysis, Evidence, Options, Outcome, analyze};
+use crate::tests::sched_text::{MAIN, PEER, RENDER, Text, WORKER};
+use crate::{Analysis, Cause, Evidence, Options, Outcome, analyze};
 use Outcome::{App, Display, Dropped, InTime, Stuffing, System, Undrawn, Unknown};
 use tracetee_trace::{ActualFrame, NameId, TimelineFrame};
 
@@ -16,6 +16,8 @@ fn analyzed(records: &[Record]) -> Analysis {
         text.slice(RENDER, at + 4_000, at + 8_000, &format!("DrawFrames {id}"));
     }
     text.slice(WORKER, 81_000, 82_000, "Choreographer#doFrame 10");
+    text.mark(MAIN, 10_000, "S|100|J<LIST>|1");
+    text.mark(MAIN, 79_000, "F|100|J<LIST>|1");
     let mut trace = text.trace();
     for &(token, start_us, end_us, actual, is_display) in records {
         trace.frames.push(TimelineFrame {
@@ -118,12 +120,47 @@ fn a_frame_that_the_compositor_showed_late_is_late_by_the_display_s_frame() {
 fn a_vsync_between_records_without_one_is_undrawn_and_one_outside_is_judged_otherwise() {
     let around =
         [(7, 20_000, 29_000, Some((1, 1)), false), (9, 60_000, 69_000, Some((1, 1)), false)];
-    let found: Vec<_> =
-        analyzed(&around).frames.iter().map(|one| (one.evidence, one.outcome)).collect();
+    let analysis = analyzed(&around);
+    assert_eq!(analysis.interactions.rows[0].frames, 2, "the system counts no undrawn frame");
+    let found: Vec<_> = analysis.frames.iter().map(|one| (one.evidence, one.outcome)).collect();
     use Evidence::{Markers, Timeline};
     assert_eq!(found, [(Timeline, InTime), (Timeline, Undrawn), (Timeline, InTime)]);
     let found: Vec<_> = analyzed(&around[1..]).frames.iter().map(|one| one.evidence).collect();
     assert_eq!(found, [Markers, Markers, Timeline]);
+}
+
+#[test]
+fn an_interaction_that_names_its_layer_has_the_frames_of_that_layer() {
+    let counts = |of: &str| {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.slice(WORKER, 1_000, 2_000, "Bar#1");
+        text.slice(WORKER, 3_000, 4_000, "Feed#2");
+        for (id, at) in [(7, 20_000), (8, 40_000)] {
+            text.slice(MAIN, at, at + 5_000, &format!("Choreographer#doFrame {id}"));
+            text.slice(RENDER, at + 4_000, at + 8_000, &format!("DrawFrames {id}"));
+        }
+        text.mark(MAIN, 10_000, "S|100|J<LIST>|1");
+        text.mark(MAIN, 11_000, &format!("I|100|J<LIST>#FT#{of}"));
+        text.mark(MAIN, 60_000, "F|100|J<LIST>|1");
+        let mut trace = text.trace();
+        let layers: Vec<_> = trace.threads[&WORKER].slices.iter().map(|one| one.name).collect();
+        for (token, layer, jank) in [(7, layers[0], 1), (7, layers[1], 64), (8, layers[0], 1)] {
+            trace.frames.push(TimelineFrame {
+                start_ns: 20_000_000,
+                end_ns: 29_000_000,
+                pid: MAIN,
+                layer,
+                token,
+                display_token: token + 100,
+                is_display: false,
+                actual: Some(ActualFrame { jank, ..ActualFrame::default() }),
+            });
+        }
+        let rows = analyze(&trace, &Options::default()).unwrap().interactions.rows;
+        (rows[0].frames, rows[0].late)
+    };
+    assert_eq!(counts("beginVsync#7"), (2, 1));
+    assert_eq!((counts("layerId#1"), counts("layerId#2")), ((2, 0), (1, 1)));
 }
 
 #[test]
@@ -199,4 +236,64 @@ fn no_render_thread_is_assumed_for_a_frame_with_a_record() {
     let found = analyze(&trace, &Options::default()).unwrap();
     let parts: Vec<_> = found.parts.iter().map(|part| (&*part.name, part.self_ns)).collect();
     assert_eq!(parts, [("Choreographer#doFrame", 5_000_000), ("(graphics processor)", 15_000_000)]);
+}
+
+/// A frame of 30 ms that FrameTimeline alone shows, due after 10 ms: what its main thread did in the first 20 ms. The render
+/// thread draws in the last 8 ms.
+fn without_sections(of_main: impl Fn(&mut Text)) -> (Analysis, Vec<(Cause, String, u64)>) {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.switch(1_000, 1, RENDER, "S", 0);
+    text.switch(9_000, 0, 0, "R", MAIN);
+    of_main(&mut text);
+    text.wake(32_000, MAIN, RENDER);
+    text.switch(32_000, 1, 0, "R", RENDER);
+    text.switch(33_000, 0, MAIN, "S", 0);
+    text.switch(40_000, 1, RENDER, "S", 0);
+    let mut trace = text.trace();
+    for (end_ns, actual) in [(20_000_000, None), (40_000_000, Some(64))] {
+        let actual = actual.map(|jank| ActualFrame { jank, ..ActualFrame::default() });
+        let (start_ns, layer, token, display_token) = (10_000_000, NameId::NONE, 7, 8);
+        let (pid, is_display) = (MAIN, false);
+        trace.frames.push(TimelineFrame {
+            start_ns,
+            end_ns,
+            pid,
+            layer,
+            token,
+            display_token,
+            is_display,
+            actual,
+        });
+    }
+    let analysis = analyze(&trace, &Options::default()).unwrap();
+    let of = analysis.parts.iter();
+    let parts = of.map(|part| (part.cause, part.key.to_string(), part.self_ns / 1_000)).collect();
+    (analysis, parts)
+}
+
+#[test]
+fn frames_without_sections_are_late_by_frame_timeline_and_explained_by_the_scheduler() {
+    // It slept until another process woke it.
+    let (analysis, parts) = without_sections(|text| {
+        text.switch(11_000, 0, MAIN, "S", 0);
+        text.wake(30_000, PEER, MAIN);
+        text.switch(31_000, 0, 0, "R", MAIN);
+    });
+    assert_eq!((analysis.totals.frames, analysis.totals.slow), (1, 1));
+    let has = |parts: &[(Cause, String, u64)], cause, key: &str, us| {
+        assert!(parts.contains(&(cause, key.to_owned(), us)), "{parts:?}");
+    };
+    has(&parts, Cause::Wait, "woken by Binder:900_1", 19_000);
+    has(&parts, Cause::Runnable, "waiting for a processor", 1_000);
+    has(&parts, Cause::Unexplained, "(no section)", 8_000);
+    assert_eq!(analysis.unknown.first(), Some(&crate::Unknown::Sections));
+    // Another thread had the processor.
+    let (_, parts) = without_sections(|text| {
+        text.switch(11_000, 0, MAIN, "R", WORKER);
+        text.switch(31_000, 0, WORKER, "S", MAIN);
+    });
+    has(&parts, Cause::Preempted, "by worker", 20_000);
+    // It ran: without sections or callstacks nothing shows what.
+    let (_, parts) = without_sections(|_| {});
+    has(&parts, Cause::Unexplained, "(no section)", 22_000);
 }

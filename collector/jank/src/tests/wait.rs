@@ -198,3 +198,37 @@ fn time_of_which_no_state_is_known_is_no_wait_for_a_call() {
     let analysis = analyze(&text.trace(), &Options::default()).unwrap();
     assert!(analysis.explanations[0].path.iter().all(|step| step.tid != Some(PEER)));
 }
+
+#[test]
+fn a_loop_s_wait_that_frames_in_time_have_too_makes_none_late() {
+    // A turn each 10 ms: the game's thread waits 6 ms for another one, and swaps. In the last turn it also waits for a
+    // processor, or longer for the other thread.
+    let found = |is_longer: bool| {
+        let mut text = Text::new(HZ_100);
+        text.switch(1_000, 0, 0, "R", WORKER);
+        let turn = |text: &mut Text, at: u64, wait_us: u64, ready_us: u64| {
+            text.switch(at + 1_000, 0, WORKER, "S", 0);
+            text.wake(at + 1_000 + wait_us, PEER, WORKER);
+            text.switch(at + 1_010 + wait_us + ready_us, 0, 0, "R", WORKER);
+            let swap = at + 2_000 + wait_us + ready_us;
+            text.slice(WORKER, swap, swap + 2_000, "eglSwapBuffers");
+        };
+        (1..20).for_each(|n| turn(&mut text, n * 10_000, 6_000, 0));
+        if is_longer {
+            turn(&mut text, 200_000, 26_000, 0);
+        } else {
+            turn(&mut text, 200_000, 6_000, 20_000);
+        }
+        let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+        let late = analysis.frames.iter().filter(|frame| frame.slow).collect::<Vec<_>>();
+        let [late] = &*late else { panic!("{late:?}") };
+        let cause = late.cause.as_ref().map(|(cause, key)| (*cause, key.to_string()));
+        let overrun_ns: u64 = analysis.parts.iter().map(|part| part.overrun_ns).sum();
+        assert_eq!(overrun_ns, late.jank_ns);
+        let pace = analysis.parts.iter().find(|part| part.key.starts_with("(the loop waits"));
+        (cause, pace.map(|pace| (pace.self_ns / 1_000, pace.overrun_ns, pace.gain.removed)))
+    };
+    let waits = (Cause::Runnable, "waiting for a processor".to_owned());
+    assert_eq!(found(false), (Some(waits), Some((6_000, 0, false))));
+    assert_eq!(found(true), (Some((Cause::Wait, "woken by Binder:900_1".to_owned())), None));
+}

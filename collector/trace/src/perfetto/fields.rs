@@ -236,6 +236,7 @@ macro_rules! perfetto_messages {
                 sched_waking = 20: (message, optional) Option<SchedWakeup>,
                 binder_transaction = 50: (message, optional) Option<BinderTransaction>,
                 binder_transaction_received = 51: (message, optional) Option<BinderTransactionReceived>,
+                suspend_resume = 113,
                 sched_wakeup_new = 114: (message, optional) Option<SchedWakeup>,
                 task_newtask = 235: (message, optional) Option<TaskNewtask>,
                 task_rename = 236: (message, optional) Option<TaskRename>,
@@ -254,6 +255,10 @@ macro_rules! perfetto_messages {
                 next_comm = 5: (string, optional) Option<String>,
                 next_pid = 6: (int32, optional) Option<i32>,
                 next_prio = 7: (int32, optional) Option<i32>,
+            }
+            SuspendResume suspend_resume {
+                action = 1,
+                start = 3,
             }
             /// Also of `sched_waking` and `sched_wakeup_new`.
             SchedWakeup sched_wakeup {

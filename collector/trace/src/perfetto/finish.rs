@@ -109,6 +109,13 @@ impl Reader {
             });
         }
         kernel.sort_by_key(|event| event.at_ns);
+        let mut clocks = std::mem::take(&mut self.suspend_clocks).into_iter();
+        let suspends = &mut self.builder.trace.scheduling.suspends;
+        suspends.retain_mut(|(at_ns, _)| {
+            let converted_ns = clocks.next().and_then(|clock| converted(converters, clock, *at_ns));
+            converted_ns.map(|ns| *at_ns = ns).is_some()
+        });
+        suspends.sort_unstable();
         // What runs on each processor: compact events say only what goes on.
         let mut running: HashMap<u16, Task> = HashMap::new();
         let Self { builder, unread, other_ftrace, .. } = self;

@@ -6,7 +6,7 @@ use super::event::{Event, NORMAL, What};
 use super::fields::{
     binder_transaction, binder_transaction_received, cpu_frequency_limits, cpu_state,
     ftrace_bundle, ftrace_event, print, sched_blocked_reason, sched_switch, sched_wakeup,
-    task_newtask, task_rename,
+    suspend_resume, task_newtask, task_rename,
 };
 use super::gaps;
 use super::unread::Message;
@@ -125,6 +125,19 @@ impl Reader {
         };
         if number == ftrace_event::print {
             return self.print(at, content);
+        }
+        if number == ftrace_event::suspend_resume {
+            let (mut action, mut begins) = (&[][..], false);
+            for field in Fields::of(content) {
+                match field? {
+                    (suspend_resume::action, value) => action = value.bytes()?,
+                    (suspend_resume::start, value) => begins = value.bool()?,
+                    _ => {}
+                }
+            }
+            let steps = &mut self.builder.trace.scheduling;
+            steps.suspend_step(at.ns, action, begins);
+            self.suspend_clocks.resize(steps.suspends.len(), clock);
         }
         let Some(kind) = self.kernel_kind(sequence, number, content)? else {
             let is_counted =

@@ -125,6 +125,8 @@ struct Reader {
     gaps: gaps::Gaps,
     /// Counts of the kernel's events that are not read, by their field.
     other_ftrace: BTreeMap<u32, u64>,
+    /// Clock of each step of a suspend.
+    suspend_clocks: Vec<Clock>,
     unread: Unread,
     lost: BTreeMap<&'static str, u64>,
     /// Buffer for JSON of arguments.

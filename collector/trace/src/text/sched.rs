@@ -7,6 +7,11 @@ use crate::names::{NameId, Names};
 use crate::scheduling::INTERRUPT;
 
 pub(crate) fn take(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
+    if line.event == b"suspend_resume" {
+        let action = line.payload.split(|&byte| byte == b'[').next().unwrap_or_default();
+        let begins = line.payload.ends_with(b" begin");
+        builder.trace.scheduling.suspend_step(at_ns, action, begins);
+    }
     let Some(kind) = parse(line, &mut builder.trace.names) else { return };
     let is_woken = matches!(kind, KernelKind::Wake { .. });
     let tid = if is_woken && is_interrupt(line.flags) { INTERRUPT } else { line.tid };

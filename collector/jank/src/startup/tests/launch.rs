@@ -126,6 +126,24 @@ fn the_system_says_of_which_kind_a_launch_was_but_cold_only_with_its_process() {
 }
 
 #[test]
+fn of_two_records_of_a_launch_android_13_s_begins_it() {
+    let about = "{\"process\":\"com.example.app\",\"pid\":100}";
+    let slices = [
+        slice(MAIN, "B activityStart", 310_000, 350_000),
+        slice(MAIN, FRAME, 360_000, 370_000),
+        slice(RENDER, DRAW, 365_000, 380_000),
+    ];
+    let launch = [
+        (SYSTEM, 200_000, "S launchingActivity#28|28"),
+        (SYSTEM, 212_000, "S launching: com.example.app|0"),
+        (SYSTEM, 380_000, "F launching: com.example.app|0"),
+        (SYSTEM, 381_000, "F launchingActivity#28|28"),
+        (SYSTEM, 382_000, "I launchingActivity#28:completed-warm:com.example.app"),
+    ];
+    assert_eq!(rows(&with(about, &slices, &launch)), [(Warm, 200, Some(180), None)]);
+}
+
+#[test]
 fn a_process_that_starts_again_begins_with_its_own_markers() {
     let found = startups(&[
         slice(MAIN, "B ActivityThreadMain", 10_000, 50_000),

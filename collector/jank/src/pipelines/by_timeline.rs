@@ -1,0 +1,52 @@
+//! Frames that FrameTimeline alone shows, in a system trace without the atrace categories `gfx` and `view`. The scheduler says
+//! what their threads did: the main thread works on a frame until it wakes the render thread for the last time, which draws it.
+
+use super::wakes::wakes;
+use crate::found::Found;
+use crate::pipeline::Pipeline;
+use crate::process::Process;
+use std::collections::BTreeMap;
+use tracetee_trace::{NO_PARENT, NameId, Slice, Thread, Trace, UNFINISHED};
+
+/// Finds the frames of the process, by vsync id.
+pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
+    let mut all: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
+    for frame in trace.frames.iter().filter(|frame| !frame.is_display && frame.pid == process.pid) {
+        if frame.actual.is_some() && frame.end_ns != UNFINISHED {
+            let (start_ns, end_ns) = all.entry(frame.token).or_insert((u64::MAX, 0));
+            *start_ns = frame.start_ns.min(*start_ns);
+            *end_ns = frame.end_ns.max(*end_ns);
+        }
+    }
+    let of_render = process.render_tids.iter();
+    let renders: Vec<(u32, &Thread)> =
+        of_render.filter_map(|tid| Some((*tid, trace.threads.get(tid)?))).collect();
+    let frame = |(token, (start_ns, end_ns)): (i64, (u64, u64))| {
+        let draws = renders.iter().filter_map(|&(tid, render)| {
+            let wakes = wakes(render, start_ns, end_ns).filter(|wake| wake.at_ns >= start_ns);
+            let begun_ns = wakes.filter(|wake| wake.waker == process.pid).last()?.at_ns;
+            Some((tid, slice(begun_ns, drawn_ns(render, begun_ns, end_ns))))
+        });
+        let draws: Vec<(u32, Slice)> = draws.collect();
+        let handed_ns = draws.iter().map(|(_, draw)| draw.start_ns).max().unwrap_or(start_ns);
+        let ui = slice(start_ns, handed_ns);
+        Found { draws, ..Found::new(Pipeline::Views, process.pid, Some(token), ui) }
+    };
+    all.into_iter().map(frame).collect()
+}
+
+/// A part of a frame, which no section shows.
+const fn slice(start_ns: u64, end_ns: u64) -> Slice {
+    let (name, category, parent, ended) = (NameId::NONE, NameId::NONE, NO_PARENT, true);
+    Slice { name, category, start_ns, end_ns, parent, ended }
+}
+
+/// Returns when a thread had drawn a frame that was complete at `end_ns`: at the begin of the sleep in which it was then.
+fn drawn_ns(render: &Thread, begun_ns: u64, end_ns: u64) -> u64 {
+    let next = render.states.partition_point(|state| state.at_ns <= end_ns);
+    let last = next.checked_sub(1).and_then(|last| render.states.get(last));
+    match last {
+        Some(state) if !matches!(state.kind, b'r' | b'R') => state.at_ns.max(begun_ns),
+        _ => end_ns,
+    }
+}
