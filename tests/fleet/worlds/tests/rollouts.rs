@@ -16,7 +16,7 @@ const SILENT: [&str; 4] = ["push-130", "first-day-130", "drift-down-25", "garbag
 fn outcomes(name: &str, expected: Expected, devices: usize) -> Outcomes {
     let scenario = scenarios().into_iter().find(|scenario| scenario.name == name).unwrap();
     assert_eq!(scenario.expected, expected, "{name}");
-    let outcomes = run(&scenario, ROLLOUTS, devices);
+    let outcomes = run(&scenario, 0..ROLLOUTS, devices);
     println!("{name}: {outcomes:?}");
     outcomes
 }
