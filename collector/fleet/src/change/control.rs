@@ -69,6 +69,8 @@ pub(crate) struct Compared {
     pub(crate) device: usize,
     /// Its cell.
     pub(crate) cell: usize,
+    /// True if the device has updated.
+    pub(crate) is_later: bool,
     /// Its weight.
     pub(crate) weight: f64,
     /// Part of the device's update that neither the device nor the day explains.
@@ -156,19 +158,19 @@ impl<'a> Days<'a> {
         let frames = self.frames_on(screens);
         let rows =
             self.rows.iter().zip(&frames).enumerate().filter(|(_, (_, frames))| **frames > 0.0);
-        let rows = rows.map(|(row, (&Row { device, cell, .. }, frames))| {
+        let rows = rows.map(|(row, (&Row { device, cell, is_later, .. }, frames))| {
             let weight = frames / (frames + USUAL_FRAMES);
-            Compared { row, device, cell, weight, update: 0.0, leverage: 0.0 }
+            let update = if is_later { 1.0 } else { 0.0 };
+            Compared { row, device, cell, is_later, weight, update, leverage: 0.0 }
         });
         let (devices, cells) = (self.fleet.devices.len(), self.cells);
         let mut design = Design { rows: rows.collect(), devices, cells };
-        let is_later = |of: &Compared| self.rows[of.row].is_later;
         loop {
             let mut is_known = vec![false; cells];
             let (mut earlier, mut all) = (vec![0; devices], vec![0; devices]);
             for of in &design.rows {
                 all[of.device] += 1;
-                if !is_later(of) {
+                if !of.is_later {
                     is_known[of.cell] = true;
                     earlier[of.device] += 1;
                 }
@@ -181,8 +183,7 @@ impl<'a> Days<'a> {
                 break;
             }
         }
-        let mut update: Vec<f64> =
-            design.rows.iter().map(|of| if is_later(of) { 1.0 } else { 0.0 }).collect();
+        let mut update: Vec<f64> = design.rows.iter().map(|of| of.update).collect();
         design.take_effects_away(&mut update, PRECISIONS[0]);
         let weights = design.sums(cells, |of| of.cell, |_| 1.0);
         for (of, update) in design.rows.iter_mut().zip(update) {
@@ -254,7 +255,7 @@ impl Days<'_> {
         let mut is_updated = vec![None; design.devices];
         let mut with = vec![false; design.devices];
         for of in &design.rows {
-            *is_updated[of.device].get_or_insert(false) |= self.rows[of.row].is_later;
+            *is_updated[of.device].get_or_insert(false) |= of.is_later;
             with[of.device] |= times[of.row] > 0.0;
         }
         let mut sums = [[0.0; 2]; 4];

@@ -5,7 +5,7 @@ use super::control::{Days, Design};
 use super::observations::{Fleet, Sums, at};
 use crate::significance::real;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use tracetee_trace::shown;
 
@@ -53,33 +53,22 @@ impl Coverage {
     pub(crate) fn of(days: &Days<'_>, design: &Design) -> Self {
         let fleet = days.fleet;
         let mut found = Self { test_devices: fleet.test_devices, ..Self::default() };
-        let compared = design.rows.iter().filter_map(|of| Some((of, days.rows.get(of.row)?)));
-        let later: BTreeMap<(usize, u32), &Sums> = compared
-            .clone()
-            .filter(|(_, row)| row.is_later)
-            .map(|(of, row)| ((of.device, row.sums.day), row.sums))
-            .collect();
-        let updated: BTreeSet<usize> = later.keys().map(|of| of.0).collect();
-        let cells: BTreeSet<usize> =
-            compared.clone().filter(|(_, row)| row.is_later).map(|of| of.0.cell).collect();
-        let controls = compared.filter(|(of, row)| !row.is_later && cells.contains(&of.cell));
-        let controls: BTreeSet<usize> = controls.map(|of| of.0.device).collect();
+        let later = || design.rows.iter().filter(|of| of.is_later);
+        let updated: BTreeSet<usize> = later().map(|of| of.device).collect();
+        let cells: BTreeSet<usize> = later().map(|of| of.cell).collect();
+        let controls = design.rows.iter().filter(|of| !of.is_later && cells.contains(&of.cell));
+        let controls: BTreeSet<usize> = controls.map(|of| of.device).collect();
         (found.compared, found.controls) = (updated.len() as u64, controls.len() as u64);
-        let mut is_earlier = vec![false; fleet.screens.len()];
         let mut of_screens = vec![[0_u64; 2]; fleet.screens.len()];
         for (number, device) in fleet.devices.iter().enumerate() {
             let [days_before, after] = &device.days;
             found.sent[0] += u64::from(!days_before.is_empty());
             found.sent[1] += u64::from(!after.is_empty());
-            for (screen, _) in days_before.iter().flat_map(|sums| &sums.frames) {
-                let index = usize::try_from(*screen).unwrap_or(usize::MAX);
-                is_earlier.get_mut(index).into_iter().for_each(|is| *is = true);
-            }
-            for sums in after {
-                for (screen, _) in &sums.frames {
-                    let index = usize::try_from(*screen).unwrap_or(usize::MAX);
-                    add(of_screens.get_mut(index), totals(fleet, sums, &|other| other == *screen));
-                }
+            for (screen, sums) in
+                after.iter().flat_map(|of| of.frames.iter().map(move |on| (on.0, of)))
+            {
+                let of_screen = of_screens.get_mut(screen as usize);
+                add(of_screen, totals(fleet, sums, &|other| other == screen));
             }
             if after.is_empty() || updated.contains(&number) {
                 continue;
@@ -91,8 +80,11 @@ impl Coverage {
         }
         let (mut all, mut compared) = ([0; 2], [0; 2]);
         of_screens.iter().for_each(|of| add(Some(&mut all), *of));
-        let is_shared = |screen: u32| at(&is_earlier, screen) == Some(&true);
-        later.values().for_each(|sums| add(Some(&mut compared), totals(fleet, sums, &is_shared)));
+        let is_shared: Vec<bool> =
+            (0_u32..).zip(&fleet.screens).map(|(screen, _)| days.is_shared(screen)).collect();
+        let is_shared = |screen: u32| at(&is_shared, screen) == Some(&true);
+        let days = later().filter_map(|of| days.rows.get(of.row));
+        days.for_each(|row| add(Some(&mut compared), totals(fleet, row.sums, &is_shared)));
         let share =
             |part: [u64; 2]| [0, 1].map(|index| real(part[index]) / real(all[index].max(1)));
         [found.frames, found.jank] = share(compared);
@@ -165,7 +157,7 @@ fn add(to: Option<&mut [u64; 2]>, of: [u64; 2]) {
 }
 
 /// Returns frames and time past the deadlines on some screens.
-pub(super) fn totals(fleet: &Fleet, sums: &Sums, is_of: &dyn Fn(u32) -> bool) -> [u64; 2] {
+fn totals(fleet: &Fleet, sums: &Sums, is_of: &dyn Fn(u32) -> bool) -> [u64; 2] {
     let frames = sums.frames.iter().filter(|of| is_of(of.0)).map(|of| of.1).sum();
     let is_total = |series: u32| {
         let is_jank = at(&fleet.series, series).is_some_and(|series| series.cause.is_empty());

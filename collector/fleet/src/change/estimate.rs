@@ -109,7 +109,7 @@ pub(crate) fn estimate(
     let (mut earlier_sum, mut information) = (0.0, 0.0);
     for (of, share) in design.rows.iter().zip(&shares) {
         let update = of.weight * of.update;
-        if days.rows.get(of.row).is_some_and(|row| row.is_later) {
+        if of.is_later {
             information += update;
             later.push((update, *share));
         } else {
@@ -301,7 +301,7 @@ mod tests {
         let days = Days::new(&fleet, After::LaterDays);
         let design = days.design(&[0]);
         assert!(design.rows.iter().all(|of| of.device % 3 < 2 && days.rows[of.row].sums.day < 8));
-        assert_eq!(design.rows.iter().filter(|of| days.rows[of.row].is_later).count(), 10 * 3);
+        assert_eq!(design.rows.iter().filter(|of| of.is_later).count(), 10 * 3);
     }
 
     #[test]

@@ -82,25 +82,18 @@ pub(super) fn at<T>(all: &[T], number: u32) -> Option<&T> {
     usize::try_from(number).ok().and_then(|index| all.get(index))
 }
 
-/// The name of a series as a reader has it; the hash is that of [`Series`].
-#[derive(Hash)]
-struct Name<'a> {
-    screen: Option<&'a str>,
-    cause: &'a str,
-    key: &'a str,
-}
+/// Screen, cause and key of a series, as a reader has them; they have the hash of [`Series`].
+type Name<'a> = (Option<&'a str>, &'a str, &'a str);
 
 impl Equivalent<Series> for Name<'_> {
-    fn equivalent(&self, series: &Series) -> bool {
-        let Series { screen, cause, key } = series;
-        self.screen == screen.as_deref() && self.cause == cause && self.key == key
+    fn equivalent(&self, Series { screen, cause, key }: &Series) -> bool {
+        *self == (screen.as_deref(), cause, key)
     }
 }
 
 impl From<&Name<'_>> for Series {
-    fn from(name: &Name<'_>) -> Self {
-        let screen = name.screen.map(Text::from);
-        Self { screen, cause: name.cause.into(), key: name.key.into() }
+    fn from((screen, cause, key): &Name<'_>) -> Self {
+        Self { screen: screen.map(Text::from), cause: (*cause).into(), key: (*key).into() }
     }
 }
 
@@ -181,8 +174,7 @@ impl Builder {
             return;
         }
         let on = number(&mut self.screens, screen);
-        let name = Name { screen: Some(screen), cause: "", key: "" };
-        let series = number(&mut self.series, &name);
+        let series = number(&mut self.series, &(Some(screen), "", ""));
         if let Some(sums) = self.sums(day) {
             sums.frames.push((on, frames));
             sums.times.extend((jank_ns > 0).then_some((series, jank_ns)));
@@ -195,7 +187,7 @@ impl Builder {
             return;
         }
         number(&mut self.screens, screen);
-        let series = number(&mut self.series, &Name { screen: Some(screen), cause, key });
+        let series = number(&mut self.series, &(Some(screen), cause, key));
         if let Some(sums) = self.sums(day) {
             sums.times.push((series, ns));
         }
