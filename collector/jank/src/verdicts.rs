@@ -159,6 +159,7 @@ fn read(trace: &Trace, instant: &Instant) -> Option<Read> {
         }
         "frame_metrics" => {
             let (intended_ns, total_ns) = (intended_ns()?, total_ns()?);
+            number("gpu_ns").is_none_or(|gpu_ns| gpu_ns <= total_ns).then_some(())?;
             let suspended_ns = number("suspended_ns").unwrap_or(0);
             let is_placed = false;
             let metrics = Metrics { intended_ns, suspended_ns, allowed_ns, total_ns, is_placed };

@@ -3,8 +3,9 @@
 //! Stop: there is a finding. Go: there is none, the later version has hardly anything on screens of its own, and so many devices were
 //! compared that a rise of all jank by the stated share would have been found with the stated power. Otherwise not yet.
 
+use super::comparison::all_jank;
 use super::constants::{LEVEL, POWER};
-use super::control::{After, Before};
+use super::control::{After, Days};
 use super::coverage::Coverage;
 use super::estimate::{Estimate, error_needed};
 use super::findings::{Example, Finding, Findings, Rise, findings};
@@ -70,26 +71,26 @@ const QUANTILE: f64 = 1.2816;
 /// Returns the answer for a rise of all jank by so many percent.
 #[must_use]
 pub fn answer(fleet: &Fleet, rise_percent: f64) -> Answer {
-    let before = Before::new(fleet);
-    let pairs = before.pairs(After::LaterDays);
-    let found = findings(fleet, &pairs);
-    let coverage = Coverage::of(fleet, &before, &pairs);
-    let power = power(&found, coverage.compared, rise_percent);
+    let days = Days::new(fleet, After::LaterDays);
+    let (all, of_all) = all_jank(&days);
+    let coverage = Coverage::of(&days, &all);
+    let found = findings(&days, of_all, &coverage);
+    let power = power(&of_all, coverage.compared, rise_percent);
     let verdict = match (found.findings.is_empty(), power.missing()) {
         (false, _) => Verdict::Stop,
         (true, Some(0)) if !coverage.is_unknown() => Verdict::Go,
         _ => Verdict::NotYet,
     };
-    let Findings { findings, moved, .. } = found;
+    let Findings { findings, moved } = found;
     Answer { verdict, level: LEVEL, coverage, findings, moved, power }
 }
 
-fn power(found: &Findings, devices: u64, rise_percent: f64) -> Power {
+fn power(all: &Estimate, devices: u64, rise_percent: f64) -> Power {
     // All jank has half of the level.
     let (rise, least) = ((rise_percent / 100.0).ln_1p(), (2.0 / LEVEL).ln());
-    let error = error_needed(rise, least, QUANTILE, found.all.evidence_error / found.all.error);
+    let error = error_needed(rise, least, QUANTILE, all.evidence_error / all.error);
     // The square of the error falls as devices come.
-    let ratio = (found.all.error / error).powi(2);
+    let ratio = (all.error / error).powi(2);
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

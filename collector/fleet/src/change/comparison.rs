@@ -1,11 +1,11 @@
 //! Comparison of two versions: what became worse or better, and what cannot be known.
 
 use super::constants::{LEAST_DEVICES, LEAST_DEVICES_WITH, LEVEL, SAME_BELOW};
-use super::control::{After, Before, Pair};
+use super::control::{After, Days, Design};
 use super::coverage::Coverage;
-use super::estimate::{Estimate, Observation, Values, adjust, estimate};
+use super::estimate::{Estimate, adjust, estimate};
 use super::name_of;
-use super::observations::{Fleet, at};
+use super::observations::Fleet;
 use crate::table::Text;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -83,13 +83,10 @@ impl Verdict {
 /// Compares two versions of an app.
 #[must_use]
 pub fn comparison(from: &str, to: &str, fleet: &Fleet) -> Comparison {
-    let before = Before::new(fleet);
-    let found = before.pairs(After::LaterDays);
-    let coverage = Coverage::of(fleet, &before, &found);
-    let rows = rows(&observed(fleet, &found), found.len() as u64, &coverage);
-    let first = before.pairs(After::FirstDay);
-    let of_first = observed(fleet, &first).remove(&Name::default()).unwrap_or_default();
-    let first_day = estimate(&of_first, first.len() as u64);
+    let days = Days::new(fleet, After::LaterDays);
+    let (coverage, estimates) = estimates(&days);
+    let rows = rows(estimates, &coverage);
+    let first_day = all_jank(&Days::new(fleet, After::FirstDay)).1;
     let is_worse = rows.iter().any(|row| row.verdict == Verdict::Worse);
     let verdict = match rows.first().map(|row| row.verdict).unwrap_or_default() {
         _ if is_worse => Verdict::Worse,
@@ -115,41 +112,44 @@ pub fn comparison(from: &str, to: &str, fleet: &Fleet) -> Comparison {
 /// Cause and key; empty for all jank.
 type Name = (Text, Text);
 
-/// The values of all screens together, by cause.
-fn observed(fleet: &Fleet, pairs: &[Pair<'_>]) -> BTreeMap<Name, Vec<Observation>> {
-    let mut found: BTreeMap<Name, Vec<Observation>> = BTreeMap::new();
-    for pair in pairs {
-        let mut sums: BTreeMap<(&Text, &Text), Values> = BTreeMap::new();
-        for of in pair.observed(fleet) {
-            let Some(series) = at(&fleet.series, of.series) else { continue };
-            let sum = sums.entry((&series.cause, &series.key)).or_default();
-            sum.iter_mut().zip(of.values).for_each(|(sum, value)| *sum += of.weight * value);
-        }
-        let Pair { updated, control, weight, .. } = *pair;
-        for ((cause, key), values) in sums {
-            let all = found.entry((cause.clone(), key.clone())).or_default();
-            all.push(Observation { updated, control, weight, values });
-        }
-    }
-    found.entry(Name::default()).or_default();
-    found
+/// Returns what is compared of all jank, and how it changed.
+pub(super) fn all_jank(days: &Days<'_>) -> (Design, Estimate) {
+    let all: Vec<u32> = days.series().filter(|of| of.0.cause.is_empty()).map(|of| of.1).collect();
+    let screens = days.screens(&all);
+    let design = days.design(&screens);
+    let estimate = estimate(days, &design, &all, &screens);
+    (design, estimate)
 }
 
-fn rows(
-    observed: &BTreeMap<Name, Vec<Observation>>,
-    observations: u64,
-    coverage: &Coverage,
-) -> Vec<Difference> {
+/// Returns what is compared, and the changes of all screens together, by cause.
+fn estimates(days: &Days<'_>) -> (Coverage, BTreeMap<Name, Estimate>) {
+    let mut by_name: BTreeMap<Name, Vec<u32>> = BTreeMap::new();
+    for (series, number) in days.series() {
+        by_name.entry((series.cause.clone(), series.key.clone())).or_default().push(number);
+    }
+    let (all, of_all) = all_jank(days);
+    let coverage = Coverage::of(days, &all);
+    let totals = by_name.remove(&Name::default()).unwrap_or_default();
+    let screens = days.screens(&totals);
+    let mut designs = BTreeMap::from([(screens.clone(), all)]);
+    let mut found = BTreeMap::from([(Name::default(), of_all)]);
+    for (name, series) in by_name {
+        let design = designs.entry(days.screens(&series));
+        let design = design.or_insert_with_key(|screens| days.design(screens));
+        found.insert(name, estimate(days, design, &series, &screens));
+    }
+    (coverage, found)
+}
+
+fn rows(estimates: BTreeMap<Name, Estimate>, coverage: &Coverage) -> Vec<Difference> {
     let is_enough = coverage.compared.min(coverage.controls) >= LEAST_DEVICES;
-    let mut rows: Vec<Difference> = observed
-        .iter()
-        .map(|((cause, key), all)| Difference {
-            cause: (!cause.is_empty()).then(|| cause.to_string()),
-            key: key.to_string(),
-            estimate: estimate(all, observations),
-            ..Difference::default()
-        })
-        .collect();
+    let row = |((cause, key), estimate): (Name, Estimate)| Difference {
+        cause: (!cause.is_empty()).then(|| cause.to_string()),
+        key: key.to_string(),
+        estimate,
+        ..Difference::default()
+    };
+    let mut rows: Vec<Difference> = estimates.into_iter().map(row).collect();
     // Whether a cause is tested depends on all devices together, so that it says nothing of their difference.
     let is_tested = |row: &Difference| {
         is_enough && (row.cause.is_none() || row.estimate.devices >= LEAST_DEVICES_WITH)

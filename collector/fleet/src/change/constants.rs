@@ -5,7 +5,7 @@
 pub const LEVEL: f64 = 0.005;
 /// Minimum number of devices that updated, and of controls, for a verdict.
 pub const LEAST_DEVICES: u64 = 30;
-/// Minimum number of devices that updated with time of a cause, or with a control with time of it, for a test of the cause.
+/// Minimum number of devices with time of a cause, updated or not, for a test of the cause.
 pub const LEAST_DEVICES_WITH: u64 = 20;
 /// Minimum change for a verdict, as a share of the earlier value.
 pub const LEAST_CHANGE: f64 = 0.02;
@@ -13,22 +13,19 @@ pub const LEAST_CHANGE: f64 = 0.02;
 pub const SAME_BELOW: f64 = 0.10;
 /// Probability of finding the rise for which a guard says go.
 pub const POWER: f64 = 0.9;
-/// Sizes of a change for which a guard looks, as twice the mean evidence of an observation, which is about the change's logarithm:
-/// small ones in large fleets, and large ones in small fleets. Its level holds whatever they are.
+/// Sizes of a change for which a guard looks, as logarithms: small ones in large fleets, and large ones in small fleets. Its level holds whatever they are.
 pub const GUARD_SIZES: [f64; 2] = [0.1, 0.4];
 /// Share of the later version's frames or jank, on screens that it alone has, from which on nothing is known of the whole.
 pub const LEAST_UNKNOWN: f64 = 0.05;
-/// Minimum number of frames of a device before the release, and of a day after it.
-pub const LEAST_FRAMES: u64 = 100;
-/// Minimum number of frames on a screen in each of the four cells of an observation.
-pub const LEAST_ON_SCREEN: u64 = 10;
-/// Share of the four values of an observation that is added to each: a value of 0 has a ratio, too.
-pub const FLOOR: f64 = 0.025;
+/// Frames of a day at which chance and the day itself move a value as much: a day's weight grows with its frames up to there.
+pub const USUAL_FRAMES: f64 = 300.0;
+/// Share of a usual value that is added to each: a value of 0 has a logarithm, too.
+pub const FLOOR: f64 = 0.25;
+/// Minimum number of devices of a kind; smaller kinds share one with the next.
+pub const LEAST_ALIKE: usize = 30;
 /// Days before the release that count.
 pub const DAYS_BEFORE: u32 = 28;
 /// One in so many devices of the later version is before its release: their clocks are wrong, or they test it.
 pub const EARLY_IN: usize = 100;
-/// Controls of a device on a day.
-pub const MOST_CONTROLS: usize = 8;
-/// Observations. Of more devices a sample is taken.
-pub const MOST_OBSERVATIONS: usize = 400_000;
+/// Maximum number of devices that are compared, chosen by the digests of their install ids.
+pub const MOST_DEVICES: usize = 100_000;

@@ -1,19 +1,26 @@
-//! Finds for a device that updated others that did not, on each of its days: its controls.
+//! Lines up the days of devices under two versions, so that nothing but the version tells them apart.
 //!
-//! Both have captures of the days before the release and of the same day after it, and are alike. So whatever the calendar does
-//! to all devices, or to all of their kind, it does to both: a push of the server, a weekend, data that grow, an update of the
-//! system. A device that updates later is a control until then. Devices that are new to the app have no days before the release,
-//! and are compared with none.
+//! A device is compared with itself before its update, and each day with the same day of devices that are like it and had not
+//! updated yet: effects of the device and of the day are taken away from both (two-way fixed effects). So whatever the calendar does
+//! to all devices, or to all of their kind, is no change: a push of the server, a weekend, data that grow, an update of the
+//! system. A day on which no device of the kind has the earlier version is left out, as are devices that sent nothing
+//! before their update.
 
-use super::constants::{
-    DAYS_BEFORE, EARLY_IN, LEAST_FRAMES, LEAST_ON_SCREEN, MOST_CONTROLS, MOST_OBSERVATIONS,
-};
-use super::estimate::Values;
-use super::observations::{Device, Fleet, Sums, at};
+use super::Series;
+use super::constants::{DAYS_BEFORE, EARLY_IN, LEAST_ALIKE, USUAL_FRAMES};
+use super::observations::{Device, Fleet, Sums};
 use crate::significance::real;
 use crate::table::Text;
-use foldhash::fast::RandomState;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+/// Rounds in which effects of devices and days are taken away in turn, unless less is left of them before.
+const ROUNDS: usize = 200;
+/// Size of the effects that may be left in updates, and in values of which errors are estimated.
+const PRECISIONS: [f64; 2] = [1e-7, 1e-3];
+/// Limit of the share of a row in its cell when errors are estimated.
+const MOST_LEVERAGE: f64 = 0.9;
+/// One in so many times is cut to the next one: the largest ones, which may be impossible.
+const CUT_IN: usize = 100;
 
 /// Days after an update that are observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,36 +31,64 @@ pub enum After {
     LaterDays,
 }
 
-/// A day of a device that updated, beside the same day of a control.
+/// A day of a device under one of the versions.
 #[derive(Debug, Clone, Copy)]
-pub struct Pair<'a> {
-    /// The device that updated, by its number in [`Fleet::devices`].
-    pub updated: u32,
-    /// The control, by its number.
-    pub control: u32,
-    /// Weight of the observations: the more controls the day has, the more it tells.
-    pub weight: f64,
-    /// Sums before the release and on the day: of the device that updated, then of its control.
-    cells: [&'a Sums; 4],
+pub(crate) struct Row<'a> {
+    /// The device, by its index in [`Fleet::devices`].
+    pub(crate) device: usize,
+    /// Number of the day of devices that are alike.
+    pub(crate) cell: usize,
+    /// True if the device has updated.
+    pub(crate) is_later: bool,
+    /// True if the release was before.
+    pub(crate) is_since: bool,
+    /// The sums of the day.
+    pub(crate) sums: &'a Sums,
 }
 
-/// The values of a series in a pair.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Observed {
-    /// The series, by its number in [`Fleet::series`].
-    pub series: u32,
-    /// Share of the series' screen in the frames of all screens that the four cells have.
-    pub weight: f64,
-    /// The values.
-    pub values: Values,
-}
-
-/// The devices of a fleet with their sums before the release.
+/// The days of a fleet's devices.
 #[derive(Debug)]
-pub struct Before<'a> {
-    fleet: &'a Fleet,
-    /// Sums of each device; `None` if it has too few frames.
-    sums: Vec<Option<Sums>>,
+pub(crate) struct Days<'a> {
+    /// The fleet.
+    pub(crate) fleet: &'a Fleet,
+    /// The days, by device.
+    pub(crate) rows: Vec<Row<'a>>,
+    /// Frames by screen: the row, and their number.
+    frames: Vec<Vec<(usize, f64)>>,
+    /// Times by series: the row, and ns.
+    times: Vec<Vec<(usize, f64)>>,
+    cells: usize,
+}
+
+/// A row that is compared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Compared {
+    /// Index of the row.
+    pub(crate) row: usize,
+    /// Its device.
+    pub(crate) device: usize,
+    /// Its cell.
+    pub(crate) cell: usize,
+    /// True if the device has updated.
+    pub(crate) is_later: bool,
+    /// Its weight.
+    pub(crate) weight: f64,
+    /// Part of the device's update that neither the device nor the day explains.
+    pub(crate) update: f64,
+    /// Share of the row in its cell.
+    leverage: f64,
+}
+
+/// Index of what a row has in common with others: its device, or its cell.
+type Key = fn(&Compared) -> usize;
+
+/// The rows that are compared on some screens, with their weights.
+#[derive(Debug)]
+pub(crate) struct Design {
+    /// The rows.
+    pub(crate) rows: Vec<Compared>,
+    devices: usize,
+    cells: usize,
 }
 
 /// Returns the day of the release: that of the first updates.
@@ -64,123 +99,220 @@ fn release(fleet: &Fleet) -> u32 {
     updates.get(early).copied().unwrap_or(u32::MAX)
 }
 
-impl<'a> Before<'a> {
-    /// Adds up the days before the release.
-    pub(crate) fn new(fleet: &'a Fleet) -> Self {
-        let release = release(fleet);
-        let days = release.saturating_sub(DAYS_BEFORE)..release;
-        let sums = |device: &Device| {
-            let until = device.update().unwrap_or(u32::MAX);
-            let earlier = device.days[0].iter();
-            let before = earlier.filter(|sums| days.contains(&sums.day) && sums.day < until);
-            Some(sum(before)).filter(|sums| sums.frame_count() >= LEAST_FRAMES)
+/// Returns a number for each kind of devices. Kinds with few devices share one with the next, which is the most like them.
+fn kinds(fleet: &Fleet) -> BTreeMap<&Text, usize> {
+    let mut counts: BTreeMap<&Text, usize> = BTreeMap::new();
+    for device in fleet.devices.iter().filter(|device| !device.days[0].is_empty()) {
+        *counts.entry(&device.alike).or_default() += 1;
+    }
+    let (mut number, mut devices) = (0, 0);
+    for count in counts.values_mut() {
+        devices += *count;
+        *count = number;
+        if devices >= LEAST_ALIKE {
+            (number, devices) = (number + 1, 0);
+        }
+    }
+    counts
+}
+
+impl<'a> Days<'a> {
+    /// Collects the days.
+    pub(crate) fn new(fleet: &'a Fleet, after: After) -> Self {
+        let (release, kinds, days) = (release(fleet), kinds(fleet), fleet.days.len());
+        let last_kind = kinds.values().max().copied().unwrap_or_default();
+        let mut found = Self {
+            fleet,
+            rows: Vec::new(),
+            frames: vec![Vec::new(); fleet.screens.len()],
+            times: vec![Vec::new(); fleet.series.len()],
+            cells: (last_kind + 1) * days,
         };
-        Self { fleet, sums: fleet.devices.iter().map(sums).collect() }
-    }
-
-    /// Returns true if a device has enough frames before the release.
-    pub(crate) fn has(&self, device: u32) -> bool {
-        at(&self.sums, device).is_some_and(Option::is_some)
-    }
-
-    /// Finds the pairs.
-    pub(crate) fn pairs(&'a self, after: After) -> Vec<Pair<'a>> {
-        let mut updated: BTreeMap<Block<'_>, Vec<Candidate<'_>>> = BTreeMap::new();
-        let mut controls: HashMap<Block<'_>, Vec<Candidate<'_>>, RandomState> = HashMap::default();
-        let mut count = 0;
-        for (number, (device, before)) in (0_u32..).zip(self.fleet.devices.iter().zip(&self.sums)) {
-            let Some(before) = before else { continue };
-            let candidate = |on: &'a Sums| Candidate { number, before, on };
-            let is_enough = |on: &&Sums| on.frame_count() >= LEAST_FRAMES;
-            let update = device.update().unwrap_or(u32::MAX);
-            let kept = device.days[0].iter().filter(|on| on.day < update);
-            for on in kept.filter(is_enough) {
-                controls.entry((&device.alike, on.day)).or_default().push(candidate(on));
-            }
-            let is_after = |on: &&Sums| (on.day == update) == (after == After::FirstDay);
-            for on in device.days[1].iter().filter(is_after).filter(is_enough) {
-                updated.entry((&device.alike, on.day)).or_default().push(candidate(on));
-                count += 1;
-            }
-        }
-        let most = (MOST_OBSERVATIONS / count.max(1)).clamp(1, MOST_CONTROLS);
-        let step = count.div_ceil(MOST_OBSERVATIONS).max(1);
-        let mut found = Vec::new();
-        for (block, updated) in updated {
-            let Some(controls) = controls.get(&block) else { continue };
-            let [count, others] = [updated.len(), controls.len()].map(|count| real(count as u64));
-            let each = most.min(controls.len());
-            // As least squares weigh a difference of two means.
-            let weight = others / (count + others) / real(each as u64);
-            // Each control has about as many devices as the others.
-            for (index, of) in updated.iter().enumerate().step_by(step) {
-                let begin = index * most;
-                for next in begin..begin + each {
-                    let Some(other) = controls.get(next % controls.len()) else { continue };
-                    let cells = [of.before, of.on, other.before, other.on];
-                    found.push(Pair { updated: of.number, control: other.number, weight, cells });
-                }
-            }
-        }
-        found
-    }
-}
-
-/// Devices that are alike, on a day.
-type Block<'a> = (&'a Text, u32);
-
-/// A day of a device.
-struct Candidate<'a> {
-    number: u32,
-    before: &'a Sums,
-    on: &'a Sums,
-}
-
-fn sum<'a>(days: impl Iterator<Item = &'a Sums>) -> Sums {
-    let (mut frames, mut times) = (BTreeMap::new(), BTreeMap::new());
-    for sums in days {
-        for (all, one) in [(&mut frames, &sums.frames), (&mut times, &sums.times)] {
-            for &(of, count) in one {
-                *all.entry(of).or_insert(0_u64) += count;
-            }
-        }
-    }
-    Sums { day: 0, frames: frames.into_iter().collect(), times: times.into_iter().collect() }
-}
-
-impl Pair<'_> {
-    /// Returns the values of all series that have time in one of the four cells, on the screens that all of them have, in ms per
-    /// thousand frames.
-    pub(crate) fn observed(&self, fleet: &Fleet) -> Vec<Observed> {
-        let mut screens: BTreeMap<u32, [u64; 4]> = BTreeMap::new();
-        let mut times: BTreeMap<u32, [u64; 4]> = BTreeMap::new();
-        for (index, cell) in self.cells.iter().enumerate() {
-            for (all, one) in [(&mut screens, &cell.frames), (&mut times, &cell.times)] {
-                for &(of, count) in one {
-                    if let Some(value) = all.entry(of).or_default().get_mut(index) {
-                        *value += count;
+        for (device, of) in fleet.devices.iter().enumerate() {
+            let Some(kind) = kinds.get(&of.alike) else { continue };
+            let update = of.update().unwrap_or(u32::MAX);
+            let earlier = of.days[0].iter().filter(|sums| sums.day < update);
+            let earlier = earlier.filter(|sums| sums.day >= release.saturating_sub(DAYS_BEFORE));
+            let is_after = |sums: &&Sums| (sums.day == update) == (after == After::FirstDay);
+            let later = of.days[1].iter().filter(is_after);
+            for sums in earlier.chain(later) {
+                let row = found.rows.len();
+                for (all, one) in
+                    [(&mut found.frames, &sums.frames), (&mut found.times, &sums.times)]
+                {
+                    for &(number, count) in one {
+                        let of_number = all.get_mut(number as usize);
+                        of_number.into_iter().for_each(|rows| rows.push((row, real(count))));
                     }
                 }
+                let cell = kind * days + sums.day as usize;
+                let [is_later, is_since] = [update, release].map(|from| sums.day >= from);
+                found.rows.push(Row { device, cell, is_later, is_since, sums });
             }
-        }
-        screens.retain(|_, frames| frames.iter().all(|count| *count >= LEAST_ON_SCREEN));
-        let all: u64 = screens.values().flatten().sum();
-        let mut found = Vec::new();
-        for (series, times) in times {
-            let frames = at(&fleet.screen_of, series).and_then(|screen| screens.get(screen));
-            let Some(frames) = frames else { continue };
-            let weight = real(frames.iter().sum()) / real(all.max(1));
-            let mut values = times.map(real);
-            for (value, frames) in values.iter_mut().zip(frames) {
-                *value /= real(*frames) * 1e3;
-            }
-            found.push(Observed { series, weight, values });
         }
         found
     }
 
-    /// Returns the day of the device that updated.
-    pub(super) const fn day(&self) -> &Sums {
-        self.cells[1]
+    /// Chooses the rows with frames on some screens that can be compared.
+    pub(crate) fn design(&self, screens: &[u32]) -> Design {
+        let frames = self.frames_on(screens);
+        let rows =
+            self.rows.iter().zip(&frames).enumerate().filter(|(_, (_, frames))| **frames > 0.0);
+        let rows = rows.map(|(row, (&Row { device, cell, is_later, .. }, frames))| {
+            let weight = frames / (frames + USUAL_FRAMES);
+            let update = if is_later { 1.0 } else { 0.0 };
+            Compared { row, device, cell, is_later, weight, update, leverage: 0.0 }
+        });
+        let (devices, cells) = (self.fleet.devices.len(), self.cells);
+        let mut design = Design { rows: rows.collect(), devices, cells };
+        loop {
+            let mut is_known = vec![false; cells];
+            let (mut earlier, mut all) = (vec![0; devices], vec![0; devices]);
+            for of in &design.rows {
+                all[of.device] += 1;
+                if !of.is_later {
+                    is_known[of.cell] = true;
+                    earlier[of.device] += 1;
+                }
+            }
+            let count = design.rows.len();
+            design
+                .rows
+                .retain(|of| is_known[of.cell] && earlier[of.device] > 0 && all[of.device] > 1);
+            if design.rows.len() == count {
+                break;
+            }
+        }
+        let mut update: Vec<f64> = design.rows.iter().map(|of| of.update).collect();
+        design.take_effects_away(&mut update, PRECISIONS[0]);
+        let weights = design.sums(cells, |of| of.cell, |_| 1.0);
+        for (of, update) in design.rows.iter_mut().zip(update) {
+            (of.update, of.leverage) = (update, of.weight / weights[of.cell]);
+        }
+        design
+    }
+
+    /// Returns the frames of each row on some screens.
+    fn frames_on(&self, screens: &[u32]) -> Vec<f64> {
+        let mut found = vec![0.0; self.rows.len()];
+        for (row, frames) in screens.iter().flat_map(|&screen| &self.frames[screen as usize]) {
+            found[*row] += frames;
+        }
+        found
+    }
+}
+
+/// Values of a series, or of several together.
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    /// Value of each compared row: its time, as a share of what is usual for its frames on each screen.
+    pub(crate) shares: Vec<f64>,
+    /// Mean times, ms per thousand frames: of devices that update, before it and after it, then of the others, before the release and since.
+    pub(crate) ms_in_1000: [f64; 4],
+    /// Devices with time of it.
+    pub(crate) devices: u64,
+}
+
+impl Days<'_> {
+    /// Returns true if the earlier version has frames on a screen.
+    pub(crate) fn is_shared(&self, screen: u32) -> bool {
+        self.frames[screen as usize].iter().any(|(row, _)| !self.rows[*row].is_later)
+    }
+
+    /// Returns the series with time, by name, that are on screens of both versions.
+    pub(crate) fn series(&self) -> impl Iterator<Item = (&Series, u32)> {
+        let all = (0_u32..).zip(&self.fleet.series).zip(&self.fleet.screen_of);
+        let has_time = |number: u32| !self.times[number as usize].is_empty();
+        let known =
+            all.filter(move |((number, _), screen)| has_time(*number) && self.is_shared(**screen));
+        known.map(|((number, series), _)| (series, number))
+    }
+
+    /// Returns the screens of some series.
+    pub(crate) fn screens(&self, series: &[u32]) -> Vec<u32> {
+        series.iter().map(|&series| self.fleet.screen_of[series as usize]).collect()
+    }
+
+    /// Returns the values of some series, each on a screen of its own. Mean times are those in the frames of `screens`.
+    pub(crate) fn values(&self, design: &Design, series: &[u32], screens: &[u32]) -> Values {
+        let [mut times, mut usual] = [(); 2].map(|()| vec![0.0; self.rows.len()]);
+        for &series in series {
+            let frames = self.frames_on(&[self.fleet.screen_of[series as usize]]);
+            let of_rows = self.times[series as usize].iter().filter(|(row, _)| frames[*row] > 0.0);
+            let mut rates: Vec<f64> = of_rows.clone().map(|(row, ns)| ns / frames[*row]).collect();
+            rates.sort_by(f64::total_cmp);
+            let most = rates.len().checked_sub(1 + rates.len().div_ceil(CUT_IN));
+            let most = most.or(rates.len().checked_sub(1)).map_or(0.0, |most| rates[most]);
+            let mut sum = 0.0;
+            for (row, ns) in of_rows {
+                let time = ns.min(most * frames[*row]);
+                times[*row] += time;
+                sum += time;
+            }
+            let mean = sum / frames.iter().sum::<f64>().max(1.0);
+            usual.iter_mut().zip(&frames).for_each(|(usual, frames)| *usual += mean * frames);
+        }
+        let mut is_updated = vec![None; design.devices];
+        let mut with = vec![false; design.devices];
+        for of in &design.rows {
+            *is_updated[of.device].get_or_insert(false) |= of.is_later;
+            with[of.device] |= times[of.row] > 0.0;
+        }
+        let mut sums = [[0.0; 2]; 4];
+        for ((row, time), frames) in self.rows.iter().zip(&times).zip(self.frames_on(screens)) {
+            let Some(is_updated) = is_updated[row.device] else { continue };
+            let is_after = if is_updated { row.is_later } else { row.is_since };
+            let [sum, of_frames] = &mut sums[usize::from(!is_updated) * 2 + usize::from(is_after)];
+            (*sum, *of_frames) = (*sum + time, *of_frames + frames);
+        }
+        let share = |of: &Compared| times[of.row] / usual[of.row].max(f64::MIN_POSITIVE);
+        Values {
+            shares: design.rows.iter().map(share).collect(),
+            ms_in_1000: sums.map(|[times, frames]: [f64; 2]| times / frames.max(1.0) / 1e3),
+            devices: with.iter().filter(|with| **with).count() as u64,
+        }
+    }
+}
+
+impl Design {
+    /// Adds up what rows have, by device or by cell, by their weights.
+    fn sums(&self, count: usize, key: Key, value: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut sums = vec![0.0; count];
+        for (index, of) in self.rows.iter().enumerate() {
+            sums[key(of)] += of.weight * value(index);
+        }
+        sums
+    }
+
+    /// Takes the effects of devices and of cells away from the values of the rows.
+    fn take_effects_away(&self, values: &mut [f64], precision: f64) {
+        let keys: [(usize, Key); 2] = [(self.cells, |of| of.cell), (self.devices, |of| of.device)];
+        let weights = keys.map(|(count, key)| self.sums(count, key, |_| 1.0));
+        for _ in 0..ROUNDS {
+            let mut left = 0.0_f64;
+            for ((count, key), weights) in keys.iter().zip(&weights) {
+                let sums = self.sums(*count, *key, |index| values[index]);
+                for (of, value) in self.rows.iter().zip(&mut *values) {
+                    let effect = sums[key(of)] / weights[key(of)];
+                    *value -= effect;
+                    left = left.max(effect.abs());
+                }
+            }
+            if left < precision {
+                break;
+            }
+        }
+    }
+
+    /// Returns for each device that sends values what they say about the update: positive if they are more after it.
+    pub(crate) fn scores(&self, mut values: Vec<f64>) -> Vec<f64> {
+        self.take_effects_away(&mut values, PRECISIONS[1]);
+        let mut scores = vec![0.0; self.devices];
+        for (of, value) in self.rows.iter().zip(values) {
+            // The fewer rows a cell has, the closer its effect is to their values.
+            scores[of.device] +=
+                of.weight * of.update * value / (1.0 - of.leverage.min(MOST_LEVERAGE));
+        }
+        scores
     }
 }

@@ -1,11 +1,11 @@
 //! The part of a later version that is compared, and what is not.
 
 use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN};
-use super::control::{Before, Pair};
+use super::control::{Days, Design};
 use super::observations::{Fleet, Sums, at};
 use crate::significance::real;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use tracetee_trace::shown;
 
@@ -32,7 +32,7 @@ pub struct Coverage {
     pub compared: u64,
     /// Controls: devices that had not updated on the same days.
     pub controls: u64,
-    /// Devices of the later version that sent too little before the release: nothing says how they were.
+    /// Devices of the later version that sent nothing before their update: nothing says how they were.
     pub without_before: u64,
     /// Devices that updated, and whose first day is all that they sent since.
     pub first_day_only: u64,
@@ -49,46 +49,46 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Counts what some pairs compare.
-    pub(crate) fn of(fleet: &Fleet, before: &Before<'_>, pairs: &[Pair<'_>]) -> Self {
+    /// Counts what a design compares.
+    pub(crate) fn of(days: &Days<'_>, design: &Design) -> Self {
+        let fleet = days.fleet;
         let mut found = Self { test_devices: fleet.test_devices, ..Self::default() };
-        let paired: BTreeSet<u32> = pairs.iter().map(|pair| pair.updated).collect();
-        let controls: BTreeSet<u32> = pairs.iter().map(|pair| pair.control).collect();
-        (found.compared, found.controls) = (paired.len() as u64, controls.len() as u64);
-        let mut is_earlier = vec![false; fleet.screens.len()];
-        let mut later = vec![[0_u64; 2]; fleet.screens.len()];
-        for (number, device) in (0_u32..).zip(&fleet.devices) {
+        let later = || design.rows.iter().filter(|of| of.is_later);
+        let updated: BTreeSet<usize> = later().map(|of| of.device).collect();
+        let cells: BTreeSet<usize> = later().map(|of| of.cell).collect();
+        let controls = design.rows.iter().filter(|of| !of.is_later && cells.contains(&of.cell));
+        let controls: BTreeSet<usize> = controls.map(|of| of.device).collect();
+        (found.compared, found.controls) = (updated.len() as u64, controls.len() as u64);
+        let mut of_screens = vec![[0_u64; 2]; fleet.screens.len()];
+        for (number, device) in fleet.devices.iter().enumerate() {
             let [days_before, after] = &device.days;
             found.sent[0] += u64::from(!days_before.is_empty());
             found.sent[1] += u64::from(!after.is_empty());
-            for (screen, _) in days_before.iter().flat_map(|sums| &sums.frames) {
-                let index = usize::try_from(*screen).unwrap_or(usize::MAX);
-                is_earlier.get_mut(index).into_iter().for_each(|is| *is = true);
+            for (screen, sums) in
+                after.iter().flat_map(|of| of.frames.iter().map(move |on| (on.0, of)))
+            {
+                let of_screen = of_screens.get_mut(screen as usize);
+                add(of_screen, totals(fleet, sums, &|other| other == screen));
             }
-            for sums in after {
-                for (screen, _) in &sums.frames {
-                    let index = usize::try_from(*screen).unwrap_or(usize::MAX);
-                    add(later.get_mut(index), totals(fleet, sums, &|other| other == *screen));
-                }
-            }
-            if after.is_empty() || paired.contains(&number) {
+            if after.is_empty() || updated.contains(&number) {
                 continue;
             }
-            let has_before = before.has(number);
+            let has_before = days_before.iter().any(|sums| Some(sums.day) < device.update());
             found.without_before += u64::from(!has_before);
             found.first_day_only += u64::from(has_before && after.len() == 1);
             found.without_control += u64::from(has_before && after.len() > 1);
         }
         let (mut all, mut compared) = ([0; 2], [0; 2]);
-        later.iter().for_each(|of| add(Some(&mut all), *of));
-        let is_shared = |screen: u32| at(&is_earlier, screen) == Some(&true);
-        let days: BTreeMap<(u32, u32), &Sums> =
-            pairs.iter().map(|pair| ((pair.updated, pair.day().day), pair.day())).collect();
-        days.values().for_each(|sums| add(Some(&mut compared), totals(fleet, sums, &is_shared)));
+        of_screens.iter().for_each(|of| add(Some(&mut all), *of));
+        let is_shared: Vec<bool> =
+            (0_u32..).zip(&fleet.screens).map(|(screen, _)| days.is_shared(screen)).collect();
+        let is_shared = |screen: u32| at(&is_shared, screen) == Some(&true);
+        let days = later().filter_map(|of| days.rows.get(of.row));
+        days.for_each(|row| add(Some(&mut compared), totals(fleet, row.sums, &is_shared)));
         let share =
             |part: [u64; 2]| [0, 1].map(|index| real(part[index]) / real(all[index].max(1)));
         [found.frames, found.jank] = share(compared);
-        for (number, of) in (0_u32..).zip(&later) {
+        for (number, of) in (0_u32..).zip(&of_screens) {
             if of[0] > 0 && !is_shared(number) {
                 let screen = at(&fleet.screens, number).cloned().unwrap_or_default().to_string();
                 let [frames, jank] = share(*of);
@@ -139,7 +139,7 @@ impl Coverage {
             self.compared, self.controls
         );
         for (count, why) in [
-            (self.without_before, "sent too little before the release"),
+            (self.without_before, "sent nothing before the update"),
             (self.first_day_only, "sent only the first day after the update, which is no measure"),
             (self.without_control, "have none like them that kept it on the same days"),
             (self.test_devices, "are emulators or debuggable (--test-devices compares them)"),
@@ -157,7 +157,7 @@ fn add(to: Option<&mut [u64; 2]>, of: [u64; 2]) {
 }
 
 /// Returns frames and time past the deadlines on some screens.
-pub(super) fn totals(fleet: &Fleet, sums: &Sums, is_of: &dyn Fn(u32) -> bool) -> [u64; 2] {
+fn totals(fleet: &Fleet, sums: &Sums, is_of: &dyn Fn(u32) -> bool) -> [u64; 2] {
     let frames = sums.frames.iter().filter(|of| is_of(of.0)).map(|of| of.1).sum();
     let is_total = |series: u32| {
         let is_jank = at(&fleet.series, series).is_some_and(|series| series.cause.is_empty());

@@ -1,20 +1,15 @@
-//! The size of a change and the evidence for it, from the observations of one series.
+//! The size of a change and the evidence for it.
 //!
-//! An observation has four values: before the release and on a day after it, of a device that updated and of a control. Without
-//! a change the two devices could be exchanged, and so their ratio of ratios is as often above 1 as below, whatever the calendar
-//! did, and however heavy the tails are. [`evidence`] limits it to -1 … 1; its sign changes if the two are exchanged. So under the
-//! hypothesis "no change" the mean is 0. A device is in many observations: the variance of their sum counts those that share one
-//! (Aronow, Samii and Assenova, "Cluster-robust variance estimation for dyadic data", 2015).
+//! Values are logarithms, so that a factor of the calendar is one of the day, however slow a device is. [`FLOOR`] limits those of small
+//! values, and large ones count little. The score is the weighted sum of the values' residuals, without effects of devices and days,
+//! times those of the update; its variance counts each device once, however many days it has (Liang and Zeger 1986; the
+//! correction for few devices on a day is that of Bell and McCaffrey 2002).
 
 use super::constants::{FLOOR, GUARD_SIZES, LEAST_CHANGE};
+use super::control::{Days, Design, Values};
 use crate::significance::real;
-use foldhash::fast::RandomState;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
-use std::collections::{HashMap, HashSet};
-
-/// Values of a series in ms per thousand frames: before and after of a device that updated, then of its control.
-pub type Values = [f64; 4];
 
 /// Quantile of the normal distribution for an interval of 95 %.
 const QUANTILE: f64 = 1.96;
@@ -22,40 +17,15 @@ const QUANTILE: f64 = 1.96;
 const MOST: f64 = 5.0;
 /// Halvings of the interval in which a change is looked for.
 const HALVINGS: usize = 24;
-/// One in so many values is cut in means: the largest ones.
-const CUT_IN: usize = 100;
-
-/// Returns the evidence of an observation that the values after the update are more than `factor` times those that the control
-/// lets expect: between -1 and 1, with another sign if the two devices are exchanged and the factor is 1.
-pub(crate) fn evidence([before, after, control_before, control_after]: Values, factor: f64) -> f64 {
-    let after = after / factor;
-    let floor = FLOOR * (before + after + control_before + control_after);
-    let [more, less] =
-        [(after + floor) * (control_before + floor), (before + floor) * (control_after + floor)];
-    if more + less > 0.0 { (more - less) / (more + less) } else { 0.0 }
-}
-
-/// Values of two devices.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Observation {
-    /// Number of the device that updated.
-    pub updated: u32,
-    /// Number of its control.
-    pub control: u32,
-    /// Weight.
-    pub weight: f64,
-    /// The values.
-    pub values: Values,
-}
 
 /// The size of a change, and the evidence for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Devices that updated and have time of it, or a control with time of it.
+    /// Devices with time of it, updated or not.
     pub devices: u64,
-    /// Mean before and after of the devices that updated, as seen, ms per thousand frames; the largest hundredth of the values is cut.
+    /// Mean before and after the update of devices that updated, as seen, ms per thousand frames; the largest hundredth of the values is cut.
     pub ms_in_1000: [f64; 2],
-    /// Mean of their controls on the same days.
+    /// Mean before and since the release of the others.
     pub control_ms_in_1000: [f64; 2],
     /// Change beyond that of the controls, percent; limited to a factor of 148.
     pub percent: f64,
@@ -66,7 +36,7 @@ pub struct Estimate {
     /// Standard error of the logarithm of the change.
     #[serde(skip)]
     pub error: f64,
-    /// Standard error of twice the mean evidence. No value of a series changes its scale, be the series new or old.
+    /// Standard error of the mean change of the logarithms if nothing changed.
     #[serde(skip)]
     pub evidence_error: f64,
 }
@@ -81,6 +51,14 @@ impl Estimate {
     /// Returns true if the change is large enough to be one.
     pub(crate) fn is_change(&self) -> bool {
         self.percent.abs() > 100.0 * LEAST_CHANGE
+    }
+
+    /// Returns the change beyond that of the days, ms per thousand frames.
+    pub(crate) fn change_ms(&self) -> f64 {
+        let [was, is] = self.ms_in_1000;
+        // What has fallen to nothing has no size after the update.
+        let fell = was * self.percent.min(0.0) / 100.0;
+        fell + is * self.percent.max(0.0) / (100.0 + self.percent.max(0.0))
     }
 
     /// Returns the probability of a score as large, in either direction, if nothing changed.
@@ -108,65 +86,73 @@ fn log_mixture(score: f64, error: f64) -> f64 {
     most + (sum / real(logs.len() as u64)).ln()
 }
 
-/// Sums over observations: of the evidence, of its slope in the logarithm of the factor, and the variance of the first.
-fn sums(all: &[Observation], factor: f64) -> [f64; 3] {
-    let mut of_devices: HashMap<u32, f64, RandomState> = HashMap::default();
-    let [mut sum, mut slope, mut own] = [0.0; 3];
-    for Observation { updated, control, weight, values } in all {
-        let evidence = evidence(*values, factor);
-        slope += weight * (1.0 - evidence * evidence) / 2.0;
-        let evidence = weight * evidence;
-        sum += evidence;
-        own += evidence * evidence;
-        *of_devices.entry(*updated).or_default() += evidence;
-        *of_devices.entry(*control).or_default() += evidence;
-    }
-    let squares: f64 = of_devices.values().map(|of| of * of).sum();
-    [sum, slope, (squares - own).max(own)]
-}
-
-/// Returns the size of a change. `all` has the observations with time in one of the four values, `observations` counts the others, too.
-pub(crate) fn estimate(all: &[Observation], observations: u64) -> Estimate {
-    let devices: HashSet<u32, RandomState> = all.iter().map(|of| of.updated).collect();
-    let is_more = |factor: f64| {
-        all.iter().map(|of| of.weight * evidence(of.values, factor)).sum::<f64>() > 0.0
+/// Returns the size of a change of some series, each on a screen of its own.
+/// `screens` has those whose frames count for mean times.
+pub(crate) fn estimate(
+    days: &Days<'_>,
+    design: &Design,
+    series: &[u32],
+    screens: &[u32],
+) -> Estimate {
+    let Values { shares, ms_in_1000: [was, is, control_was, control_is], devices } =
+        days.values(design, series, screens);
+    let known = Estimate {
+        devices,
+        ms_in_1000: [was, is],
+        control_ms_in_1000: [control_was, control_is],
+        percent_interval: [-100.0, percent(MOST)],
+        error: f64::INFINITY,
+        evidence_error: f64::INFINITY,
+        ..Estimate::default()
     };
+    let mut later = Vec::new();
+    let (mut earlier_sum, mut information) = (0.0, 0.0);
+    for (of, share) in design.rows.iter().zip(&shares) {
+        let update = of.weight * of.update;
+        if of.is_later {
+            information += update;
+            later.push((update, *share));
+        } else {
+            earlier_sum += update * (share + FLOOR).ln();
+        }
+    }
+    let sum = |change: f64| -> f64 {
+        let factor = change.exp();
+        earlier_sum
+            + later
+                .iter()
+                .map(|(update, share)| update * (share / factor + FLOOR).ln())
+                .sum::<f64>()
+    };
+    let scores = design.scores(shares.iter().map(|share| (share + FLOOR).ln()).collect());
+    let spread = scores.iter().map(|score| score * score).sum::<f64>().sqrt();
+    if !(information > 0.0 && spread > 0.0) {
+        return known;
+    }
     let [mut low, mut high] = [-MOST, MOST];
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
-        if is_more(middle.exp()) { low = middle } else { high = middle }
+        if sum(middle) > 0.0 { low = middle } else { high = middle }
     }
     let change = f64::midpoint(low, high);
-    let [_, slope, variance] = sums(all, change.exp());
-    let half = QUANTILE * variance.sqrt() / slope.max(f64::MIN_POSITIVE);
-    let percent = |change: f64| 100.0 * (change.clamp(-MOST, MOST).exp() - 1.0);
-    let [sum, slope, variance] = sums(all, 1.0);
-    let mean = |index: usize| {
-        let mut values: Vec<f64> =
-            all.iter().filter_map(|of| of.values.get(index).copied()).collect();
-        values.sort_by(f64::total_cmp);
-        let most = values.get(values.len() - values.len().div_ceil(CUT_IN)).copied();
-        let most = most.unwrap_or_default();
-        // Of no values the sum is -0.
-        (0.0 + values.iter().map(|value| value.min(most)).sum::<f64>()) / real(observations.max(1))
-    };
-    let weights: f64 = all.iter().map(|of| of.weight).sum();
-    let known = Estimate {
-        devices: devices.len() as u64,
-        ms_in_1000: [mean(0), mean(1)],
-        control_ms_in_1000: [mean(2), mean(3)],
+    let factor = change.exp();
+    let slope: f64 =
+        later.iter().map(|(update, share)| update * share / (share + FLOOR * factor)).sum();
+    let error = spread / slope.max(f64::MIN_POSITIVE);
+    let ends = [change - QUANTILE * error, change + QUANTILE * error];
+    Estimate {
         percent: percent(change),
-        percent_interval: [percent(change - half), percent(change + half)],
-        score: sum / variance.sqrt(),
-        error: variance.sqrt() / slope.max(f64::MIN_POSITIVE),
-        evidence_error: 2.0 * variance.sqrt() / weights.max(f64::MIN_POSITIVE),
-    };
-    if variance > 0.0 {
-        return known;
+        percent_interval: ends.map(percent),
+        score: sum(0.0) / spread,
+        error,
+        evidence_error: spread / information,
+        ..known
     }
-    let percent_interval = [-100.0, percent(MOST)];
-    let [error, evidence_error] = [f64::INFINITY; 2];
-    Estimate { percent: 0.0, percent_interval, score: 0.0, error, evidence_error, ..known }
+}
+
+/// Returns a change in percent by its logarithm.
+fn percent(change: f64) -> f64 {
+    100.0 * change.clamp(-MOST, MOST).exp_m1()
 }
 
 /// Returns the error of the logarithm of a change at which a guard finds a change of this size, with a quantile of its power, if it
@@ -202,53 +188,95 @@ pub(crate) fn adjust(p_values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::Series;
+    use crate::change::control::After;
+    use crate::change::observations::{Device, Fleet, Sums};
     use fastrand::Rng;
-    use proptest::prelude::*;
 
-    proptest! {
-        #[test]
-        fn exchanged_devices_give_the_opposite_evidence(values in proptest::array::uniform4(0.0..1e6_f64)) {
-            let [before, after, control_before, control_after] = values;
-            let exchanged = [control_before, control_after, before, after];
-            let [one, other] = [evidence(values, 1.0), evidence(exchanged, 1.0)];
-            prop_assert!((one + other).abs() < 1e-12 && one.abs() <= 1.0);
+    const DAYS: u32 = 12;
+    const FRAMES: u64 = 500;
+
+    /// Devices, some of which update, with ns of all jank by device, day and version.
+    fn fleet(
+        devices: u32,
+        updates: impl Fn(u32) -> u32,
+        mut ns: impl FnMut(u32, u32, bool) -> Option<f64>,
+    ) -> Fleet {
+        let mut fleet = Fleet {
+            days: (0..DAYS).map(|day| format!("2026-09-{:02}", day + 1).as_str().into()).collect(),
+            screens: vec!["Feed".into()],
+            series: vec![Series { screen: Some("Feed".into()), ..Series::default() }],
+            screen_of: vec![0],
+            ..Fleet::default()
+        };
+        for number in 0..devices {
+            let mut device = Device::default();
+            for day in 0..DAYS {
+                let is_later = day >= updates(number);
+                let Some(ns) = ns(number, day, is_later) else { continue };
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a test"
+                )]
+                let times = vec![(0, ns as u64)];
+                let sums = Sums { day, frames: vec![(0, FRAMES)], times };
+                device.days[usize::from(is_later)].push(sums);
+            }
+            fleet.devices.push(device);
         }
+        fleet
     }
 
-    /// Observations of devices whose level differs by a factor of ten, with a heavy tail, on days that differ by a factor of two. Each
-    /// device is in three.
-    fn fleet(rng: &mut Rng, change: f64) -> Vec<Observation> {
-        let mut cells = || {
-            let level = rng.f64() * 10.0 + 1.0;
-            [level, 2.0 * level].map(|level| level * rng.f64().powi(-1).min(500.0))
-        };
-        let devices: Vec<[f64; 2]> = (0..1500).map(|_| cells()).collect();
-        let pair = |updated: u32, of: u32| {
-            let control = 1000 + (updated * 7 + of * 131) % 500;
-            let at = |device: u32| devices[usize::try_from(device).unwrap()];
-            let ([before, after], [control_before, control_after]) = (at(updated), at(control));
-            let values = [before, change * after, control_before, control_after];
-            Observation { updated, control, weight: 1.0, values }
-        };
-        (0..1000)
-            .flat_map(|updated| (0..3).map(move |of| (updated, of)))
-            .map(|(a, b)| pair(a, b))
-            .collect()
+    fn estimated(fleet: &Fleet) -> Estimate {
+        let days = Days::new(fleet, After::LaterDays);
+        estimate(&days, &days.design(&[0]), &[0], &[0])
+    }
+
+    /// Two of three devices update, each on a day of its own. Levels differ by a factor of ten and have heavy tails, from a day on all times are three times as long.
+    fn rollout(rng: &mut Rng, change: f64) -> Fleet {
+        let updates: Vec<u32> = (0..600).map(|_| rng.u32(4..16)).collect();
+        let levels: Vec<f64> = (0..600).map(|_| 1.0 + 9.0 * rng.f64()).collect();
+        let at = |of: u32| usize::try_from(of).unwrap();
+        fleet(
+            600,
+            |device| updates[at(device)],
+            |device, day, is_later| {
+                let calendar = if day < 7 { 1.0 } else { 3.0 };
+                let tail = (1.0 - rng.f64()).powf(-0.5).min(500.0);
+                let factor = if is_later { change } else { 1.0 };
+                (rng.u8(0..3) == 0).then_some(1e6 * levels[at(device)] * calendar * tail * factor)
+            },
+        )
     }
 
     #[test]
-    fn a_change_is_estimated_beyond_that_of_the_controls() {
-        let mut rng = Rng::with_seed(5);
-        let found = estimate(&fleet(&mut rng, 1.5), 3000);
+    fn a_change_is_estimated_beyond_that_of_the_days() {
+        let found = estimated(&rollout(&mut Rng::with_seed(5), 1.5));
         let [low, high] = found.percent_interval;
-        assert!(low < 50.0 && 50.0 < high && low > 10.0 && high < 100.0, "{found:?}");
-        assert!(found.score > 3.0 && found.devices == 1000, "{found:?}");
+        assert!(low < 50.0 && 50.0 < high && low > 20.0 && high < 90.0, "{found:?}");
+        assert!(found.score > 3.0 && found.devices > 500, "{found:?}");
+    }
+
+    #[test]
+    fn the_change_is_that_of_least_squares_by_statsmodels() {
+        let updates = |device| 4 + device * 3 % 10;
+        let found = estimated(&fleet(40, updates, |device, day, is_later| {
+            let level = 1 + (device * 37 + day * 101 + device * day * 13) % 29;
+            let factor = if is_later { 1.5 } else { 1.0 } * if day < 7 { 1.0 } else { 3.0 };
+            ((device * 7 + day * 5) % 3 != 0).then_some(1e6 * f64::from(level) * factor)
+        }));
+        // statsmodels 0.15.0: OLS of the logarithms on the update, with a dummy for each device and each day; the error is the root of
+        // the devices' squared sums of its residuals times those of the update, each divided by one minus its share in the day.
+        let [change, error] = [0.324_290_713_759_281_1, 0.144_052_697_004_762_7];
+        assert!((found.score * found.evidence_error - change).abs() < 1e-5, "{found:?}");
+        assert!((found.evidence_error - error).abs() < 1e-3, "{found:?}");
     }
 
     #[test]
     fn without_a_change_few_scores_are_large_and_hardly_any_guard_is_sure() {
         let mut rng = Rng::with_seed(6);
-        let all: Vec<Estimate> = (0..400).map(|_| estimate(&fleet(&mut rng, 1.0), 3000)).collect();
+        let all: Vec<Estimate> = (0..400).map(|_| estimated(&rollout(&mut rng, 1.0))).collect();
         let large = all.iter().filter(|of| of.score.abs() > 1.96).count();
         assert!((8..=34).contains(&large), "{large} of 400, 20 are expected");
         let sure = all.iter().filter(|of| of.log_evidence() > 100.0_f64.ln()).count();
@@ -257,14 +285,23 @@ mod tests {
 
     #[test]
     fn a_cause_that_only_the_later_version_has_is_a_change() {
-        let of = |updated| Observation {
-            updated,
-            control: 99,
-            weight: 1.0,
-            values: [0.0, 3.0, 0.0, 0.0],
-        };
-        let all: Vec<Observation> = (0..30).map(of).collect();
-        assert!(estimate(&all, 100).percent > 1000.0);
+        let updates = |device| if device < 40 { 6 } else { DAYS };
+        let found =
+            estimated(&fleet(80, updates, |_, _, is_later| is_later.then_some(1e6).or(Some(0.0))));
+        assert!(found.percent > 1000.0 && found.log_evidence() > 10.0, "{found:?}");
+    }
+
+    #[test]
+    fn days_on_which_all_have_updated_and_devices_without_earlier_days_are_left_out() {
+        // Ten update on the fourth day and ten on the eighth; ten more begin on the third.
+        let updates = |device| [4, 8, 3][usize::try_from(device % 3).unwrap()];
+        let fleet = fleet(30, updates, |device, day, is_later| {
+            (is_later || device % 3 < 2).then_some(1e6 * f64::from(1 + device * day % 7))
+        });
+        let days = Days::new(&fleet, After::LaterDays);
+        let design = days.design(&[0]);
+        assert!(design.rows.iter().all(|of| of.device % 3 < 2 && days.rows[of.row].sums.day < 8));
+        assert_eq!(design.rows.iter().filter(|of| of.is_later).count(), 10 * 3);
     }
 
     #[test]

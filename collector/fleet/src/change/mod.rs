@@ -1,15 +1,13 @@
 //! Tells what a version changed, whatever else changed with the calendar.
 //!
-//! [`observations`] has the sums of each device by day under two versions. [`control`] finds for each day of a device that updated
-//! devices that are like it and had kept the earlier version. The change of the first since the release, less that of the others,
-//! is an observation; the first day after an update is none ([`control::After`]). [`estimate`] makes the size of a change and its
-//! evidence of the observations of a cause; [`constants`] has the numbers that decide, [`coverage`] says what is compared.
+//! [`observations`] has the sums of each device by day under two versions. [`control`] takes away from them what is the device's and
+//! what is the day's: a device is compared with itself before its update, and each day with the same day of devices that are like it
+//! and had not updated. The first day after an update is apart ([`control::After`]). [`estimate`] makes the size of a change and
+//! its evidence of what is left; [`constants`] has the numbers that decide, [`coverage`] says what is compared.
 //!
 //! A comparison ([`comparison`]) looks once. A guard ([`answer`]) may look at any time: [`ebh`] says which causes rose, and [`findings`] makes one
 //! finding of the rises of a root cause; [`examples`] opens captures that show it. Both take the same estimates; a guard keeps nothing
-//! between looks. It wants more evidence: of 20 simulated rollouts to 2,500 devices in which all causes take 10 % more time, a comparison
-//! finds ten, and a guard six. [`bisect`] compares
-//! each version with the one before it.
+//! between looks, and wants more evidence. [`bisect`] compares each version with the one before it.
 
 pub mod answer;
 pub mod bisect;

@@ -5,10 +5,11 @@
 
 use super::Series;
 use super::classes::{ModelClasses, class_of};
+use super::constants::MOST_DEVICES;
 use super::segment::Segment;
 use crate::table::Text;
 use foldhash::fast::RandomState;
-use indexmap::IndexSet;
+use indexmap::{Equivalent, IndexSet};
 use std::hash::Hash;
 
 /// Traits of a device that decide with which others it is compared.
@@ -47,7 +48,7 @@ impl Sums {
 /// A device.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Device {
-    /// Traits that the device has in common with those that may be its control.
+    /// Traits that the device has in common with those that it is compared with; the next text has traits like these.
     pub alike: Text,
     /// Days under each version, sorted.
     pub days: [Vec<Sums>; 2],
@@ -71,7 +72,7 @@ pub struct Fleet {
     pub series: Vec<Series>,
     /// Screen of each series.
     pub screen_of: Vec<u32>,
-    /// Devices, in the order of the digests of their install ids, which nobody chooses.
+    /// Devices, in the order of the digests of their install ids, which nobody chooses; of many devices the first ones.
     pub devices: Vec<Device>,
     /// Emulators and debuggable builds that were left out.
     pub test_devices: u64,
@@ -81,10 +82,35 @@ pub(super) fn at<T>(all: &[T], number: u32) -> Option<&T> {
     usize::try_from(number).ok().and_then(|index| all.get(index))
 }
 
+/// Screen, cause and key of a series, as a reader has them; they have the hash of [`Series`].
+type Name<'a> = (Option<&'a str>, &'a str, &'a str);
+
+impl Equivalent<Series> for Name<'_> {
+    fn equivalent(&self, Series { screen, cause, key }: &Series) -> bool {
+        *self == (screen.as_deref(), cause, key)
+    }
+}
+
+impl From<&Name<'_>> for Series {
+    fn from((screen, cause, key): &Name<'_>) -> Self {
+        Self { screen: screen.map(Text::from), cause: (*cause).into(), key: (*key).into() }
+    }
+}
+
 /// Returns the number of a value, in the order in which they come.
-fn number<T: Eq + Hash>(all: &mut IndexSet<T, RandomState>, value: T) -> u32 {
+fn number<'a, T, Q>(all: &mut IndexSet<T, RandomState>, value: &'a Q) -> u32
+where
+    T: Eq + Hash + From<&'a Q>,
+    Q: Equivalent<T> + Hash + ?Sized,
+{
+    let index = all.get_index_of(value).unwrap_or_else(|| all.insert_full(value.into()).0);
     // A fleet has far fewer; more would share the last number.
-    u32::try_from(all.insert_full(value).0).unwrap_or(u32::MAX)
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+/// Returns a text of a class; that of the next class comes next.
+fn by_size(class: i32) -> String {
+    format!("{:03}", class + 100)
 }
 
 /// A device's traits and days by version.
@@ -117,7 +143,7 @@ impl Builder {
 
     /// Begins a device under a version: 0 for the earlier one, 1 for the later one.
     pub fn device(&mut self, version: usize, device: &str, traits: Traits) {
-        let number = number(&mut self.devices, device.into());
+        let number = number(&mut self.devices, device);
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         self.found.resize_with(self.devices.len(), Default::default);
         self.current = Some((index, version));
@@ -127,7 +153,7 @@ impl Builder {
     }
 
     fn sums(&mut self, day: &str) -> Option<&mut Sums> {
-        let day = number(&mut self.days, day.into());
+        let day = number(&mut self.days, day);
         let (index, version) = self.current?;
         let days = self.found.get_mut(index)?.days.get_mut(version)?;
         let known = days.iter().position(|sums| sums.day == day);
@@ -147,9 +173,8 @@ impl Builder {
         if frames == 0 || self.is_out(screen) {
             return;
         }
-        let on = number(&mut self.screens, screen.into());
-        let total = Series { screen: Some(screen.into()), ..Series::default() };
-        let series = number(&mut self.series, total);
+        let on = number(&mut self.screens, screen);
+        let series = number(&mut self.series, &(Some(screen), "", ""));
         if let Some(sums) = self.sums(day) {
             sums.frames.push((on, frames));
             sums.times.extend((jank_ns > 0).then_some((series, jank_ns)));
@@ -161,9 +186,8 @@ impl Builder {
         if ns == 0 || self.is_out(screen) {
             return;
         }
-        number(&mut self.screens, screen.into());
-        let series = Series { screen: Some(screen.into()), cause: cause.into(), key: key.into() };
-        let series = number(&mut self.series, series);
+        number(&mut self.screens, screen);
+        let series = number(&mut self.series, &(Some(screen), cause, key));
         if let Some(sums) = self.sums(day) {
             sums.times.push((series, ns));
         }
@@ -174,8 +198,8 @@ impl Builder {
     pub fn finish(self) -> Fleet {
         let Self { segment, has_test_devices, days, mut screens, series, devices, found, .. } =
             self;
-        let screen = |of: &Series| of.screen.clone().unwrap_or_default();
-        let screen_of = series.iter().map(|of| number(&mut screens, screen(of))).collect();
+        let screen = |of: &Series| number(&mut screens, of.screen.as_deref().unwrap_or_default());
+        let screen_of = series.iter().map(screen).collect();
         let series = series.into_iter().collect();
         let mut fleet = Fleet { screen_of, series, ..Fleet::default() };
         fleet.screens = screens.into_iter().collect();
@@ -209,15 +233,15 @@ impl Builder {
                 of.sort_by_key(|sums| sums.day);
             }
             let Traits { model, api, hz, quick_ns, .. } = &traits;
-            let class = models.class(model);
-            let class = class.map_or_else(String::new, |class| class.to_string());
-            let alike = format!("{class} {} {api} {hz}", class_of(*quick_ns));
+            let class = models.class(model).map_or_else(String::new, by_size);
+            let alike = format!("{class} {} {api} {hz}", by_size(class_of(*quick_ns)));
             kept.push((
                 hmac_sha256::Hash::hash(id.as_bytes()),
                 Device { alike: alike.into(), days },
             ));
         }
         kept.sort_by_key(|(digest, _)| *digest);
+        kept.truncate(MOST_DEVICES);
         fleet.devices = kept.into_iter().map(|(_, device)| device).collect();
         fleet
     }

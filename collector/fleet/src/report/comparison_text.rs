@@ -32,8 +32,8 @@ pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
     let [level, change, same] = [*level, LEAST_CHANGE, SAME_BELOW].map(|share| share * 100.0);
     let _ = writeln!(
         text,
-        "  ms in a thousand frames, mean of the devices that updated and of the others on the same days. The change is that of \
-         the first beyond that of the second, with its interval of 95 %. A cause counts in frames of which it took a tenth or \
+        "  ms in a thousand frames: means of the devices that updated, before and after it, and of the others, before the release \
+         and since. The change is that beyond the change of devices like them on the same days, with its interval of 95 %. A cause counts in frames of which it took a tenth or \
          more. p is adjusted by Holm for all causes. \"WORSE\" and \"better\": p below {level} %, at least {change} % of change, \
          {least_devices} devices. \"same\": a rise of {same} % is excluded."
     );

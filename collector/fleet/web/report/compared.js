@@ -12,5 +12,5 @@ function compared(comparison) {
     ["", (row) => make("span", { class: row.verdict }, VERDICTS[row.verdict]), true],
   ], rows, { id: "comparison" }));
   page.append(make("p", {}, devices_sentence));
-  page.append(make("p", { class: "faint" }, `ms in a thousand frames, mean of the devices that updated, before and after, and of the others on the same days. The change is that of the first beyond that of the second, with its interval of 95 %. A cause counts in frames of which it took a tenth or more. p is adjusted for the number of causes; "worse" and "better" mean p below ${comparison.level * 100} % and at least ${comparison.least_devices} devices, "same" that a rise of 10 % is excluded.`));
+  page.append(make("p", { class: "faint" }, `ms in a thousand frames: means of the devices that updated, before and after it, and of the others, before the release and since. The change is that beyond the change of devices like them on the same days, with its interval of 95 %. A cause counts in frames of which it took a tenth or more. p is adjusted for the number of causes; "worse" and "better" mean p below ${comparison.level * 100} % and at least ${comparison.least_devices} devices, "same" that a rise of 10 % is excluded.`));
 }

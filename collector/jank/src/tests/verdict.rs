@@ -307,6 +307,7 @@ fn a_record_that_is_not_the_library_s_judges_nothing() {
         ("frame_metrics", good),
         ("frame_metrics", "vsync=7 intended_ns=18446744073709551615 allowed_ns=1 total_ns=9000000"),
         ("frame_metrics", "vsync=- intended_ns=0 allowed_ns=0 total_ns=600000000000"),
+        ("frame_metrics", "vsync=7 intended_ns=20000000 total_ns=12000000 gpu_ns=12000001"),
         // Ends a millisecond after the record at 90 ms.
         ("frame_metrics", "vsync=7 intended_ns=20000000 allowed_ns=1 total_ns=71000000"),
         (

@@ -1,4 +1,5 @@
-//! Runs the guard and the comparison over simulated rollouts: `rollouts [--rollouts N] [--devices N] [--worlds NAME,…]`.
+//! Runs the guard and the comparison over simulated rollouts: `rollouts [--rollouts N] [--devices N] [--worlds NAME,…] [--seed N]`.
+//! The seeds are those from `--seed` on.
 //!
 //! Prints a line for each scenario: in how many of its rollouts the guard stopped, said go, or did not become sure in 14 daily
 //! looks; in how many the comparison found something worse or better that is not, found what is worse, or could not compare a
@@ -18,6 +19,7 @@ fn main() {
     };
     let number = |name, default| of(name).map_or(default, |text| text.parse().expect("a number"));
     let (rollouts, devices) = (number("--rollouts", 20), number("--devices", 2500) as usize);
+    let seed = number("--seed", 0);
     let names: Option<Vec<&str>> = of("--worlds").map(|names| names.split(',').collect());
     println!(
         "{:28} {:>5} {:>5} {:>6} | {:>6} {:>6} {:>5} {:>7} | upper bounds of false alarms: guard, comparison",
@@ -35,7 +37,7 @@ fn main() {
             continue;
         }
         let from = std::time::Instant::now();
-        let of = run(&scenario, rollouts, devices);
+        let of = run(&scenario, seed..seed + rollouts, devices);
         let bounds = if scenario.expected == Expected::Same {
             [of.stops, of.false_alarms()]
         } else {

@@ -2,6 +2,7 @@
 
 use crate::adapter::{self, Compared, Said};
 use statrs::distribution::{Beta, ContinuousCDF};
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracetee_worlds::{Rollout, Scenario};
@@ -77,9 +78,9 @@ impl Outcomes {
     }
 }
 
-/// Runs rollouts with the seeds from 0 on.
-pub(crate) fn run(scenario: &Scenario, rollouts: u64, devices: usize) -> Outcomes {
-    let (next, outcomes) = (AtomicU64::new(0), Mutex::new(Outcomes::default()));
+/// Runs rollouts with some seeds.
+pub(crate) fn run(scenario: &Scenario, seeds: Range<u64>, devices: usize) -> Outcomes {
+    let (next, outcomes) = (AtomicU64::new(seeds.start), Mutex::new(Outcomes::default()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -88,7 +89,7 @@ pub(crate) fn run(scenario: &Scenario, rollouts: u64, devices: usize) -> Outcome
                 loop {
                     // ORDERING: Relaxed; a number that no other thread gets.
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= rollouts {
+                    if seed >= seeds.end {
                         break;
                     }
                     let rollout = scenario.rollout(seed, devices, DAYS);
