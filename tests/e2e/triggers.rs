@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::{Value, json};
+use std::process::Command;
+use std::time::Duration;
 use tracetee_tests::device::{Device, about, sections};
 use tracetee_tests::trace;
 
@@ -112,6 +114,38 @@ fn a_main_loop_that_does_not_answer_is_blocked_without_any_section() {
     device.run("watch-main frames 5 5 sleep 300 hang 3500");
     let why = about(&device.capture())["why"].as_str().unwrap().to_owned();
     assert!(why.starts_with("main thread blocked for 1"), "{why}");
+}
+
+#[test]
+fn a_process_that_is_stopped_in_a_frame_fires_nothing_and_its_capture_says_how_long_it_stood_still()
+{
+    let device = Device::new(34);
+    let triggers = [
+        json!({"jank": {"over_ms": 1_000}}),
+        json!({"blocked": {"over_s": 2}}),
+        json!({"custom": {"name": "now"}}),
+    ];
+    device.configure(flight(json!(triggers)));
+    let script = "frames 50 5 begin {Choreographer#doFrame 1} stop end frames 50 5 trigger now await \"captures\":1";
+    let mut app = device.command(script).spawn().unwrap();
+    let stat = format!("/proc/{}/stat", app.id());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Time that passes for everybody else.
+    std::thread::sleep(Duration::from_secs(4));
+    let id = app.id().to_string();
+    assert!(Command::new("kill").args(["-CONT", &id]).status().unwrap().success());
+    assert!(app.wait().unwrap().success());
+    let capture = device.capture();
+    assert_eq!(about(&capture)["why"], "custom now");
+    let notes: Vec<_> =
+        trace::read(&capture).into_iter().filter(|line| line.name == "tracetee").collect();
+    let still = notes.iter().find_map(|note| {
+        let (_, ms) = note.payload.split_once("tracetee: stood still: ")?;
+        ms.strip_suffix(" ms")?.parse::<u64>().ok()
+    });
+    assert!(still.is_some_and(|ms| ms > 3_000), "{notes:?}");
 }
 
 #[test]

@@ -23,8 +23,11 @@ impl Wait {
 
     /// Returns the boot times between which the process stood still, if the wait was to take no longer than this.
     pub(crate) fn stood_still(&self, longest: Duration) -> Option<(u64, u64)> {
+        let to_ns = clock::boot_ns();
+        // Most waits end in time, and need no look at the kernel's count.
+        still(self.since_ns, to_ns, longest, 0)?;
         let delayed_ns = delayed_ns()?.saturating_sub(self.delayed_ns?);
-        still(self.since_ns, clock::boot_ns(), longest, delayed_ns)
+        still(self.since_ns, to_ns, longest, delayed_ns)
     }
 }
 
