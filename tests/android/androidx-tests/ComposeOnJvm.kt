@@ -20,6 +20,7 @@ import androidx.tracing.DelicateTracingApi
 import androidx.tracing.Tracer
 import dev.tracetee.CaptureOptions
 import dev.tracetee.ComposeHook
+import dev.tracetee.Outcome
 import dev.tracetee.Tracetee
 import dev.tracetee.androidx.TraceteeTracing
 import java.io.File
@@ -34,7 +35,7 @@ fun main(arguments: Array<String>) {
     val file = File(arguments[2])
     when (arguments[0]) {
         "traced" -> {
-            check(TraceteeTracing.install())
+            expect(TraceteeTracing.install())
             val tracer = tracerOfCompose()
             Composer.setTracer(tracer)
             captured(file) { Reasons.of(tracer) }
@@ -42,7 +43,7 @@ fun main(arguments: Array<String>) {
         "hook" -> {
             val before = Counting()
             Composer.setTracer(before)
-            check(ComposeHook.attach() && ComposeHook.attach()) { "${Tracetee.lastError}" }
+            repeat(2) { expect(ComposeHook.attach()) }
             captured(file) { null }
             // The second call has set no second tracer, which would begin each section twice.
             val markers = file.readLines().mapNotNull { Regex("""mark_write: ([BE].*)""").find(it)?.groupValues?.get(1) }
@@ -59,10 +60,13 @@ fun main(arguments: Array<String>) {
 private fun captured(file: File, reasons: () -> AutoCloseable?) {
     compose()
     val options = CaptureOptions.Builder().setCategories(CaptureOptions.Category.APP).setPassOn(CaptureOptions.PassOn.NEVER)
-    check(Tracetee.startCapture(options.build())) { "${Tracetee.lastError}" }
+    expect(Tracetee.startCapture(options.build()))
     reasons().use { compose() }
-    check(Tracetee.stopCapture() && Tracetee.dump(file)) { "${Tracetee.lastError}" }
+    expect(Tracetee.stopCapture())
+    expect(Tracetee.dump(file))
 }
+
+private fun expect(outcome: Outcome) = check(outcome.isDone) { "$outcome" }
 
 /** Composes, changes the state, and recomposes. */
 private fun compose() = runBlocking {

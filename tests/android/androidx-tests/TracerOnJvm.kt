@@ -15,6 +15,7 @@ import androidx.tracing.wire.TraceDriver
 import androidx.tracing.wire.TraceSink
 import dev.tracetee.CaptureOptions
 import dev.tracetee.ComposeHook
+import dev.tracetee.Outcome
 import dev.tracetee.Tracetee
 import dev.tracetee.androidx.TraceteeTracer
 import dev.tracetee.androidx.TraceteeTracing
@@ -47,14 +48,11 @@ fun main(arguments: Array<String>) {
         "victim" -> victim(out)
         "recover" -> recover(out, arguments[3])
         "registered" -> registered()
-        "no-compose" -> {
-            check(!ComposeHook.attach())
-            println(Tracetee.lastError)
-        }
+        "no-compose" -> println(ComposeHook.attach().error)
     }
 }
 
-fun expect(isTrue: Boolean) = check(isTrue) { "${Tracetee.lastError}" }
+fun expect(outcome: Outcome) = check(outcome.isDone) { "$outcome" }
 
 fun wire(directory: File) = TraceDriver(TraceSink(directory.apply { mkdirs() }), isCategoryEnabled = { true })
 
@@ -214,17 +212,16 @@ private fun recover(out: File, program: String) {
 
 /** Where the app has a tracer of its own, that stays and can be the delegate; a second call changes nothing. */
 private fun registered() {
-    check(TraceteeTracing.install() && TraceteeTracing.install() && Tracer.global is TraceteeTracer)
+    repeat(2) { expect(TraceteeTracing.install()) }
+    check(Tracer.global is TraceteeTracer)
     val first = Tracer.global
     check(runCatching { Tracer.setGlobalTracer(TraceteeTracer()) }.exceptionOrNull() is IllegalStateException)
-    check(Tracer.global === first && TraceteeTracing.lastError == null)
+    check(Tracer.global === first)
     Tracer.resetGlobalTracer()
     val own = TraceDriver.getStubTraceDriver().tracer.let { object : TracerOfTheApp(it) {} }
     Tracer.setGlobalTracer(own)
-    check(!TraceteeTracing.install() && Tracer.global === own)
-    check("TracerOnJvm" in TraceteeTracing.lastError!! && "TraceteeTracer(delegate)" in TraceteeTracing.lastError!!) {
-        TraceteeTracing.lastError!!
-    }
+    val why = TraceteeTracing.install().error
+    check(Tracer.global === own && why != null && "TracerOnJvm" in why && "TraceteeTracer(delegate)" in why) { "$why" }
     // Nothing is recorded and its check says no: the delegate gets no section, and the block runs.
     val both = TraceteeTracer(own)
     check(!both.isCategoryEnabled("x") && both.trace("x", "y") { 3 } == 3 && own.begun == 0)

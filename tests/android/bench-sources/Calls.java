@@ -1,6 +1,7 @@
 package dev.tracetee.bench;
 
 import dev.tracetee.CaptureOptions;
+import dev.tracetee.Outcome;
 import dev.tracetee.Tracetee;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
@@ -39,9 +40,9 @@ public class Calls {
                 .setMode(CaptureOptions.Mode.RING)
                 .setCapacityKb(4096L)
                 .build();
-        if (capture.equals("recording") && !Tracetee.startCapture(options)) {
-            throw new IllegalStateException(Tracetee.getLastError());
-        }
+        if (!capture.equals("recording")) return;
+        Outcome started = Tracetee.startCapture(options);
+        if (!started.isDone()) throw new IllegalStateException(started.getError());
     }
 
     @TearDown

@@ -22,7 +22,7 @@ fun events(file: File) {
     }
     val now = Class.forName("dev.tracetee.Native").getMethod("nowNs")
     val expected = ArrayList<Pair<String, JSONObject>>()
-    check(Tracetee.startCapture(CaptureOptions.Builder().setCapacityKb(16_384).build())) { Tracetee.lastError!! }
+    expect(Tracetee.startCapture(CaptureOptions.Builder().setCapacityKb(16_384).build()))
     for (round in 0 until ROUNDS_OF_EVENTS) {
         val event = Event.get()
         val args = JSONObject()
@@ -69,7 +69,8 @@ fun events(file: File) {
     Event.get().threadTime().instant("cpu")
     // A bar would end the track's name.
     Event.get().instant("a|track", "with a bar")
-    check(Tracetee.stopCapture() && Tracetee.dump(file)) { Tracetee.lastError!! }
+    expect(Tracetee.stopCapture())
+    expect(Tracetee.dump(file))
 
     val lines = file.readLines()
     fun before(record: String): JSONObject {

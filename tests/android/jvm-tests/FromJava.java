@@ -2,6 +2,7 @@ import android.os.Trace;
 import dev.tracetee.CaptureOptions;
 import dev.tracetee.HealthReport;
 import dev.tracetee.Markers;
+import dev.tracetee.Outcome;
 import dev.tracetee.RedactionRule;
 import dev.tracetee.Section;
 import dev.tracetee.SenderResponse;
@@ -42,6 +43,11 @@ final class FromJava {
             return done.getDelivered().size() + " delivered, " + done.getWaiting() + " wait: " + done.getHeld();
         }
         return ((UploadResult.Failed) result).getReason();
+    }
+
+    /** Tells what a call has come to. */
+    static String told(Outcome outcome) {
+        return outcome == Outcome.DONE && outcome.isDone() ? "done" : outcome.getError();
     }
 
     static boolean isRecording() {

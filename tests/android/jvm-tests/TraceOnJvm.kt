@@ -6,6 +6,7 @@ import android.os.Build
 import android.os.Trace
 import dev.tracetee.CaptureOptions
 import dev.tracetee.Markers
+import dev.tracetee.Outcome
 import dev.tracetee.RedactionRule
 import dev.tracetee.Tracetee
 import dev.tracetee.coroutines.CoroutineTracing
@@ -61,13 +62,15 @@ fun main(arguments: Array<String>) {
     judge(file.readLines())
 
     // Errors are reported, and nothing is thrown.
-    check(!Tracetee.startCapture(CaptureOptions.Builder().setBlockKb(12).build()) && "recorder.block_kb" in Tracetee.lastError!!)
-    check(!Tracetee.stopCapture() && !Tracetee.dump(File("/nowhere/x")) && !Tracetee.trigger("x"))
+    val wrong = Tracetee.startCapture(CaptureOptions.Builder().setBlockKb(12).build())
+    check(!wrong.isDone && "recorder.block_kb" in wrong.error!!) { wrong }
+    for (failed in listOf(Tracetee.stopCapture(), Tracetee.dump(File("/nowhere/x")), Tracetee.trigger("x"))) check(!failed.isDone)
     everyOption(File(out, "options-$api"))
     events(File(out, "events-$api.ftrace"))
     listening(File(out, "heard-$api.ftrace"))
     whileCapturesBeginAndEnd()
     byConfiguration(File(out, "installed-$api"), cachedBefore)
+    check(FromJava.told(Outcome.DONE) == "done" && FromJava.told(Outcome.failed("why")) == "why")
     FromJava.config().run { check(collectorUrl == "https://traces.example.com" && device["soc"] == "x" && !scheduleUploads) }
     println("API $api: ${file.length()} bytes")
 }
@@ -141,20 +144,19 @@ private fun listening(file: File) {
         val heard = ByteArrayOutputStream()
         val blocks = AtomicInteger()
         val outcome = FutureTask {
-            val done = Tracetee.listen { text, lost ->
+            Tracetee.listen { text, lost ->
                 trace("by the listener") { heard.write(text) }
                 check(lost == 0L && text.size <= 256 * 1024)
                 blocks.incrementAndGet()
                 check(!throws) { "enough" }
-            }
-            if (done) null else Tracetee.lastError
+            }.error
         }
         val thread = Thread(outcome, "listener").apply { start() }
         await("the listener") { thread.stackTrace.firstOrNull()?.run { methodName == "listen" && isNativeMethod } ?: false }
         expect(Tracetee.startCapture(options))
         trace("heard") { Thread.sleep(1) }
         await("a block while it is recorded") { blocks.get() > 0 }
-        check(throws || !Tracetee.listen { _, _ -> } && "another thread listens" in Tracetee.lastError!!) { "${Tracetee.lastError}" }
+        if (!throws) Tracetee.listen { _, _ -> }.run { check("another thread listens" in error.orEmpty()) { this } }
         trace("heard later") { }
         expect(Tracetee.stopCapture())
         val why = outcome.get()
@@ -174,7 +176,7 @@ private fun listening(file: File) {
         Tracetee.stopListening()
         waiting.isDone
     }
-    check(waiting.get())
+    expect(waiting.get())
 }
 
 /** Checks that Java's copy of the tags is current whenever another thread sees that a capture is recording. */
@@ -220,10 +222,10 @@ private fun byConfiguration(directory: File, cachedBefore: Long?) {
     val native = Class.forName("dev.tracetee.Native")
     val error = native.getMethod("install", String::class.java).invoke(null, settings.toString())
     check(error == null) { "$error" }
-    await("a window") { Tracetee.openWindow("hand") && Tracetee.isRecording }
+    await("a window") { Tracetee.openWindow("hand").isDone && Tracetee.isRecording }
     if (Build.VERSION.SDK_INT <= 29) check(cachedTags() == 0x1001L) { "cached: ${cachedTags()}" }
     trace("in the window") { Thread.sleep(1) }
-    check(Tracetee.closeWindow("hand"))
+    expect(Tracetee.closeWindow("hand"))
     await("its end") { !Tracetee.isRecording }
     val ready = File(directory, "agent/spool/ready")
     await("the capture") { ready.list().orEmpty().size == 1 }
@@ -335,7 +337,7 @@ private val cachedField = try {
     null
 }
 
-private fun expect(done: Boolean) = check(done) { Tracetee.lastError!! }
+internal fun expect(outcome: Outcome) = check(outcome.isDone) { "$outcome" }
 
 private val LINE = Regex("""^\s*(.+)-(\d+)\s+\(\s*(\d+)\)\s\[\d+] \S{4,5}\s+\d+\.\d{6}: tracing_mark_write: (.*)$""")
 

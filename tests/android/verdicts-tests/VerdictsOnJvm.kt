@@ -228,7 +228,7 @@ private fun costs() {
         (threads.currentThreadCpuTime - before) / 5_000
     }.sorted()[15]
     for (recording in listOf(false, true)) {
-        if (recording) check(Tracetee.startCapture(ring)) { Tracetee.lastError!! } else check(Native.load()) { Native.loadError!! }
+        if (recording) Tracetee.startCapture(ring).run { check(isDone) { this } } else check(Native.load()) { Native.loadError!! }
         expect(recording, Tracetee.isRecording)
         println("verdicts, recording $recording: " + work.entries.joinToString { "${it.key} ${ns(it.value)} ns" })
     }

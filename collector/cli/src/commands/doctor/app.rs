@@ -252,14 +252,14 @@ impl Visit<'_> {
         if !package.is_debuggable() {
             return Ok(format!(
                 "the agent's answer: nothing listens in process {pid}. The agent is not installed there, or failed to \
-                 start (see the log below, and Tracetee.lastError): {INSTALL}"
+                 start (see the log below): {INSTALL}"
             ));
         }
         let maps = adb::shell(&format!("run-as {} cat /proc/{pid}/maps", self.package))?;
         // Without extraction the library is mapped from the APK itself.
         Ok(if maps.contains(AGENT) {
             "the agent's answer: libtracetee.so is loaded, but the agent is not installed, or failed to start (see the \
-             log below, and Tracetee.lastError)"
+             log below)"
                 .to_owned()
         } else {
             format!(

@@ -26,14 +26,14 @@ public class JankHook private constructor() {
 
 /** Sets no tracer. */
 public object ComposeHook {
-    /** Returns false: compositions are no sections. */
+    /** Fails: compositions are no sections. */
     @JvmStatic
-    public fun attach(): Boolean = false
+    public fun attach(): Outcome = Tracetee.failed
 }
 
 /** Installs nothing. */
-public class TraceteeInitializer : Initializer<Boolean> {
-    override fun create(context: Context): Boolean = false
+public class TraceteeInitializer : Initializer<Outcome> {
+    override fun create(context: Context): Outcome = Tracetee.failed
 
     override fun dependencies(): List<Class<out Initializer<*>>> = emptyList()
 }

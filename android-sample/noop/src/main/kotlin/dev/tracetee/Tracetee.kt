@@ -6,16 +6,13 @@ import java.io.File
 
 /**
  * Stands in for the agent's entry point in a build without an agent. No function has an effect: those that return
- * success return false, and [lastError] says why.
+ * an [Outcome] fail, and it says why.
  */
 public object Tracetee {
     private const val NO_AGENT = "this build has dev.tracetee:tracetee-noop, which has no agent"
 
-    /** Message of the last failure; null if no function was called. */
-    @Volatile
-    @JvmStatic
-    public var lastError: String? = null
-        private set
+    /** The outcome of every call. */
+    internal val failed: Outcome = Outcome.failed(NO_AGENT)
 
     /** Always null. */
     @JvmStatic
@@ -33,37 +30,37 @@ public object Tracetee {
     @JvmStatic
     public val isCoroutineTracingOn: Boolean get() = false
 
-    /** Returns false. */
+    /** Fails. */
     @JvmStatic
-    public fun install(context: Context): Boolean = no()
+    public fun install(context: Context): Outcome = failed
 
-    /** Returns false. */
+    /** Fails. */
     @JvmStatic
-    public fun install(context: Context, config: TraceteeConfig): Boolean = no()
+    public fun install(context: Context, config: TraceteeConfig): Outcome = failed
 
-    /** Returns false. */
+    /** Fails. */
     @JvmStatic
-    public fun uninstall(): Boolean = no()
+    public fun uninstall(): Outcome = failed
 
-    /** Returns false. */
+    /** Fails. */
     @JvmStatic
-    public fun offerConfig(json: ByteArray, signature: ByteArray?): Boolean = no()
+    public fun offerConfig(json: ByteArray, signature: ByteArray?): Outcome = failed
 
-    /** Returns false. */
+    /** Fails. */
     @JvmStatic
-    public fun trigger(name: String): Boolean = no()
+    public fun trigger(name: String): Outcome = failed
 
-    /** Returns false. */
+    /** Fails. */
     @JvmStatic
-    public fun openWindow(id: String): Boolean = no()
+    public fun openWindow(id: String): Outcome = failed
 
-    /** Returns false. */
+    /** Fails. */
     @JvmStatic
-    public fun closeWindow(id: String): Boolean = no()
+    public fun closeWindow(id: String): Outcome = failed
 
-    /** Returns false; nothing remembers the answer. */
+    /** Fails; nothing remembers the answer. */
     @JvmStatic
-    public fun setConsent(given: Boolean): Boolean = no()
+    public fun setConsent(given: Boolean): Outcome = failed
 
     /** Does nothing. */
     @JvmStatic
@@ -73,25 +70,25 @@ public object Tracetee {
     @JvmStatic
     public fun countFrames(startNs: Long, endNs: Long): FrameCounts? = null
 
-    /** Returns false. */
+    /** Fails. */
     @JvmStatic
-    public fun startCapture(): Boolean = no()
+    public fun startCapture(): Outcome = failed
 
-    /** Returns false. */
+    /** Fails. */
     @JvmStatic
-    public fun startCapture(options: CaptureOptions): Boolean = no()
+    public fun startCapture(options: CaptureOptions): Outcome = failed
 
-    /** Returns false. */
+    /** Fails. */
     @JvmStatic
-    public fun stopCapture(): Boolean = no()
+    public fun stopCapture(): Outcome = failed
 
-    /** Returns false and writes no file. */
+    /** Fails and writes no file. */
     @JvmStatic
-    public fun dump(file: File): Boolean = no()
+    public fun dump(file: File): Outcome = failed
 
-    /** Returns false and calls nothing. */
+    /** Fails and calls nothing. */
     @JvmStatic
-    public fun listen(listener: BlockListener): Boolean = no()
+    public fun listen(listener: BlockListener): Outcome = failed
 
     /** Does nothing. */
     @JvmStatic
@@ -104,9 +101,4 @@ public object Tracetee {
     /** Sends nothing and returns [UploadResult.Failed]. */
     @JvmStatic
     public fun upload(context: Context): UploadResult = UploadResult.Failed(NO_AGENT)
-
-    private fun no(): Boolean {
-        lastError = NO_AGENT
-        return false
-    }
 }

@@ -8,7 +8,7 @@ import kotlin.concurrent.thread
 import org.junit.After
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertNotNull
-import org.junit.Assert.assertTrue
+import org.junit.Assert.assertNull
 import org.junit.Test
 
 class OnDeviceTest {
@@ -28,11 +28,11 @@ class OnDeviceTest {
             .setCategories(CaptureOptions.Category.APP)
             .setPassOn(CaptureOptions.PassOn.NEVER)
             .build()
-        assertTrue(Tracetee.lastError, Tracetee.startCapture(options))
+        assertNull(Tracetee.startCapture(options).error)
         val threads = List(4) { n -> thread { repeat(500) { round -> trace("on-device-$n-$round") { } } } }
         threads.forEach { it.join() }
-        assertTrue(Tracetee.lastError, Tracetee.stopCapture())
-        assertTrue(Tracetee.lastError, Tracetee.dump(file))
+        assertNull(Tracetee.stopCapture().error)
+        assertNull(Tracetee.dump(file).error)
         val begun = file.readLines().filter { "B|" in it && "on-device-" in it }.map { it.substringAfterLast('|') }
         val expected = List(4) { n -> List(500) { round -> "on-device-$n-$round" } }.flatten()
         assertEquals(expected.sorted(), begun.sorted())
@@ -41,10 +41,10 @@ class OnDeviceTest {
     @Test
     fun aManualWindowBecomesACapture() {
         val remote = """{"schema": 1, "seq": 1, "windows": [{"id": "hand", "opens": "manual", "cool_down_s": 0}]}"""
-        assertTrue(Tracetee.lastError, Tracetee.install(context, TraceteeConfig.Builder().setRemoteConfig(remote).build()))
-        waitFor("the window") { Tracetee.openWindow("hand") && Tracetee.isRecording }
+        assertNull(Tracetee.install(context, TraceteeConfig.Builder().setRemoteConfig(remote).build()).error)
+        waitFor("the window") { Tracetee.openWindow("hand").isDone && Tracetee.isRecording }
         trace("in the window") { }
-        assertTrue(Tracetee.closeWindow("hand"))
+        assertNull(Tracetee.closeWindow("hand").error)
         val ready = File(context.noBackupFilesDir, "tracetee/spool/ready")
         waitFor("a capture") { ready.list().orEmpty().isNotEmpty() }
         assertNotNull(Tracetee.health())
@@ -55,6 +55,6 @@ class OnDeviceTest {
             if (reached()) return
             Thread.sleep(100)
         }
-        throw AssertionError("$what has not come in 30 s: ${Tracetee.lastError} ${Tracetee.health()}")
+        throw AssertionError("$what has not come in 30 s: ${Tracetee.health()}")
     }
 }

@@ -20,14 +20,13 @@ public object ComposeHook {
 
     /**
      * Sets the tracer. Call it before the first composition, after androidx.startup has initialized `runtime-tracing`:
-     * in `Application.onCreate`. A second call does nothing and returns true.
+     * in `Application.onCreate`. A second call does nothing and is done.
      *
-     * @return false if the app has no Compose, or one without `Composer.setTracer`: compositions are no sections then, and
-     * [Tracetee.lastError] has the reason
+     * @return an error if the app has no Compose, or one without `Composer.setTracer`: compositions are no sections then
      */
     @JvmStatic
     @Synchronized
-    public fun attach(): Boolean = try {
+    public fun attach(): Outcome = try {
         val tracer = Class.forName(TRACER)
         val companion = Class.forName("androidx.compose.runtime.Composer").getField("Companion").get(null)!!
         val before = current()
@@ -35,7 +34,7 @@ public object ComposeHook {
             val ours = Proxy.newProxyInstance(tracer.classLoader, arrayOf(tracer), Calls(before, tracer.getMethod("isTraceInProgress")))
             companion.javaClass.getMethod("setTracer", tracer).invoke(companion, ours)
         }
-        true
+        Outcome.DONE
     } catch (_: ClassNotFoundException) {
         Tracetee.failed(WHAT, "the app has no androidx.compose.runtime")
     } catch (error: ReflectiveOperationException) {

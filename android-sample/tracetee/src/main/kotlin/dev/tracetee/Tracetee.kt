@@ -10,8 +10,8 @@ import org.json.JSONObject
 /**
  * Controls the agent of this process.
  *
- * No function throws, in unit tests on a JVM neither. A function that fails returns false, logs the reason under the tag `tracetee` and keeps it
- * in [lastError]; the app runs on untraced. All functions may be called on any thread. Those marked "blocking"
+ * No function throws, in unit tests on a JVM neither. A function that fails returns an [Outcome] with the reason, and logs that
+ * under the tag `tracetee`; the app runs on untraced. All functions may be called on any thread. Those marked "blocking"
  * take locks or access files.
  */
 public object Tracetee {
@@ -23,12 +23,6 @@ public object Tracetee {
 
     @Volatile
     private var config: TraceteeConfig? = null
-
-    /** Message of the last failure; null if nothing has failed. */
-    @Volatile
-    @JvmStatic
-    public var lastError: String? = null
-        private set
 
     /** Version of the agent's native library, such as `0.1.0`; null if it is not loaded. */
     @JvmStatic
@@ -54,62 +48,63 @@ public object Tracetee {
 
     /** Installs the agent with default settings. See the other overload. */
     @JvmStatic
-    public fun install(context: Context): Boolean = install(context, TraceteeConfig.Builder().build())
+    public fun install(context: Context): Outcome = install(context, TraceteeConfig.Builder().build())
 
     /**
      * Installs the agent. From then on the remote configuration starts and ends captures. Call it in
      * `Application.attachBaseContext`, so that the app's start can be captured. A second call does nothing and
-     * returns true.
+     * is done.
      *
      * The calling thread loads the native library, asks the package manager for the app's version and checks the
      * settings. A thread of the agent does all work on files. The calling thread waits for it only if the
      * configuration of the last run may record something from the app's start on: at most 3 ms for files
      * ([TraceteeConfig.Builder.setStartWaitMs]), and puts the hooks in meanwhile. A capture in which they come later says so, as [health] does (`late_start`). Your own sections are recorded from the return of this call on; what the configuration forbids is discarded.
      *
-     * @return true if the agent is installed; otherwise [lastError] has the reason. The agent may find later that it
-     * cannot use its files: [health] has that reason
+     * @return done if the agent is installed. It may find later that it cannot use its files: [health] has that reason. A
+     * remote configuration that it refuses is in the log
      */
     @JvmStatic
     @Synchronized
-    public fun install(context: Context, config: TraceteeConfig): Boolean {
-        if (isInstalled) return true
+    public fun install(context: Context, config: TraceteeConfig): Outcome {
+        if (isInstalled) return Outcome.DONE
         if (!Native.load()) return failed("load libtracetee.so", Native.loadError)
-        val done = try {
+        val outcome = try {
             val settings = settings(context, config)
-            if (!done("install", Native.install(settings.toString()))) return false
+            val installed = outcome("install", Native.install(settings.toString()))
+            if (!installed.isDone) return installed
             this.config = config
             Profiling.start(context, settings)
             config.remoteConfig?.let { offerConfig(it.toByteArray(), null) }
-            true
+            installed
         } catch (error: Exception) {
             failed("install", error.toString())
         }
         val uploads = config.scheduleUploads && config.collectorUrl != null
-        if (done) AppHooks.attach(context, uploads, config.frameVerdicts)
-        return done
+        if (outcome.isDone) AppHooks.attach(context, uploads, config.frameVerdicts)
+        return outcome
     }
 
     /** Uninstalls the agent: keeps an open capture, restores the tags and removes the hooks. Blocking. */
     @JvmStatic
     @Synchronized
-    public fun uninstall(): Boolean {
+    public fun uninstall(): Outcome {
         if (!isInstalled) return failed("uninstall", NOT_INSTALLED)
         config = null
         Profiling.stop()
         AppHooks.detach()
-        return done("uninstall", Native.uninstall())
+        return outcome("uninstall", Native.uninstall())
     }
 
     // ---- captures by remote configuration ----
 
     /** Passes a remote configuration that the app has fetched, as JSON, with its detached signature if it is signed. */
     @JvmStatic
-    public fun offerConfig(json: ByteArray, signature: ByteArray?): Boolean =
+    public fun offerConfig(json: ByteArray, signature: ByteArray?): Outcome =
         ask("offer a configuration") { Native.offerConfig(json, signature) }
 
     /** Fires the triggers `{"custom": {"name": name}}` of the configuration. */
     @JvmStatic
-    public fun trigger(name: String): Boolean = ask("fire a trigger") { Native.trigger(name) }
+    public fun trigger(name: String): Outcome = ask("fire a trigger") { Native.trigger(name) }
 
     /**
      * Opens the window [id]; its configuration says `"opens": "manual"`. While another window is captured, [id] waits
@@ -117,26 +112,26 @@ public object Tracetee {
      *
      * Waits for the agent's thread only while that starts or carries out an earlier call, at most 100 ms.
      *
-     * @return true if the window will be recorded; otherwise [lastError] has the reason: a cool-down, a budget, no
-     * consent, no such window in the configuration, another window that waits already
+     * @return done if the window will be recorded; otherwise the reason: a cool-down, a budget, no consent, no such window
+     * in the configuration, another window that waits already
      */
     @JvmStatic
-    public fun openWindow(id: String): Boolean = ask("open a window") { Native.open(id) }
+    public fun openWindow(id: String): Outcome = ask("open a window") { Native.open(id) }
 
     /**
      * Closes the window [id], which [openWindow] opened.
      *
-     * @return false if the window was still waiting for another one: it does not open any more, and nothing was recorded
+     * @return an error if the window was still waiting for another one: it does not open any more, and nothing was recorded
      */
     @JvmStatic
-    public fun closeWindow(id: String): Boolean = ask("close a window") { Native.close(id) }
+    public fun closeWindow(id: String): Outcome = ask("close a window") { Native.close(id) }
 
     /**
      * Sets the user's consent, which the agent remembers. If [given] is false, the agent stops recording and
      * deletes the captures that wait on the device.
      */
     @JvmStatic
-    public fun setConsent(given: Boolean): Boolean = ask("set consent") { Native.setConsent(given) }
+    public fun setConsent(given: Boolean): Outcome = ask("set consent") { Native.setConsent(given) }
 
     /**
      * Sets the name of the current screen. The library reports activities itself; call this for screens within one, or use the
@@ -163,22 +158,22 @@ public object Tracetee {
 
     /** Starts a manual capture with default options. Needs no [install]. Blocking. */
     @JvmStatic
-    public fun startCapture(): Boolean = startCapture(CaptureOptions.Builder().build())
+    public fun startCapture(): Outcome = startCapture(CaptureOptions.Builder().build())
 
     /** Starts a manual capture with [options]. Needs no [install]. Blocking. */
     @JvmStatic
-    public fun startCapture(options: CaptureOptions): Boolean {
+    public fun startCapture(options: CaptureOptions): Outcome {
         if (!Native.load()) return failed("load libtracetee.so", Native.loadError)
-        return done("start a capture", Native.start(options.toJson().toString()))
+        return outcome("start a capture", Native.start(options.toJson().toString()))
     }
 
     /** Stops the manual capture; its records stay for [dump]. Blocking. */
     @JvmStatic
-    public fun stopCapture(): Boolean = ask("stop a capture") { Native.stop() }
+    public fun stopCapture(): Outcome = ask("stop a capture") { Native.stop() }
 
     /** Writes the manual capture to [file] as ftrace text, compressed with zstd if the name ends in `.zst`. Blocking. */
     @JvmStatic
-    public fun dump(file: File): Boolean = ask("write a trace") { Native.dump(file.path) }
+    public fun dump(file: File): Outcome = ask("write a trace") { Native.dump(file.path) }
 
     /**
      * Passes a capture of [CaptureOptions.Mode.ENDLESS] to [listener] while it is recorded: each block of text, after it was written
@@ -187,11 +182,11 @@ public object Tracetee {
      * Works on the calling thread, which is not recorded meanwhile, until the capture's last block, or until [stopListening]. Called
      * before [startCapture], it waits for the capture and gets its first block, too. The recording never waits for [listener].
      *
-     * @return false if another thread listens, or if [listener] threw an exception, which ends the listening
+     * @return an error if another thread listens, or if [listener] threw an exception, which ends the listening
      */
     @JvmStatic
-    public fun listen(listener: BlockListener): Boolean =
-        if (Native.load()) done("listen", Native.listen(listener)) else failed("load libtracetee.so", Native.loadError)
+    public fun listen(listener: BlockListener): Outcome =
+        if (Native.load()) outcome("listen", Native.listen(listener)) else failed("load libtracetee.so", Native.loadError)
 
     /** Ends [listen] after the call that is under way; blocks that wait are not passed on. A listener may call it, too. */
     @JvmStatic
@@ -269,15 +264,14 @@ public object Tracetee {
         return if (isElsewhere || data == null) context.noBackupFilesDir else File(data, "no_backup")
     }
 
-    private inline fun ask(what: String, call: () -> String?): Boolean =
-        if (Native.isLoaded) done(what, call()) else failed(what, Native.loadError ?: NOT_INSTALLED)
+    private inline fun ask(what: String, call: () -> String?): Outcome =
+        if (Native.isLoaded) outcome(what, call()) else failed(what, Native.loadError ?: NOT_INSTALLED)
 
-    private fun done(what: String, error: String?): Boolean = error == null || failed(what, error)
+    private fun outcome(what: String, error: String?): Outcome = if (error == null) Outcome.DONE else failed(what, error)
 
-    internal fun failed(what: String, why: String?): Boolean {
+    internal fun failed(what: String, why: String?): Outcome {
         val text = "cannot $what: ${why ?: "unknown"}"
-        lastError = text
         warn(text)
-        return false
+        return Outcome.failed(text)
     }
 }

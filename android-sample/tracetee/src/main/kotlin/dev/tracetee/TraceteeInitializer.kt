@@ -15,9 +15,10 @@ import androidx.startup.Initializer
  *
  * Without a collector URL it does nothing.
  */
-public class TraceteeInitializer : Initializer<Boolean> {
-    override fun create(context: Context): Boolean {
-        val config = platform(null) { config(context) } ?: return false
+public class TraceteeInitializer : Initializer<Outcome> {
+    override fun create(context: Context): Outcome {
+        val config = platform(null) { config(context) }
+            ?: return Outcome.failed("the manifest has no dev.tracetee.COLLECTOR_URL, or dev.tracetee.ENABLED is false")
         return Tracetee.install(context, config)
     }
 

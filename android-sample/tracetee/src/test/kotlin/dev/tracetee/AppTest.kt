@@ -20,6 +20,7 @@ import org.junit.After
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNotNull
+import org.junit.Assert.assertSame
 import org.junit.Assert.assertTrue
 import org.junit.Assume.assumeTrue
 import org.junit.Test
@@ -57,8 +58,8 @@ class AppTest {
         val store = File.createTempFile("store", "").apply { delete(); mkdirs() }
         val url = collect(store, CONFIG)
         network(metered = false)
-        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl(url).build()))
-        assertTrue("a second install changes nothing", Tracetee.install(app))
+        assertDone(Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl(url).build()))
+        assertSame("a second install changes nothing", Outcome.DONE, Tracetee.install(app))
         val scheduler = app.getSystemService(Context.JOB_SCHEDULER_SERVICE) as JobScheduler
         await("the job") { scheduler.allPendingJobs.isNotEmpty() }
         val job = scheduler.allPendingJobs.single()
@@ -71,11 +72,11 @@ class AppTest {
         await("a configuration") { control().optLong("seq", -1) == 7L || "\"seq\":7" in Tracetee.health()!!.json }
         // Screens, and responses of the main loop.
         val activity = Robolectric.buildActivity(Checkout::class.java)
-        await("a capture") { Tracetee.openWindow("hand") && Tracetee.isRecording }
+        await("a capture") { Tracetee.openWindow("hand").isDone && Tracetee.isRecording }
         activity.setup()
         Markers.instant("in the capture")
         (app as ComponentCallbacks2).onTrimMemory(ComponentCallbacks2.TRIM_MEMORY_RUNNING_LOW)
-        assertTrue(Tracetee.closeWindow("hand"))
+        assertDone(Tracetee.closeWindow("hand"))
         await("its end") { !Tracetee.isRecording }
 
         await("the delivery") { (Tracetee.upload(app) as? UploadResult.Done)?.delivered?.size == 1 }
@@ -90,12 +91,12 @@ class AppTest {
     @Test
     fun withoutConsentNothingIsRecorded() {
         assumeTrue("skipped: no libtracetee.so", Native.load())
-        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig.Builder().setRemoteConfig(CONFIG).build()))
+        assertDone(Tracetee.install(app, TraceteeConfig.Builder().setRemoteConfig(CONFIG).build()))
         await("the configuration") { "\"seq\":7" in Tracetee.health()!!.json }
-        assertTrue(Tracetee.setConsent(false))
+        assertDone(Tracetee.setConsent(false))
         await("its effect") { Tracetee.openWindow("hand"); Thread.sleep(100); "consent" in Tracetee.health()!!.json }
         assertFalse(Tracetee.isRecording)
-        assertTrue(Tracetee.setConsent(true))
+        assertDone(Tracetee.setConsent(true))
         await("a capture") { Tracetee.openWindow("hand"); Tracetee.isRecording }
     }
 
@@ -103,12 +104,11 @@ class AppTest {
     fun aWindowThatWillNotBeRecordedIsRefusedWithTheReason() {
         assumeTrue("skipped: no libtracetee.so", Native.load())
         val config = TraceteeConfig.Builder().setRemoteConfig(CONFIG).setStartWaitMs(1000).build()
-        assertTrue(Tracetee.lastError, Tracetee.install(app, config))
-        await("a capture") { Tracetee.openWindow("hand") && Tracetee.isRecording }
-        assertTrue(Tracetee.lastError, Tracetee.closeWindow("hand"))
-        await("the refusal") { !Tracetee.openWindow("hand") && "hand: cool-down: " in Tracetee.lastError!! }
-        assertFalse(Tracetee.openWindow("other"))
-        assertTrue(Tracetee.lastError, "other: no manual window of that id takes part here" in Tracetee.lastError!!)
+        assertDone(Tracetee.install(app, config))
+        await("a capture") { Tracetee.openWindow("hand").isDone && Tracetee.isRecording }
+        assertDone(Tracetee.closeWindow("hand"))
+        await("the refusal") { "hand: cool-down: " in "${Tracetee.openWindow("hand")}" }
+        assertFailed("other: no manual window of that id takes part here", Tracetee.openWindow("other"))
         await("the report") { "other: no manual window" in control().optString("last_refused") }
     }
 
@@ -116,14 +116,14 @@ class AppTest {
     fun theInitializerInstallsByTheManifest() {
         assumeTrue("skipped: no libtracetee.so", Native.load())
         val info = shadowOf(app.packageManager).getInternalMutablePackageInfo(app.packageName).applicationInfo!!
-        assertFalse("without an address", TraceteeInitializer().create(app))
+        assertFailed("COLLECTOR_URL", TraceteeInitializer().create(app))
         info.metaData = Bundle().apply {
             putString("dev.tracetee.COLLECTOR_URL", "https://traces.example.com")
             putBoolean("dev.tracetee.ENABLED", false)
         }
-        assertFalse("switched off", TraceteeInitializer().create(app))
+        assertFailed("ENABLED", TraceteeInitializer().create(app))
         info.metaData.putBoolean("dev.tracetee.ENABLED", true)
-        assertTrue(Tracetee.lastError, TraceteeInitializer().create(app))
+        assertDone(TraceteeInitializer().create(app))
         assertTrue(Tracetee.isInstalled)
         assertTrue(TraceteeInitializer().dependencies().isEmpty())
     }
@@ -131,13 +131,11 @@ class AppTest {
     @Test
     fun wrongSettingsAreReportedAndTheAppRunsOn() {
         assumeTrue("skipped: no libtracetee.so", Native.load())
-        assertFalse(Tracetee.install(app, TraceteeConfig.Builder().setPublicKey("abc").build()))
-        assertTrue(Tracetee.lastError, "public_key" in Tracetee.lastError!!)
+        assertFailed("public_key", Tracetee.install(app, TraceteeConfig.Builder().setPublicKey("abc").build()))
         assertFalse(Tracetee.isInstalled)
-        assertFalse(Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl("http://elsewhere.example.com").build()))
-        assertTrue(Tracetee.lastError, "http" in Tracetee.lastError!!)
+        assertFailed("http", Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl("http://elsewhere.example.com").build()))
         assertEquals("the agent is not installed", (Tracetee.upload(app) as UploadResult.Failed).reason)
-        assertFalse(Tracetee.uninstall())
+        assertFailed("the agent is not installed", Tracetee.uninstall())
     }
 
     @Test
@@ -145,7 +143,7 @@ class AppTest {
         assumeTrue("skipped: no libtracetee.so", Native.load())
         val config = """{"schema": 1, "seq": 9, "windows": [{"id": "blocked", "opens": {"triggers":
             {"any": [{"blocked": {"over_s": 2}}], "before_s": 1, "after_s": 1}}}]}"""
-        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig.Builder().setRemoteConfig(config).build()))
+        assertDone(Tracetee.install(app, TraceteeConfig.Builder().setRemoteConfig(config).build()))
         await("the flight recorder") { Tracetee.isRecording }
         // The main loop responds now and then.
         val end = System.nanoTime() + 4_000_000_000
@@ -165,7 +163,7 @@ class AppTest {
         assumeTrue("skipped: no libtracetee.so", Native.load())
         val config = """{"schema": 1, "seq": 8, "windows": [{"id": "jank", "opens": {"triggers":
             {"any": [{"custom": {"name": "jankstats"}}], "before_s": 1, "after_s": 1}}}]}"""
-        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig.Builder().setRemoteConfig(config).build()))
+        assertDone(Tracetee.install(app, TraceteeConfig.Builder().setRemoteConfig(config).build()))
         await("the flight recorder") { Tracetee.isRecording }
         val window = Robolectric.buildActivity(Checkout::class.java).setup().get().window
         val hook = JankHook.attach(window, overMs = 100)
@@ -252,7 +250,7 @@ class AppTest {
     private fun await(what: String, isThere: () -> Boolean) {
         val end = System.nanoTime() + 30_000_000_000
         while (!isThere()) {
-            assertTrue("$what did not come: ${Tracetee.health()} ${Tracetee.lastError}", System.nanoTime() < end)
+            assertTrue("$what did not come: ${Tracetee.health()}", System.nanoTime() < end)
             shadowOf(android.os.Looper.getMainLooper()).idle()
             Thread.sleep(20)
         }

@@ -6,10 +6,15 @@ import java.io.File
 import org.json.JSONObject
 import org.junit.After
 import org.junit.Assert.assertEquals
+import org.junit.Assert.assertNull
 import org.junit.Assert.assertTrue
 import org.junit.Assume.assumeTrue
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
+
+internal fun assertDone(outcome: Outcome) = assertNull(outcome.error)
+
+internal fun assertFailed(why: String, outcome: Outcome) = assertTrue("$outcome", !outcome.isDone && why in outcome.error!!)
 
 /** Opens and closes a window, and reads the capture. Needs what [AppTest] does. */
 abstract class CaptureTest {
@@ -29,14 +34,14 @@ abstract class CaptureTest {
     protected fun install(config: TraceteeConfig.Builder, remote: String = REMOTE) {
         assumeTrue("skipped: TRACETEE is not set", program != null)
         assumeTrue("skipped: no libtracetee.so", Native.load())
-        assertTrue(Tracetee.lastError, Tracetee.install(app, config.setRemoteConfig(remote).build()))
+        assertDone(Tracetee.install(app, config.setRemoteConfig(remote).build()))
     }
 
-    protected fun open() = await("the window") { Tracetee.openWindow("hand") && Tracetee.isRecording }
+    protected fun open() = await("the window") { Tracetee.openWindow("hand").isDone && Tracetee.isRecording }
 
     /** Ends the capture and returns the verdicts in it, which are of these sources. */
     protected fun close(vararg sources: String): List<String> {
-        assertTrue(Tracetee.lastError, Tracetee.closeWindow("hand"))
+        assertDone(Tracetee.closeWindow("hand"))
         val ready = File(app.noBackupFilesDir, "tracetee/spool/ready")
         await("a capture") { ready.list().orEmpty().size == 1 }
         val capture = ready.listFiles()!!.single()
@@ -54,7 +59,7 @@ abstract class CaptureTest {
     protected fun await(what: String, isThere: () -> Boolean) {
         val end = System.nanoTime() + 30_000_000_000
         while (!isThere()) {
-            assertTrue("$what did not come: ${Tracetee.health()} ${Tracetee.lastError}", System.nanoTime() < end)
+            assertTrue("$what did not come: ${Tracetee.health()}", System.nanoTime() < end)
             shadowOf(Looper.getMainLooper()).idle()
             Thread.sleep(20)
         }

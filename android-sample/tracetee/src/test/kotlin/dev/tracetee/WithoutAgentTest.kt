@@ -3,7 +3,6 @@ package dev.tracetee
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
 import org.junit.Assert.assertNull
-import org.junit.Assert.assertTrue
 import org.junit.Assume.assumeFalse
 import org.junit.Test
 import org.junit.runner.RunWith
@@ -19,10 +18,10 @@ class WithoutAgentTest {
     fun theAppRunsOn() {
         assumeFalse("skipped: libtracetee.so is here", Native.load())
         val app = RuntimeEnvironment.getApplication()
-        assertFalse(Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl("https://traces.example.com").build()))
-        assertTrue(Tracetee.lastError, "libtracetee.so" in Tracetee.lastError!!)
+        assertFailed("libtracetee.so", Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl("https://traces.example.com").build()))
         assertFalse(Tracetee.isInstalled || Tracetee.isRecording)
-        assertFalse(Tracetee.startCapture() || Tracetee.stopCapture() || Tracetee.trigger("x") || Tracetee.uninstall())
+        for (failed in listOf(Tracetee.startCapture(), Tracetee.stopCapture(), Tracetee.trigger("x"))) assertFailed("no tracetee in java.library.path", failed)
+        assertFailed("the agent is not installed", Tracetee.uninstall())
         assertNull(Tracetee.health())
         assertEquals("the agent is not installed", (Tracetee.upload(app) as UploadResult.Failed).reason)
         Tracetee.setScreen("x")

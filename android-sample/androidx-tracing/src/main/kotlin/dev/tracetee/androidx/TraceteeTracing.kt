@@ -12,6 +12,7 @@ import androidx.tracing.PooledTracePacketArray
 import androidx.tracing.Tracer
 import androidx.tracing.wire.TraceDriver
 import androidx.tracing.wire.TraceSink
+import dev.tracetee.Outcome
 
 /**
  * Makes the driver for `Application`s, or registers the tracer where there is no `androidx.tracing:tracing-wire`.
@@ -24,12 +25,6 @@ import androidx.tracing.wire.TraceSink
  */
 public object TraceteeTracing {
     private const val PROFILER = "androidx.tracing.profiler.ConnectedProfilerTracingEnabledReceiver"
-
-    /** Message of the last failure of [install]; null if nothing has failed. */
-    @Volatile
-    @JvmStatic
-    public var lastError: String? = null
-        private set
 
     /**
      * Returns a driver whose tracer records into the agent's captures. If Android Studio or a benchmark has switched the
@@ -51,29 +46,28 @@ public object TraceteeTracing {
 
     /**
      * Registers a [TraceteeTracer] as `Tracer.global`, for an app without `androidx.tracing:tracing-wire`. A second call
-     * does nothing and returns true.
+     * does nothing and is done.
      *
-     * @return false if the app has registered another tracer, which stays: [lastError] says so
+     * @return an error if the app has registered another tracer, which stays
      */
     @OptIn(DelicateTracingApi::class)
     @JvmStatic
     @Synchronized
-    public fun install(): Boolean {
-        if (Tracer.global is TraceteeTracer) return true
+    public fun install(): Outcome {
+        if (Tracer.global is TraceteeTracer) return Outcome.DONE
         return try {
             Tracer.setGlobalTracer(TraceteeTracer())
-            true
+            Outcome.DONE
         } catch (_: IllegalStateException) {
             val name = Tracer.global.javaClass.name
             val text = "cannot register TraceteeTracer: the app has registered $name. Pass that to TraceteeTracer(delegate), " +
                 "or return TraceteeTracing.driver(this, delegate) from AbstractTraceDriver.Factory.create"
-            lastError = text
             try {
                 Log.w("tracetee", text)
             } catch (_: RuntimeException) {
                 // A unit test's android.jar.
             }
-            false
+            Outcome.failed(text)
         }
     }
 

@@ -55,7 +55,7 @@ class JankActivity : Activity() {
         button(R.string.start) { start() }
         button(R.string.stop) { stop() }
         button(R.string.share) { share() }
-        button(R.string.health) { show(Tracetee.health()?.json ?: Tracetee.lastError ?: getString(R.string.nothing)) }
+        button(R.string.health) { show(Tracetee.health()?.json ?: getString(R.string.nothing)) }
         button(R.string.jank_binder) { Janks.binder(slow) }
         button(R.string.jank_inflate) { Janks.inflate(this, rows) }
         button(R.string.jank_lock) { Janks.lock() }
@@ -75,12 +75,10 @@ class JankActivity : Activity() {
         super.onDestroy()
     }
 
-    private fun start() {
-        if (Tracetee.openWindow("hand")) show(getString(R.string.recording)) else show(Tracetee.lastError.orEmpty())
-    }
+    private fun start() = show(Tracetee.openWindow("hand").error ?: getString(R.string.recording))
 
     private fun stop() {
-        if (!Tracetee.closeWindow("hand")) show(Tracetee.lastError.orEmpty())
+        Tracetee.closeWindow("hand").error?.let(::show)
     }
 
     /** The newest capture that waits in the spool: `.ftrace.zst`, which Perfetto opens once it is unpacked. */
