@@ -120,9 +120,10 @@ impl Observer {
 
     /// Checks the main thread and the memory.
     pub(crate) fn look_at_process(&mut self, now: Now) {
-        let Some(triggers) = &mut self.triggers else { return };
         let now_ns = clock::boot_ns();
-        triggers.look_at_main_thread(now_ns, process_signals::silent_ns(now_ns));
+        let silent_ns = process_signals::silent_ns(now_ns);
+        let Some(triggers) = &mut self.triggers else { return };
+        triggers.look_at_main_thread(now_ns, silent_ns);
         if triggers.memory_limit() > Decimal::ZERO
             && let Some(percent) = process_signals::memory_available_percent(now.boot_ms)
         {

@@ -146,7 +146,7 @@ pub(crate) type Ping = unsafe extern "C" fn(*mut c_void);
 
 static PING: AtomicUsize = AtomicUsize::new(0);
 static PING_CONTEXT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-/// Boot time of the ping that is not answered yet; 0: none is out.
+/// Boot time of the first ping that is not answered yet; 0: none is out.
 static ASKED_NS: AtomicU64 = AtomicU64::new(0);
 static LAST_ASKED_NS: AtomicU64 = AtomicU64::new(0);
 
@@ -168,7 +168,7 @@ pub(crate) fn main_is_alive() {
     ASKED_NS.store(0, Ordering::Relaxed);
 }
 
-/// Asks the main loop, if it is time; how long the last ping is out, ns.
+/// Asks the main loop once a second, whether or not it has answered; returns how long it has not, ns.
 pub(crate) fn silent_ns(now_ns: u64) -> u64 {
     // ORDERING: Acquire, pairs with the Release in `watch_main`.
     let ping = PING.load(Ordering::Acquire);
@@ -176,22 +176,20 @@ pub(crate) fn silent_ns(now_ns: u64) -> u64 {
         return 0;
     }
     // ORDERING: Relaxed, all; this thread alone asks.
-    match ASKED_NS.load(Ordering::Relaxed) {
-        0 => {
-            if now_ns.saturating_sub(LAST_ASKED_NS.load(Ordering::Relaxed)) >= ASK_NS {
-                LAST_ASKED_NS.store(now_ns, Ordering::Relaxed);
-                ASKED_NS.store(now_ns, Ordering::Relaxed);
-                // SAFETY: a function of that type was stored, and nothing else ever is.
-                let ping = unsafe { std::mem::transmute::<usize, Ping>(ping) };
-                // SAFETY: what `tracetee_watch_main` asks of its caller.
-                unsafe { ping(PING_CONTEXT.load(Ordering::Relaxed)) };
-                // It may have called the agent.
-                guard::leave_if_broken();
-            }
-            0
+    let asked_ns = ASKED_NS.load(Ordering::Relaxed);
+    if now_ns.saturating_sub(LAST_ASKED_NS.load(Ordering::Relaxed)) >= ASK_NS {
+        LAST_ASKED_NS.store(now_ns, Ordering::Relaxed);
+        if asked_ns == 0 {
+            ASKED_NS.store(now_ns, Ordering::Relaxed);
         }
-        asked_ns => now_ns.saturating_sub(asked_ns),
+        // SAFETY: a function of that type was stored, and nothing else ever is.
+        let ping = unsafe { std::mem::transmute::<usize, Ping>(ping) };
+        // SAFETY: what `tracetee_watch_main` asks of its caller.
+        unsafe { ping(PING_CONTEXT.load(Ordering::Relaxed)) };
+        // It may have called the agent.
+        guard::leave_if_broken();
     }
+    if asked_ns == 0 { 0 } else { now_ns.saturating_sub(asked_ns) }
 }
 
 /// In a forked child: forgets the parent's main loop.
@@ -233,6 +231,8 @@ pub(crate) fn now_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::budget_ledger::Now;
+    use crate::controller::observer::Observer;
 
     #[test]
     fn names_of_screens_beyond_the_limit_count_as_one() {
@@ -254,5 +254,32 @@ mod tests {
         assert_eq!(available_percent(text), Some(Decimal::whole(5)));
         assert_eq!(available_percent("MemTotal: 8 kB\n"), None);
         assert!(memory_available_percent(1 << 40).is_some());
+    }
+
+    static PINGS: AtomicUsize = AtomicUsize::new(0);
+
+    unsafe extern "C" fn count(_: *mut c_void) {
+        // ORDERING: Relaxed; one thread counts and reads.
+        PINGS.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The Kotlin library watches its own calls by it, most of all while the main loop does not answer.
+    #[test]
+    fn the_main_loop_is_asked_once_a_second_also_while_it_does_not_answer() {
+        let pings = || PINGS.load(Ordering::Relaxed);
+        watch_main(Some(count), std::ptr::null_mut());
+        assert_eq!((silent_ns(5 * ASK_NS), pings()), (0, 1));
+        assert_eq!((silent_ns(6 * ASK_NS - 1), pings()), (ASK_NS - 1, 1));
+        assert_eq!((silent_ns(6 * ASK_NS), pings()), (ASK_NS, 2));
+        assert_eq!((silent_ns(8 * ASK_NS), pings()), (3 * ASK_NS, 3));
+        main_is_alive();
+        assert_eq!((silent_ns(9 * ASK_NS), pings()), (0, 4));
+        assert_eq!((silent_ns(10 * ASK_NS), pings()), (ASK_NS, 5));
+        // A recording without triggers asks, too.
+        LAST_ASKED_NS.store(0, Ordering::Relaxed);
+        Observer::default().look_at_process(Now::read());
+        assert_eq!(pings(), 6);
+        watch_main(None, std::ptr::null_mut());
+        assert_eq!((silent_ns(30 * ASK_NS), pings()), (0, 6));
     }
 }

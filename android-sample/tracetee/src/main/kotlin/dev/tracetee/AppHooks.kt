@@ -10,6 +10,7 @@ import android.os.Bundle
 import android.os.Handler
 import android.os.Looper
 import java.util.WeakHashMap
+import java.util.concurrent.atomic.AtomicBoolean
 
 /**
  * Reports to the agent what it cannot observe itself: the current screen, the display's refresh rate, low
@@ -21,10 +22,14 @@ internal object AppHooks {
     /** Attaches to the application. In `attachBaseContext` there is none yet, so it waits for the main loop's first turn. */
     fun attach(context: Context, uploads: Boolean, verdicts: Boolean) = safely("attach to the app") {
         val main = Handler(Looper.getMainLooper())
-        // The agent's thread posts this Runnable once a second.
-        val alive = Runnable { Native.mainIsAlive() }
+        // The agent's thread asks once a second; one question waits at a time.
+        val isAsked = AtomicBoolean()
+        val alive = Runnable {
+            isAsked.set(false)
+            Native.mainIsAlive()
+        }
         Native.watchMain {
-            main.post(alive)
+            if (!isAsked.getAndSet(true)) main.post(alive)
             AppStart.writeOnce(context)
             StackSampler.startIfWanted(context)
         }
