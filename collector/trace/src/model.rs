@@ -37,7 +37,7 @@ pub struct Trace {
     pub asyncs: Vec<Async>,
     /// Points of flows between slices.
     pub flows: Vec<Flow>,
-    /// Ends without a begin, which [`crate::merge`] gives to slices that another trace has without an end.
+    /// Ends without a begin, which [`merge()`](crate::merge()) gives to slices that another trace has without an end.
     pub ends: Vec<LooseEnd>,
     /// Metadata of a capture: the JSON of the agent's `# tracetee: {…}` lines; later lines override
     /// earlier ones.
