@@ -20,6 +20,21 @@ fn ring(blocks: u32) -> Pool {
     Pool::create(&shape).unwrap()
 }
 
+/// Asks for a block of a ring of 8 of which 8 threads hold one each. `gives`: what a thread answers that is asked for its block.
+/// Returns the lease, and the threads that were asked.
+fn lease_of_a_full_ring(gives: bool) -> (Result<Lease, Loss>, Vec<u32>) {
+    let pool = ring(8);
+    for owner in 0..8 {
+        pool.blocks.lease(owner, NEED, |_| false).unwrap();
+    }
+    let mut asked = Vec::new();
+    let lease = pool.blocks.lease(9, NEED, |owner| {
+        asked.push(owner);
+        gives
+    });
+    (lease, asked)
+}
+
 /// Leases a block for `owner` and gives it back after `used` words. Returns the block's index.
 fn give_back_after(pool: &Pool, owner: u32, used: u32) -> u32 {
     let lease = pool.blocks.lease(owner, NEED, |_| false).unwrap();
@@ -56,7 +71,7 @@ fn a_block_is_old_after_the_ring_has_handed_out_a_quarter_of_its_blocks() {
     assert!(!pool.blocks.is_old(held));
     tickets.store(u64::from(held.index) + 5, Ordering::Relaxed);
     assert!(pool.blocks.is_old(held));
-    // What an ended thread left goes to nobody once it is old.
+    // Once it is old, the block of a thread that has ended goes to nobody.
     tickets.store(u64::from(left) + 5, Ordering::Relaxed);
     assert_ne!(pool.blocks.lease(3, NEED, |_| false).unwrap().index, left);
 }
@@ -64,30 +79,14 @@ fn a_block_is_old_after_the_ring_has_handed_out_a_quarter_of_its_blocks() {
 #[test]
 #[cfg_attr(miri, ignore = "maps memory")]
 fn idle_threads_lose_a_block_once_they_hold_more_than_half_of_the_ring() {
-    let pool = ring(8);
-    for owner in 0..8 {
-        pool.blocks.lease(owner, NEED, |_| false).unwrap();
-    }
-    let mut kicked = Vec::new();
-    let lease = pool.blocks.lease(9, NEED, |owner| {
-        kicked.push(owner);
-        true
-    });
-    assert_eq!((lease.unwrap().index, kicked), (4, vec![4]));
+    let (lease, asked) = lease_of_a_full_ring(true);
+    assert_eq!((lease.unwrap().index, asked), (4, vec![4]));
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "maps memory")]
 fn a_lease_asks_all_threads_of_a_full_ring_and_gives_up_after_two_rounds() {
-    let pool = ring(8);
-    for owner in 0..8 {
-        pool.blocks.lease(owner, NEED, |_| false).unwrap();
-    }
-    let mut kicked = Vec::new();
-    let lease = pool.blocks.lease(9, NEED, |owner| {
-        kicked.push(owner);
-        false
-    });
+    let (lease, asked) = lease_of_a_full_ring(false);
     assert!(matches!(lease, Err(Loss::PoolFull)));
-    assert_eq!(kicked, [4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(asked, [4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]);
 }

@@ -5,14 +5,14 @@ use tracetee_trace::{KernelEvent, KernelKind, NameId, Task, state_text};
 /// Returns the text of an event; `name` returns the text of a name as a line may have it.
 pub(crate) fn payload<'a>(event: &KernelEvent, name: impl Fn(NameId) -> &'a str) -> String {
     // An idle processor's thread has the processor's number.
-    let told = |task: Task| match (task.tid, name(task.name)) {
+    let named = |task: Task| match (task.tid, name(task.name)) {
         (0, "") => (format!("swapper/{}", event.cpu), 0, task.priority),
         (tid, name) => (name.to_owned(), tid, task.priority),
     };
     match event.kind {
         KernelKind::Switch { prev, state, next } => {
             let ((prev_name, prev_tid, prev_priority), (next_name, next_tid, next_priority)) =
-                (told(prev), told(next));
+                (named(prev), named(next));
             format!(
                 "prev_comm={prev_name} prev_pid={prev_tid} prev_prio={prev_priority} prev_state={} ==> \
                  next_comm={next_name} next_pid={next_tid} next_prio={next_priority}",

@@ -505,7 +505,7 @@ mod tests {
         // Two frames, bind, the async slice, the counter, the instant.
         assert_eq!((merged.losses.twins, merged.losses.overlapping), (6, 1));
         assert_eq!((merged.asyncs.len(), merged.counters.len(), merged.instants.len()), (1, 1, 1));
-        // What is alone in ours is left, at its own time.
+        // Slices that ours alone has are left, at their own times.
         let alone = without_twins(&ours, 0, &system);
         let left: Vec<_> = alone.threads[&7].slices.iter().map(|slice| slice.start_ns).collect();
         assert_eq!((left, alone.losses.twins), (vec![70_000], 6));

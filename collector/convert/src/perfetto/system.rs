@@ -124,7 +124,7 @@ impl<W: Write> Writer<'_, W> {
         let (cookie, token, pid) = (Some(cookie), Some(frame.token), Some(frame.pid.cast_signed()));
         let display_frame_token = Some(frame.display_token);
         let layer_name = self.text(frame.layer);
-        // Perfetto infers one that is not there.
+        // Perfetto infers a severity that is missing.
         let severity = frame.actual.map_or(0, |actual| actual.severity);
         let jank_severity_type = (severity != 0).then_some(severity.into());
         match (frame.is_display, frame.actual) {

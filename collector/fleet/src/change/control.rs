@@ -65,13 +65,13 @@ pub(crate) struct Days<'a> {
 pub(crate) struct Compared {
     /// Index of the row.
     pub(crate) row: usize,
-    /// Its device.
+    /// The device, by its index.
     pub(crate) device: usize,
-    /// Its cell.
+    /// Number of the day of devices that are alike.
     pub(crate) cell: usize,
     /// True if the device has updated.
     pub(crate) is_later: bool,
-    /// Its weight.
+    /// Weight, which grows with the frames.
     pub(crate) weight: f64,
     /// Part of the device's update that neither the device nor the day explains.
     pub(crate) update: f64,

@@ -56,7 +56,7 @@ impl Estimate {
     /// Returns the change beyond that of the days, ms per thousand frames.
     pub(crate) fn change_ms(&self) -> f64 {
         let [was, is] = self.ms_in_1000;
-        // What has fallen to nothing has no size after the update.
+        // A time that has fallen to 0 has no size after the update.
         let fell = was * self.percent.min(0.0) / 100.0;
         fell + is * self.percent.max(0.0) / (100.0 + self.percent.max(0.0))
     }

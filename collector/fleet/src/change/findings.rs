@@ -158,7 +158,7 @@ impl Group {
 /// The changes of all series.
 struct Changes {
     by_series: BTreeMap<Series, (u32, Estimate)>,
-    /// What is compared, by screen.
+    /// Rows that are compared, by screen.
     designs: BTreeMap<u32, Design>,
 }
 

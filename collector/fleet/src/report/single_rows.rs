@@ -70,7 +70,7 @@ pub struct Worst {
     pub outcome: Outcome,
     /// The screen that was shown.
     pub screen: Option<String>,
-    /// How late it was, and what made most of that.
+    /// A sentence: by how much the frame was late, and the part of it that made most of that.
     pub sentence: String,
     /// Parts of the frame, the longest first.
     pub parts: Vec<PartRow>,
@@ -106,7 +106,7 @@ pub struct CauseRow {
     pub cause: Cause,
     /// Key of the cause: the slice, lock or method.
     pub key: String,
-    /// What to do about it.
+    /// The action to take.
     pub action: &'static str,
     /// Number of late frames with the cause.
     pub frames: u64,

@@ -11,13 +11,13 @@ impl Worst {
     pub(super) fn sentence(&self) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
         match self.parts.iter().min_by_key(|part| Reverse(part.overrun_ns)) {
-            Some(part) => format!("{late}: {}", told(part)),
+            Some(part) => format!("{late}: {}", cause_of(part)),
             None => late,
         }
     }
 }
 
-fn told(part: &PartRow) -> String {
+fn cause_of(part: &PartRow) -> String {
     let took = ms(part.self_ns + part.carried_ns);
     let name = part.name.trim_matches(['(', ')']);
     let is_section = name.len() == part.name.len();

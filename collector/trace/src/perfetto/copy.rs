@@ -144,7 +144,7 @@ struct Copier<'a, W> {
 
 impl<W: Write> Take for Copier<'_, W> {
     fn packet(&mut self, packet: &[u8]) -> bool {
-        // What cannot be read stays as it is.
+        // A packet that cannot be read stays as it is.
         let renamed = self.mapping.and_then(|mapping| {
             let names = Rename { mapping };
             names.message(&PACKET, packet, 0).ok().flatten()

@@ -116,7 +116,7 @@ impl Reader {
             converted_ns.map(|ns| *at_ns = ns).is_some()
         });
         suspends.sort_unstable();
-        // What runs on each processor: compact events say only what goes on.
+        // The task that runs on each processor: compact events name only the next one.
         let mut running: HashMap<u16, Task> = HashMap::new();
         let Self { builder, unread, other_ftrace, .. } = self;
         let mut counts: HashMap<&'static str, u64> = HashMap::new();
