@@ -106,7 +106,8 @@ def common_digest(files: list[Path], tools: Path) -> bytes:
     made = sorted(path for path in found if path.is_file() and path.suffix != ".d" and "-" not in path.name)
     read = [path for path in files if path.suffix != ".rs"]
     packages = subprocess.run(["dpkg-query", "--show"], check=False, stdout=subprocess.PIPE).stdout
-    installed = sorted(tools.glob("*/installed"))
+    # Each folder of tools has a file of that name; the one of the release's tests has a folder.
+    installed = sorted(path for path in tools.glob("*/installed") if path.is_file())
     return digest_of(*read, *made, *installed) + "\n".join(map(str, [*files, *installed])).encode() + packages
 
 
