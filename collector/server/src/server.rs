@@ -64,6 +64,8 @@ pub struct Options<'a> {
     pub captures_per_s: Option<u32>,
     /// Limits of connections.
     pub limits: Limits,
+    /// Returns the number of log lines that were lost.
+    pub lost_log_lines: fn() -> u64,
 }
 
 impl<'a> Options<'a> {
@@ -85,6 +87,7 @@ impl<'a> Options<'a> {
             retention,
             captures_per_s: None,
             limits,
+            lost_log_lines: || 0,
         }
     }
 }
@@ -143,6 +146,7 @@ impl Server {
             config,
             options.captures_per_s,
             tickets(options.store)?,
+            options.lost_log_lines,
         ));
         let page = Page::new(collector.storage());
         let connections = Connections::new(options.limits);

@@ -61,7 +61,6 @@ impl Collector {
         environment: &[(&str, &str)],
         log: Option<Stdio>,
     ) -> Self {
-        // A pipe that nobody reads would stop the collector once it is full.
         let file = std::fs::File::create(directory.path().join(LOG)).unwrap();
         let mut process = Command::new(tracetee())
             .args(["collect", "--listen", "127.0.0.1:0", "--store", store])

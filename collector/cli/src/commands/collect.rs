@@ -8,17 +8,27 @@ use crate::terminal::{Log, print};
 use anyhow::{Result, anyhow, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tracetee_server::{
     Limits, Options, Retention, Server, StoreLocation, TlsAcceptor, Tokens, make_private, read_tls,
 };
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+/// Log lines that may wait for whoever reads stderr.
+const MOST_LOG_LINES: usize = 1000;
+/// Time limit for the last of them at the end.
+const LAST_LINES: Duration = Duration::from_secs(2);
+/// Counts those that were lost because more had to wait.
+static LOST_LOG_LINES: OnceLock<ErrorCounter> = OnceLock::new();
+
 /// Serves until a signal.
 pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
-    log_to_stderr(args.log_format)?;
+    let log = log_to_stderr(args.log_format)?;
     let (tokens, tls) = (read_tokens(args)?, read_certificate(args)?);
     if tokens.is_none() && !args.listen.ip().is_loopback() {
         bail!(
@@ -50,6 +60,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
             args.connections_per_client,
             &args.trusted_proxy,
         ),
+        lost_log_lines: || LOST_LOG_LINES.get().map_or(0, |lines| lines.dropped_lines() as u64),
     };
     let prepare = |file| findings::prepare(file, &args.store, look);
     let guard = args.guard.as_deref().map(prepare).transpose()?;
@@ -81,7 +92,19 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
     tracing::info!("stopping: finishing the requests in flight");
     runner.iter().for_each(|runner| runner.end());
     server.stop();
+    end(log);
     Ok(())
+}
+
+/// Waits for the last lines of the log, while somebody reads them.
+fn end(log: WorkerGuard) {
+    let (ending, ended) = channel::<()>();
+    // On a thread that is left alone if it hangs: when too many lines wait, the guard has a message for stdout.
+    std::thread::spawn(move || {
+        let _ending = ending;
+        drop(log);
+    });
+    let _ = ended.recv_timeout(LAST_LINES);
 }
 
 fn read_tokens(args: &CollectArgs) -> Result<Option<Tokens>> {
@@ -93,12 +116,15 @@ fn read_certificate(args: &CollectArgs) -> Result<Option<TlsAcceptor>> {
     files.map(|(certificates, key)| read_tls(certificates, key)).transpose()
 }
 
-/// Sends the server's log lines to stderr.
-fn log_to_stderr(format: LogFormat) -> Result<()> {
+/// Sends the server's log lines to stderr, on a thread: whoever reads them may stop to do so.
+fn log_to_stderr(format: LogFormat) -> Result<WorkerGuard> {
+    let lines = NonBlockingBuilder::default().buffered_lines_limit(MOST_LOG_LINES);
+    let (log, writes) = lines.finish(Log);
+    let _ = LOST_LOG_LINES.set(log.error_counter());
     // A line that cannot be written is lost. Reported with `eprintln`, as is the default, it would be a panic of the thread
     // that had something to say.
     let builder =
-        tracing_subscriber::fmt().with_writer(|| Log).with_target(false).log_internal_errors(false);
+        tracing_subscriber::fmt().with_writer(log).with_target(false).log_internal_errors(false);
     // The client of object stores has a line for each of its attempts; that of the call tells enough.
     let targets = Targets::new()
         .with_default(tracing::Level::INFO)
@@ -107,5 +133,6 @@ fn log_to_stderr(format: LogFormat) -> Result<()> {
         LogFormat::Text => builder.with_ansi(false).finish().with(targets).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).finish().with(targets).try_init(),
     };
-    set.map_err(|error| anyhow!("cannot set up logging: {error}"))
+    set.map_err(|error| anyhow!("cannot set up logging: {error}"))?;
+    Ok(writes)
 }

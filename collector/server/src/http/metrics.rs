@@ -61,6 +61,7 @@ pub(super) fn metrics(
     let [analysed, analysed_again, failed] = indexer.counts();
     let observed = &**indexer.observed();
     let findings = &*collector.findings;
+    let lost_log_lines = AtomicU64::new((collector.lost_log_lines)());
     let mut text = String::new();
     let others = [
         (
@@ -84,6 +85,7 @@ pub(super) fn metrics(
         ("finding_commands", "Messages that the command of --on-finding took.", &findings.commands),
         ("finding_failures", "Runs of that command that failed.", &findings.failures),
         ("findings_dropped", "Messages dropped because too many waited.", &findings.dropped),
+        ("log_lines_lost", "Log lines lost because nobody read them.", &lost_log_lines),
     ];
     for (name, help, count) in collector.counts.all().into_iter().chain(others) {
         let value = count.load(Ordering::Relaxed);

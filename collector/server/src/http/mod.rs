@@ -165,6 +165,7 @@ pub(crate) struct Collector {
     counts: Counts,
     guesses: Mutex<LineAMinute>,
     pub(crate) findings: Arc<Findings>,
+    lost_log_lines: fn() -> u64,
     taken: Mutex<Vec<StoredCapture>>,
 }
 
@@ -175,6 +176,7 @@ impl Collector {
         config: Option<RemoteConfig>,
         captures_per_s: Option<u32>,
         tickets: Option<Tickets>,
+        lost_log_lines: fn() -> u64,
     ) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let checks = processors * CHECKS_PER_PROCESSOR;
@@ -195,6 +197,7 @@ impl Collector {
             counts: Counts::default(),
             guesses: Mutex::default(),
             findings: Arc::default(),
+            lost_log_lines,
             taken: Mutex::default(),
         }
     }
