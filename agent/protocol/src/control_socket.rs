@@ -215,21 +215,21 @@ mod tests {
     #[test]
     fn an_agent_of_another_version_is_named_and_not_interpreted() {
         let other = |answer: &str| read_health(answer.as_bytes()).unwrap_err().to_string();
-        let of = |what: &str| {
+        let refusal = |what: &str| {
             format!(
                 "agent of another version: {what}; this program reads version {PROTOCOL_VERSION}"
             )
         };
         assert_eq!(
             other(r#"{"health": {"version": "9.0", "slots": 3}, "protocol": 7}"#),
-            of("\"9.0\", protocol version 7")
+            refusal("\"9.0\", protocol version 7")
         );
         assert_eq!(
             other(r#"{"version": "9.0", "error": "no"}"#),
-            of("\"9.0\", no protocol version")
+            refusal("\"9.0\", no protocol version")
         );
         for nothing in ["", "null", "[]", "{}", "{\"protocol\": \"1\"}", "{\"protocol\": 1"] {
-            assert_eq!(other(nothing), of("unknown, no protocol version"), "{nothing}");
+            assert_eq!(other(nothing), refusal("unknown, no protocol version"), "{nothing}");
         }
         let long = format!(r#"{{"version": "{}"}}"#, "\\u001b9".repeat(1000));
         assert!(!other(&long).contains('\u{1b}') && other(&long).len() < 500, "{}", other(&long));

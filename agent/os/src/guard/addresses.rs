@@ -61,9 +61,9 @@ impl Addresses {
             // SAFETY: between a variable of this frame and one of a frame below, all is stack.
             let word = unsafe { at.read_volatile() };
             if code.contains(&word)
-                && let Some(place) = found.offsets.get_mut(found.count)
+                && let Some(offset) = found.offsets.get_mut(found.count)
             {
-                *place = word - start;
+                *offset = word - start;
                 found.count += 1;
             }
             at = at.wrapping_add(1);

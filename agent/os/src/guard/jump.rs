@@ -171,9 +171,9 @@ fn panicked(info: &PanicHookInfo<'_>) {
     // SAFETY: a frame in the list is that of a `guarded` that has not returned.
     let end = unsafe { (*frame).stack };
     let addresses = Addresses::on_stack_up_to(end.cast());
-    match info.location().filter(|place| place.line() != 0) {
-        Some(place) => {
-            broken::mark(format_args!("{}:{}: {text} ({addresses})", place.file(), place.line()));
+    match info.location().filter(|at| at.line() != 0) {
+        Some(at) => {
+            broken::mark(format_args!("{}:{}: {text} ({addresses})", at.file(), at.line()));
         }
         // The library is built without locations.
         None => broken::mark(format_args!("{text} ({addresses})")),

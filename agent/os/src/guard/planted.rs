@@ -1,16 +1,16 @@
 //! Panics on demand, for the tests of the guard. Only with the feature `planted-panics`, which no library that is
 //! shipped has.
 
-/// Panics if the directory that `TRACETEE_PANICS` names has a file called `place`: after as many milliseconds as
+/// Panics if the directory that `TRACETEE_PANICS` names has a file called `file`: after as many milliseconds as
 /// the file says.
 #[cfg(feature = "planted-panics")]
-pub fn planted(place: &str) {
+pub fn planted(file: &str) {
     let Some(directory) = std::env::var_os("TRACETEE_PANICS") else { return };
-    let path = std::path::Path::new(&directory).join(place);
+    let path = std::path::Path::new(&directory).join(file);
     let Ok(text) = std::fs::read_to_string(path) else { return };
     let pause_ms = text.trim().parse().unwrap_or(0);
     std::thread::sleep(std::time::Duration::from_millis(pause_ms));
-    panic!("planted: {place}");
+    panic!("planted: {file}");
 }
 
 /// Does nothing without the feature `planted-panics`.

@@ -318,20 +318,20 @@ pub fn read_fields(record: &mut dyn Record, value: Value<'_>) -> Result<(), Erro
     if value.kind() != Kind::Object {
         return Err(value.expected("an object"));
     }
-    let mut seen = 0u128;
+    let mut present = 0u128;
     for (key, member) in value.members() {
         let Some(number) = number_of(record.names(), &key) else {
             member.set_unknown();
             continue;
         };
         let bit = 1u128.checked_shl(u32::try_from(number).unwrap_or(u32::MAX)).unwrap_or(0);
-        if seen & bit != 0 {
+        if present & bit != 0 {
             return Err(member.error("is there twice"));
         }
-        seen |= bit;
+        present |= bit;
         record.read_field(number, member)?;
     }
-    let missing = record.required() & !seen;
+    let missing = record.required() & !present;
     if missing != 0 {
         return Err(is_missing(word(record.names(), missing.trailing_zeros() as usize), value));
     }
