@@ -68,7 +68,7 @@ impl Drain {
         let summary = Arc::new(Mutex::new(Summary::default()));
         let pointer = PoolPointer(std::ptr::from_ref(pool));
         let percent = config.recorder.drain_cpu_percent;
-        let shared = Arc::clone(&summary);
+        let ours = Arc::clone(&summary);
         let tid = Arc::new(AtomicI32::new(0));
         let own_tid = Arc::clone(&tid);
         let work = move || {
@@ -78,7 +78,7 @@ impl Drain {
             lower_priority(LOWEST_PRIORITY);
             tracetee_os::block_write_signals();
             let stream = || {
-                let streamed = Stream::new(pointer.get(), trace, shared).run(&stopped, percent);
+                let streamed = Stream::new(pointer.get(), trace, ours).run(&stopped, percent);
                 listener::end(false);
                 streamed
             };
@@ -210,7 +210,7 @@ impl<'p> Stream<'p> {
         let sources = [Source { reader, snapshot }];
         let limit_ns = if is_last { u64::MAX } else { now.boot_ns };
         self.trace.take(&sources, limit_ns)?;
-        self.taken.note(self.trace.take_taken().iter().map(|(_, place)| place));
+        self.taken.note(self.trace.take_taken().iter().map(|(_, position)| position));
         self.written.note(&self.trace.take_written());
         let bytes = self.trace.flush()?;
         self.publish(bytes);

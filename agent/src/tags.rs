@@ -189,13 +189,13 @@ impl Tags {
             }
             tag_words::set_forced(index, before, forced);
             // A change by others at this moment wins, and the next look sees it.
-            let put = copy.atrace.tags.compare_exchange(
+            let changed = copy.atrace.tags.compare_exchange(
                 now,
                 forced,
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             );
-            if put.is_err() {
+            if changed.is_err() {
                 tag_words::set_forced(index, copy.before, copy.forced);
                 continue;
             }

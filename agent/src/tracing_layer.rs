@@ -76,7 +76,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
         let inner = ENTERED.try_with(|entered| {
             let mut entered = entered.borrow_mut();
-            let at = entered.iter().rposition(|(of, _)| of == id)?;
+            let at = entered.iter().rposition(|(span, _)| span == id)?;
             Some(entered.split_off(at))
         });
         let Some(left) = inner.ok().flatten() else { return };

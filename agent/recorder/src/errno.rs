@@ -3,17 +3,17 @@
 /// Reads errno.
 #[inline]
 pub(crate) fn get() -> i32 {
-    let place = location();
+    let errno = location();
     // SAFETY: libc's location of this thread's errno is always valid.
-    unsafe { *place }
+    unsafe { *errno }
 }
 
 /// Sets errno.
 #[inline]
 pub fn set(value: i32) {
-    let place = location();
+    let errno = location();
     // SAFETY: as in `get`.
-    unsafe { *place = value };
+    unsafe { *errno = value };
 }
 
 /// An errno kept aside while the recorder makes calls that may change it.

@@ -403,12 +403,12 @@ fn write_zeros(file: &File, offset: usize, len: usize) -> bool {
     let (mut done, mut at) = (true, 0);
     while done && at < len {
         let chunk = usize::try_from(len - at).unwrap_or(0).min(size_of_val(&ZEROS));
-        let put = tracetee_os::without_write_signals_unguarded(|| {
+        let written = tracetee_os::without_write_signals_unguarded(|| {
             // SAFETY: the buffer holds `chunk` bytes; the range is new, nothing is overwritten.
             unsafe { libc::pwrite64(file.as_raw_fd(), ZEROS.as_ptr().cast(), chunk, offset + at) }
         });
-        done = put > 0;
-        at += i64::try_from(put).unwrap_or(0);
+        done = written > 0;
+        at += i64::try_from(written).unwrap_or(0);
     }
     errno.restore();
     done

@@ -196,8 +196,8 @@ fn a_copy_of_a_block_that_is_written_to_is_a_prefix() {
             let world = Arc::clone(&world);
             thread::spawn(move || (1..=3).for_each(|value| assert!(world.record(0, value))))
         };
-        let seen = World::read_in_thread(&world);
-        assert_eq!(seen, [(0, 1), (0, 2), (0, 3)][..seen.len()]);
+        let records = World::read_in_thread(&world);
+        assert_eq!(records, [(0, 1), (0, 2), (0, 3)][..records.len()]);
         writing.join().unwrap();
         assert_eq!(world.read(0).len(), 3);
         assert!(!world.record(0, 4), "the pool is full");
@@ -235,10 +235,10 @@ fn a_copy_of_a_block_that_is_taken_over_has_the_old_content_or_the_new() {
             // The block is full: it is closed and taken anew.
             thread::spawn(move || (4..=5).for_each(|value| record(&world, value)))
         };
-        let seen = World::read_in_thread(&world);
+        let records = World::read_in_thread(&world);
         let old = vec![(0, 1), (0, 2), (0, 3)];
         let new = [(0, 4), (0, 5)];
-        assert!(seen == old || seen == new[..seen.len().min(2)], "{seen:?}");
+        assert!(records == old || records == new[..records.len().min(2)], "{records:?}");
         writing.join().unwrap();
         assert_eq!(world.read(0), new);
         assert_eq!(world.blocks.memory.overwritten[0].load(Ordering::Relaxed), 3);
@@ -257,12 +257,12 @@ fn a_thread_whose_block_is_taken_over_never_writes_into_it_again() {
         };
         let taken = world.record(1, 1);
         let second = owner.join().unwrap();
-        let seen = world.read(0);
+        let records = world.read(0);
         let lost = |entry: usize| world.blocks.memory.overwritten[entry].load(Ordering::Relaxed);
         // Every record that was taken is there or counted, whoever came last.
-        let of = |writer: u32| seen.iter().filter(|&&(of, _)| of == writer).count() as u64;
-        assert_eq!(of(0) + lost(0), 1 + second, "{seen:?}");
-        assert_eq!(of(1) + lost(1), u64::from(taken), "{seen:?}");
+        let kept = |writer: u32| records.iter().filter(|&&(by, _)| by == writer).count() as u64;
+        assert_eq!(kept(0) + lost(0), 1 + second, "{records:?}");
+        assert_eq!(kept(1) + lost(1), u64::from(taken), "{records:?}");
     });
 }
 
@@ -285,8 +285,8 @@ fn what_an_ended_thread_left_is_complete_before_the_next_goes_on() {
             thread::spawn(move || world.record(1, 1))
         };
         let (first, second) = (ending.join().unwrap(), second.join().unwrap());
-        let seen = world.read(0);
-        assert_eq!(seen.len(), usize::from(first) + usize::from(second), "{seen:?}");
+        let records = world.read(0);
+        assert_eq!(records.len(), usize::from(first) + usize::from(second), "{records:?}");
         assert!(first || second);
     });
 }
@@ -337,10 +337,10 @@ fn a_block_changes_hands_between_two_enders_and_a_third() {
         assert!(world.record(2, 1));
         let leased = world.writers[2].lane.lease();
         assert_eq!(state_of(leased.word), LEASED);
-        let seen: usize = (0..2).map(|index| world.read(index).len()).sum();
+        let records: usize = (0..2).map(|index| world.read(index).len()).sum();
         let lost: u64 =
             world.blocks.memory.overwritten.iter().map(|count| count.load(Ordering::Relaxed)).sum();
-        assert_eq!(seen as u64 + lost, 3);
+        assert_eq!(records as u64 + lost, 3);
     });
 }
 
@@ -400,8 +400,8 @@ fn a_state_whose_thread_ended_in_the_middle_of_a_record_goes_to_the_next_thread(
                 assert!(world.record(0, 2));
             })
         };
-        let seen = World::read_in_thread(&world);
-        assert_eq!(seen, [(0, 1), (0, 2)][..seen.len()]);
+        let records = World::read_in_thread(&world);
+        assert_eq!(records, [(0, 1), (0, 2)][..records.len()]);
         next.join().unwrap();
         assert_eq!(world.read(0), [(0, 1), (0, 2)]);
     });

@@ -293,34 +293,34 @@ fn threads_that_come_and_go_and_a_reader_see_no_torn_record_and_lose_none_uncoun
     let core = Core::new(Mode::Ring, 6, 80);
     let gate = Gate::new();
     gate.open(1, true);
-    let shared = Shared { core, gate, inside: std::array::from_fn(|_| Inside::new()) };
+    let recorder = Shared { core, gate, inside: std::array::from_fn(|_| Inside::new()) };
     let is_whole = |bytes: &[u8]| {
         let (number, check) = bytes[1..].split_first_chunk::<8>().unwrap();
         u64::from_le_bytes(*number) ^ u64::MAX == u64::from_le_bytes(check.try_into().unwrap())
     };
     std::thread::scope(|scope| {
         for thread in 0..THREADS - 1 {
-            let shared = &shared;
+            let recorder = &recorder;
             scope.spawn(move || {
                 for number in 0..RECORDS {
-                    assert!(shared.record(thread, number), "a ring drops nothing");
+                    assert!(recorder.record(thread, number), "a ring drops nothing");
                     if number % 97 == 0 {
                         let mark = Mark::new();
-                        shared.gate.enter(&shared.inside[thread], 0, &mark);
-                        shared.core.lanes[thread].end(&shared.core.blocks, 1, false);
-                        Gate::leave(&shared.inside[thread], 0);
+                        recorder.gate.enter(&recorder.inside[thread], 0, &mark);
+                        recorder.core.lanes[thread].end(&recorder.core.blocks, 1, false);
+                        Gate::leave(&recorder.inside[thread], 0);
                     }
                 }
             });
         }
         for _ in 0..if cfg!(miri) { 3 } else { 300 } {
-            assert!(shared.core.read().iter().all(|(_, _, bytes)| is_whole(bytes)), "torn");
+            assert!(recorder.core.read().iter().all(|(_, _, bytes)| is_whole(bytes)), "torn");
         }
     });
-    let held = shared.core.read();
+    let held = recorder.core.read();
     for thread in 0..THREADS - 1 {
         let held = held.iter().filter(|record| record.1 == thread).count() as u64;
-        let lost = shared.core.blocks.memory.overwritten[thread + 1].load(Ordering::Relaxed);
+        let lost = recorder.core.blocks.memory.overwritten[thread + 1].load(Ordering::Relaxed);
         assert_eq!(held + lost, RECORDS, "of thread {thread}");
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// End of a record in its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PoolPlace {
+pub struct PoolPosition {
     pub(crate) block: u32,
     /// The block's lease word.
     pub(crate) lease: u32,
@@ -30,16 +30,16 @@ impl Progress {
         Self(vec![(0, 0); pool.blocks.memory.count() as usize])
     }
 
-    /// Notes that all up to these places is done with.
-    pub fn note<'a>(&mut self, places: impl IntoIterator<Item = &'a PoolPlace>) {
-        for place in places {
-            let block = place.block as usize;
+    /// Notes that all up to these positions is done with.
+    pub fn note<'a>(&mut self, positions: impl IntoIterator<Item = &'a PoolPosition>) {
+        for position in positions {
+            let block = position.block as usize;
             // A file's blocks become more.
             if self.0.len() <= block {
                 self.0.resize(block + 1, (0, 0));
             }
             if let Some(entry) = self.0.get_mut(block) {
-                *entry = (place.lease, place.next);
+                *entry = (position.lease, position.next);
             }
         }
     }
@@ -48,7 +48,7 @@ impl Progress {
     #[must_use]
     pub fn words(&self, block: u32, lease: u32) -> u32 {
         match self.0.get(block as usize) {
-            Some(&(of, words)) if generation_of(of) == generation_of(lease) => words,
+            Some(&(held, words)) if generation_of(held) == generation_of(lease) => words,
             _ => 0,
         }
     }
@@ -88,8 +88,8 @@ impl Pool {
         for (index, facts) in (0u32..).zip(&entries).skip(1) {
             set(&self.blocks.memory.entry(index).open, half, open(facts.incarnation));
         }
-        if let Some(place) = header.streamed_bytes.get(half) {
-            place.store(bytes, Ordering::Relaxed);
+        if let Some(length) = header.streamed_bytes.get(half) {
+            length.store(bytes, Ordering::Relaxed);
         }
         header.drain_round.store(round, Ordering::Release);
     }
@@ -123,7 +123,7 @@ impl PoolReader<'_> {
 }
 
 fn set(pair: &[AtomicU32; 2], half: usize, value: u32) {
-    if let Some(place) = pair.get(half) {
-        place.store(value, Ordering::Relaxed);
+    if let Some(word) = pair.get(half) {
+        word.store(value, Ordering::Relaxed);
     }
 }

@@ -307,13 +307,13 @@ impl<'a> PoolReader<'a> {
 
     /// Returns the words of block `index`, with that lease word, that the streamed trace already contains.
     pub(super) fn drained(&self, index: u32, lease: u32) -> u32 {
-        let round = (self.pool_header().drain_round.load(Ordering::Relaxed) & 1) as usize;
+        let half = (self.pool_header().drain_round.load(Ordering::Relaxed) & 1) as usize;
         let header = Memory::header(self, index);
-        let (Some(of), Some(words)) = (header.drained_lease.get(round), header.drained.get(round))
+        let (Some(held), Some(words)) = (header.drained_lease.get(half), header.drained.get(half))
         else {
             return 0;
         };
-        if generation_of(of.load(Ordering::Relaxed)) == generation_of(lease) {
+        if generation_of(held.load(Ordering::Relaxed)) == generation_of(lease) {
             words.load(Ordering::Relaxed)
         } else {
             0

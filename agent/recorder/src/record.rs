@@ -234,22 +234,22 @@ impl<'a> Record<'a> {
 
     /// Returns the record with other names, if some are given.
     pub fn with_names(mut self, new_track: Option<&'a [u8]>, new: Option<&'a [u8]>) -> Self {
-        let put = |place: &mut &'a [u8], new: Option<&'a [u8]>| *place = new.unwrap_or(place);
+        let replace = |field: &mut &'a [u8], new: Option<&'a [u8]>| *field = new.unwrap_or(field);
         match &mut self {
             Self::End { .. } => {}
             Self::Begin { name, .. } | Self::Instant { name, .. } | Self::Async { name, .. } => {
-                put(name, new);
+                replace(name, new);
             }
             Self::Counter { name, group, .. } => {
-                put(name, new);
+                replace(name, new);
                 *group = new_track.or(*group);
             }
             Self::TrackInstant { track, name, .. } | Self::TrackBegin { track, name, .. } => {
-                put(track, new_track);
-                put(name, new);
+                replace(track, new_track);
+                replace(name, new);
             }
             Self::TrackEnd { track, name, .. } => {
-                put(track, new_track);
+                replace(track, new_track);
                 *name = new.or(*name);
             }
         }

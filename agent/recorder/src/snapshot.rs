@@ -10,7 +10,7 @@ use crate::clock_map::TimeMap;
 use crate::layout::{
     Form, Mode, NOTE_COUNTERS, NOTE_SEGMENT, Segment, anchor_from_bytes, record_words, split_word,
 };
-use crate::progress::PoolPlace;
+use crate::progress::PoolPosition;
 use crate::reader::{PoolReader, ThreadFacts};
 use crate::rich::COMPLETE;
 use std::borrow::Cow;
@@ -270,10 +270,10 @@ impl<'a> Snapshot<'a> {
 
     /// Returns the place in the pool of word `next` of a block in [`Snapshot::blocks`].
     #[must_use]
-    pub fn place(&self, block: usize, next: usize) -> Option<PoolPlace> {
+    pub fn position(&self, block: usize, next: usize) -> Option<PoolPosition> {
         let held = self.blocks.get(block)?;
         let next = u32::try_from(next).unwrap_or(u32::MAX);
-        Some(PoolPlace { block: held.index, lease: held.lease, next })
+        Some(PoolPosition { block: held.index, lease: held.lease, next })
     }
 
     /// Moves over the record that [`Snapshot::peek`] has shown.

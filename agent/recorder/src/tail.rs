@@ -41,7 +41,7 @@ pub enum Sight<'a> {
 
 /// Position at which the last look at a block ended.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct Position {
     lease: u32,
     words: u32,
     /// Nothing was left in it, and nothing more came.
@@ -80,7 +80,7 @@ impl New {
 /// The follower of one pool.
 #[derive(Debug, Default)]
 pub struct Follower {
-    places: Vec<Place>,
+    positions: Vec<Position>,
     /// The segment that each thread was last seen in.
     sequences: HashMap<Who, u32>,
     anchors: Vec<Anchor>,
@@ -101,7 +101,7 @@ impl Follower {
         wants: impl Fn(Who) -> bool,
         mut see: impl FnMut(Who, Sight<'_>),
     ) {
-        self.places.resize(reader.blocks() as usize, Place::default());
+        self.positions.resize(reader.blocks() as usize, Position::default());
         let mut new = New { limit: clock::anchor(reader.uses_counter()), ..New::default() };
         // A writer that read the clock before that for a later record has published its earlier ones.
         session::barrier();
@@ -113,11 +113,11 @@ impl Follower {
         self.anchors.drain(..over);
         let map = TimeMap::new(reader.pool_header().anchors(), self.anchors.clone());
         breaks.into_iter().filter(|who| wants(*who)).for_each(|who| see(who, Sight::Break));
-        let place = |run: &Run| {
+        let order = |run: &Run| {
             let Segment { incarnation, lane, sequence, .. } = run.segment;
             (incarnation, lane, sequence, run.words.start)
         };
-        runs.sort_unstable_by_key(place);
+        runs.sort_unstable_by_key(order);
         for run in runs {
             self.show(&run, &copies, &map, &wants, &mut see);
         }
@@ -132,24 +132,24 @@ impl Follower {
         wants: &impl Fn(Who) -> bool,
         new: &mut New,
     ) {
-        let Some(place) = self.places.get_mut(index as usize) else { return };
+        let Some(position) = self.positions.get_mut(index as usize) else { return };
         let header = Memory::header(reader, index);
         // ORDERING: Relaxed, both; a hint that there is something new. The copy looks again.
         let lease = header.lease.load(Ordering::Relaxed);
         let committed = header.committed.load(Ordering::Relaxed);
-        if lease == place.lease && committed == place.words {
+        if lease == position.lease && committed == position.words {
             return;
         }
         let mut words = std::mem::take(&mut self.scratch);
         words.clear();
-        let from = |lease| if is_same(lease, place.lease) { place.words } else { 0 };
+        let from = |lease| if is_same(lease, position.lease) { position.words } else { 0 };
         let copied = copy(reader, index, from, &mut words);
-        if copied.is_none_or(|lease| !is_same(lease, place.lease)) {
+        if copied.is_none_or(|lease| !is_same(lease, position.lease)) {
             // It was taken over, or is being so right now.
-            if let Some(segment) = place.segment.filter(|_| !place.is_whole) {
+            if let Some(segment) = position.segment.filter(|_| !position.is_whole) {
                 new.breaks.push(who(&segment));
             }
-            *place = Place::default();
+            *position = Position::default();
         }
         let Some(lease) = copied else {
             self.scratch = words;
@@ -159,7 +159,7 @@ impl Follower {
         let (first_run, mut records) = (new.runs.len(), 0);
         let mut at = 0;
         let mut run_start = 0;
-        let mut base = place.base;
+        let mut base = position.base;
         let end_run = |segment: Option<Segment>, words, base, runs: &mut Vec<Run>| {
             runs.extend(segment.map(|segment| Run { segment, copy, words, base }));
         };
@@ -170,21 +170,21 @@ impl Follower {
                     if new.is_behind(&segment, segment.tick) {
                         break;
                     }
-                    end_run(place.segment, run_start..at, base, &mut new.runs);
+                    end_run(position.segment, run_start..at, base, &mut new.runs);
                     if segment.counter {
                         self.anchors.push(Anchor { tick: segment.tick, boot_ns: segment.boot_ns });
                     }
-                    (place.segment, place.base) = (Some(segment), segment.tick);
+                    (position.segment, position.base) = (Some(segment), segment.tick);
                     (run_start, base) = (next, segment.tick);
                 } else if let Some((tick, boot_ns)) = anchor_from_bytes(bytes) {
-                    place.base = tick;
-                    if place.segment.is_some_and(|segment| segment.counter) {
+                    position.base = tick;
+                    if position.segment.is_some_and(|segment| segment.counter) {
                         self.anchors.push(Anchor { tick, boot_ns });
                     }
                 }
-            } else if place
+            } else if position
                 .segment
-                .is_some_and(|segment| new.is_behind(&segment, place.base.saturating_add(delta)))
+                .is_some_and(|segment| new.is_behind(&segment, position.base.saturating_add(delta)))
             {
                 break;
             } else {
@@ -192,10 +192,10 @@ impl Follower {
             }
             at = next;
         }
-        end_run(place.segment, run_start..at, base, &mut new.runs);
-        place.lease = lease;
-        place.words += u32::try_from(at).unwrap_or(0);
-        place.is_whole = at == words.len() && matches!(state_of(lease), CLOSED | PARTIAL);
+        end_run(position.segment, run_start..at, base, &mut new.runs);
+        position.lease = lease;
+        position.words += u32::try_from(at).unwrap_or(0);
+        position.is_whole = at == words.len() && matches!(state_of(lease), CLOSED | PARTIAL);
         let runs = new.runs.get(first_run..).unwrap_or_default();
         if runs.iter().any(|run| wants(who(&run.segment))) {
             new.copies.push(words);
@@ -288,7 +288,7 @@ mod tests {
         let pool = Pool::create(&shape).unwrap();
         session::open(&raw const pool, u64::MAX, &session::Host::NONE);
         let mut follower = Follower::default();
-        let mut seen: HashMap<i32, Seen> = HashMap::new();
+        let mut sights: HashMap<i32, Seen> = HashMap::new();
         let running = AtomicUsize::new(THREADS);
         let record = || {
             let state = thread::current().unwrap();
@@ -313,14 +313,14 @@ mod tests {
                     &reader,
                     |_| true,
                     |who, sight| {
-                        let seen = seen.entry(who.tid).or_default();
+                        let sights = sights.entry(who.tid).or_default();
                         match sight {
                             Sight::Record(ns, _, bytes) => {
                                 let text = std::str::from_utf8(bytes).unwrap();
                                 let number = text.rsplit('|').next().unwrap().parse().unwrap();
-                                seen.push((ns, Some(number)));
+                                sights.push((ns, Some(number)));
                             }
-                            Sight::Break => seen.push((0, None)),
+                            Sight::Break => sights.push((0, None)),
                         }
                     },
                 );
@@ -330,7 +330,7 @@ mod tests {
             }
         });
         assert!(session::close(&pool));
-        (seen.into_values().collect(), follower.records)
+        (sights.into_values().collect(), follower.records)
     }
 
     #[test]
@@ -357,17 +357,17 @@ mod tests {
     fn all_is_seen_in_order_and_where_the_recorder_was_overtaken_that_is_said() {
         let (threads, records) = follow(8 * 1024);
         assert_eq!((threads.len(), records), (THREADS, THREADS as u64 * RECORDS));
-        for mut seen in threads {
+        for mut sights in threads {
             // The thread's end is a break.
-            seen.retain(|(_, number)| number.is_some());
+            sights.retain(|(_, number)| number.is_some());
             // Each look has a line of its own through the anchors.
-            assert!(seen.is_sorted_by(|(earlier, _), (later, _)| *earlier <= later + 100_000));
-            assert!(seen.iter().map(|(_, number)| number.unwrap()).eq(0..RECORDS));
+            assert!(sights.is_sorted_by(|(earlier, _), (later, _)| *earlier <= later + 100_000));
+            assert!(sights.iter().map(|(_, number)| number.unwrap()).eq(0..RECORDS));
         }
         // Four blocks for three threads: whoever looks is overtaken all the time.
-        for seen in follow(32).0 {
+        for sights in follow(32).0 {
             let mut last: Option<u64> = None;
-            for (_, number) in seen {
+            for (_, number) in sights {
                 if let (Some(last), Some(number)) = (last, number) {
                     assert_eq!(number, last + 1, "missing without a break");
                 }

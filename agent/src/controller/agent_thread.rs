@@ -388,7 +388,7 @@ fn begin(agent: &Agent, install: &Install, start_wait: &Arc<StartWait>) -> bool 
 /// Works until nobody can send commands any more.
 fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
     let mut pause = Duration::ZERO;
-    let mut seen = 0;
+    let mut taken = 0;
     loop {
         let waits = Wait::begin();
         let first = match commands.recv_timeout(pause) {
@@ -406,14 +406,14 @@ fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
         }
         for command in first.into_iter().chain(commands.try_iter()) {
             controller.command(command);
-            seen += 1;
+            taken += 1;
         }
         guard::planted("agent");
         controller.turn();
         pause = controller.pause();
         let outlook = controller.outlook();
         drop(held);
-        show(agent, |shown| shown.show(outlook, seen));
+        show(agent, |shown| shown.show(outlook, taken));
         if own_threads::is_all_that_is_left() {
             return end_with_process(agent, commands);
         }

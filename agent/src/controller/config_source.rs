@@ -64,7 +64,7 @@ const HIGHEST: &str = "highest.json";
 struct Watched {
     path: PathBuf,
     /// The file and its signature as they were when they were last read.
-    seen: Option<[Look; 2]>,
+    last_read: Option<[Look; 2]>,
 }
 
 /// Device, inode, length, time of change in ns; `None` when the file is missing.
@@ -72,7 +72,7 @@ type Look = Option<(u64, u64, u64, i64)>;
 
 impl ConfigSource {
     pub(crate) fn new(install: &Install) -> Result<Self, Error> {
-        let watched = |path: &PathBuf| Watched { path: path.clone(), seen: None };
+        let watched = |path: &PathBuf| Watched { path: path.clone(), last_read: None };
         Ok(Self {
             key: install.key()?,
             watched: install.config_file.as_ref().map(watched),
@@ -120,10 +120,10 @@ impl ConfigSource {
         let Some(watched) = &mut self.watched else { return false };
         let signature = watched.path.with_added_extension("sig");
         let looks = [look_at(&watched.path), look_at(&signature)];
-        if looks[0].is_none() || watched.seen.as_ref() == Some(&looks) {
+        if looks[0].is_none() || watched.last_read.as_ref() == Some(&looks) {
             return false;
         }
-        watched.seen = Some(looks);
+        watched.last_read = Some(looks);
         let path = watched.path.clone();
         match std::fs::read(&path) {
             Ok(bytes) => {
@@ -281,7 +281,7 @@ mod tests {
         fn put(&mut self, bytes: &[u8]) -> bool {
             std::fs::write(self.directory.path().join("remote.json"), bytes).unwrap();
             // The time of change may be the same.
-            self.source.watched.as_mut().unwrap().seen = None;
+            self.source.watched.as_mut().unwrap().last_read = None;
             let is_new = self.source.look(&self.store, NOW);
             self.source.keep(&self.store);
             is_new

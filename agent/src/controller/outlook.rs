@@ -13,7 +13,7 @@ pub(super) struct Outlook {
     view: View,
     /// Commands that were sent, and those that the view takes into account.
     sent: u64,
-    seen: u64,
+    taken: u64,
 }
 
 #[derive(Debug, Default)]
@@ -33,14 +33,14 @@ impl Outlook {
         self.sent += 1;
     }
 
-    /// Takes the state after `seen` commands since the start.
+    /// Takes the state after `taken` commands since the start.
     pub(super) fn show(
         &mut self,
         (machine, blocked): (StateMachine, Option<&'static str>),
-        seen: u64,
+        taken: u64,
     ) {
         self.view = View::Running(Box::new(machine), blocked);
-        self.seen = seen;
+        self.taken = taken;
     }
 
     /// Notes that there will be no state.
@@ -53,7 +53,7 @@ impl Outlook {
         match self.view {
             View::Starting => false,
             View::Failed(_) => true,
-            View::Running(..) => self.seen == self.sent,
+            View::Running(..) => self.taken == self.sent,
         }
     }
 

@@ -156,9 +156,9 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3600);
 
     fn place_of_work(start_wait: &StartWait) -> ThreadId {
-        let mut place = None;
-        start_wait.lend(&mut || place = Some(current().id()));
-        place.unwrap()
+        let mut thread = None;
+        start_wait.lend(&mut || thread = Some(current().id()));
+        thread.unwrap()
     }
 
     #[test]

@@ -54,11 +54,11 @@ fn record(windows: &[usize], flight: bool) -> Action {
 }
 
 fn kept(actions: &[Action]) -> Vec<usize> {
-    let of = |action: &Action| match action {
+    let window_of = |action: &Action| match action {
         Action::Keep(kept) => Some(kept.window),
         _ => None,
     };
-    actions.iter().filter_map(of).collect()
+    actions.iter().filter_map(window_of).collect()
 }
 
 #[test]

@@ -118,14 +118,14 @@ impl Triggers {
 
     /// Returns the threads whose records matter.
     pub(crate) fn wanted(&self) -> Wanted {
-        let of = |watch: &Watch| match watch.pattern {
+        let thread_of = |watch: &Watch| match watch.pattern {
             Pattern::Begin { thread, .. }
             | Pattern::From { thread, .. }
             | Pattern::Until { thread, .. } => Some(thread),
             Pattern::Jank { .. } | Pattern::Blocked { .. } => Some(ThreadChoice::Main),
             Pattern::Custom(_) | Pattern::LowMemory(_) => None,
         };
-        let threads: Vec<_> = self.watches.iter().filter_map(of).collect();
+        let threads: Vec<_> = self.watches.iter().filter_map(thread_of).collect();
         Wanted {
             all: threads.contains(&ThreadChoice::Any),
             main_tid: (!threads.is_empty()).then_some(self.main_tid),

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// State of uploads: permissions of configuration and app, and results.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct State {
     allowance: Mutex<Allowance>,
     status: Mutex<UploadStatus>,
     /// The one that makes a pass has it.
@@ -51,7 +51,7 @@ struct Allowance {
 /// The uploads of an installed agent.
 #[derive(Debug)]
 pub(crate) struct Uploads {
-    shared: Arc<Shared>,
+    state: Arc<State>,
     thread: Option<Thread>,
 }
 
@@ -68,7 +68,7 @@ use super::uploads_thread::start as start_thread;
 /// A build without HTTP has no such thread; [`Install::endpoint`] refuses before it is asked for.
 #[cfg(not(feature = "http"))]
 #[allow(clippy::unnecessary_wraps, reason = "as with the feature")]
-fn start_thread(_shared: &Arc<Shared>, _install: &Install) -> Result<Option<Thread>, Error> {
+fn start_thread(_state: &Arc<State>, _install: &Install) -> Result<Option<Thread>, Error> {
     Ok(None)
 }
 
@@ -95,7 +95,7 @@ impl Uploads {
             conditions: Conditions { net: install.net(), killed: true, ..Conditions::default() },
             asks_for_config: upload.and_then(|upload| upload.config).unwrap_or(true),
         };
-        let shared = Arc::new(Shared {
+        let state = Arc::new(State {
             allowance: Mutex::new(allowance),
             status: Mutex::new(status),
             uploader: Mutex::new(uploader),
@@ -104,14 +104,14 @@ impl Uploads {
         });
         let thread = match choice {
             TransportChoice::App => None,
-            TransportChoice::Http => start_thread(&shared, install)?,
+            TransportChoice::Http => start_thread(&state, install)?,
         };
-        Ok(Some(Self { shared, thread }))
+        Ok(Some(Self { state, thread }))
     }
 
     /// Another configuration is in force.
     pub(crate) fn allow(&self, policy: &Policy, digest: Option<[u8; 32]>) {
-        let mut allowance = lock(&self.shared.allowance);
+        let mut allowance = lock(&self.state.allowance);
         let conditions = &mut allowance.conditions;
         conditions.rules = rules(&policy.document);
         conditions.quota = quota(&policy.document);
@@ -129,12 +129,12 @@ impl Uploads {
     /// A request that is under way is broken off. The next pass knows why.
     pub(crate) fn interrupt(&self) {
         // ORDERING: Relaxed; a wish.
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.state.stop.store(true, Ordering::Relaxed);
     }
 
     /// The app says what the network and the power are.
     pub(crate) fn set_net(&self, net: NetState) {
-        lock(&self.shared.allowance).conditions.net = net;
+        lock(&self.state.allowance).conditions.net = net;
         self.wake();
     }
 
@@ -148,12 +148,12 @@ impl Uploads {
 
     /// Returns the result of the last pass; before the first one, the address alone.
     pub(crate) fn status(&self) -> UploadStatus {
-        lock(&self.shared.status).clone()
+        lock(&self.state.status).clone()
     }
 
     /// Returns the passer that the app's thread needs for a pass.
     pub(crate) fn passer(&self) -> Passer {
-        Passer { shared: Arc::clone(&self.shared) }
+        Passer { state: Arc::clone(&self.state) }
     }
 
     /// In a forked child, which has no such thread.
@@ -167,7 +167,7 @@ impl Drop for Uploads {
     /// process, and the next one sends the capture again.
     fn drop(&mut self) {
         // ORDERING: Relaxed; a wish.
-        self.shared.ended.store(true, Ordering::Relaxed);
+        self.state.ended.store(true, Ordering::Relaxed);
         self.interrupt();
         let Some(Thread { wake, handle }) = self.thread.take() else { return };
         drop(wake);
@@ -183,7 +183,7 @@ impl Drop for Uploads {
 
 /// Makes a pass on the calling thread.
 pub(crate) struct Passer {
-    shared: Arc<Shared>,
+    state: Arc<State>,
 }
 
 impl Passer {
@@ -194,13 +194,13 @@ impl Passer {
         transport: &mut dyn Transport,
     ) -> (Pass, UploadStatus) {
         if let Some(net) = net {
-            lock(&self.shared.allowance).conditions.net = net;
+            lock(&self.state.allowance).conditions.net = net;
         }
-        self.shared.pass(transport)
+        self.state.pass(transport)
     }
 }
 
-impl Shared {
+impl State {
     pub(super) fn pass(&self, transport: &mut dyn Transport) -> (Pass, UploadStatus) {
         let _excluded = Excluded::this_thread();
         let mut uploader = lock(&self.uploader);

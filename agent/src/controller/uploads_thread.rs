@@ -3,7 +3,7 @@
 //! At the lowest priority; not before the app has started. It ends when nobody can wake it any more.
 
 use super::install::Install;
-use super::uploads::{Shared, Thread};
+use super::uploads::{State, Thread};
 use crate::error::Error;
 use crate::own_threads::Own;
 use crate::streaming::{LOWEST_PRIORITY, lower_priority};
@@ -18,14 +18,14 @@ use tracetee_uploader::http::Http;
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Starts it.
-pub(super) fn start(shared: &Arc<Shared>, install: &Install) -> Result<Option<Thread>, Error> {
+pub(super) fn start(state: &Arc<State>, install: &Install) -> Result<Option<Thread>, Error> {
     let ca_file = install.upload.as_ref().and_then(|upload| upload.ca_file.as_deref());
     let mut http = Http::new(ca_file)?;
     let (wake, woken) = bounded(1);
-    let shared = Arc::clone(shared);
+    let state = Arc::clone(state);
     let work = move || {
         let _own = Own::register();
-        let _ = guard::run(|| run(&shared, &mut http, &woken));
+        let _ = guard::run(|| run(&state, &mut http, &woken));
     };
     let handle = std::thread::Builder::new().name("tracetee-up".to_owned()).spawn(work);
     let handle = handle.map_err(|source| Error::Io {
@@ -37,7 +37,7 @@ pub(super) fn start(shared: &Arc<Shared>, install: &Install) -> Result<Option<Th
 }
 
 #[allow(clippy::disallowed_methods, reason = "the pause is the app's, which sleeps as well")]
-fn run(shared: &Shared, http: &mut Http, woken: &Receiver<()>) {
+fn run(state: &State, http: &mut Http, woken: &Receiver<()>) {
     lower_priority(LOWEST_PRIORITY);
     tracetee_os::block_write_signals();
     let first = Instant::now() + FIRST_PAUSE;
@@ -49,8 +49,8 @@ fn run(shared: &Shared, http: &mut Http, woken: &Receiver<()>) {
         }
     }
     // ORDERING: Relaxed; a wish.
-    while !shared.ended.load(Ordering::Relaxed) && !guard::is_broken() {
-        let (pass, _) = shared.pass(http);
+    while !state.ended.load(Ordering::Relaxed) && !guard::is_broken() {
+        let (pass, _) = state.pass(http);
         if woken.recv_timeout(pass.again) == Err(RecvTimeoutError::Disconnected) {
             return;
         }

@@ -84,8 +84,8 @@ impl Comment<'_> {
         }
         if !flows.is_empty() {
             self.key("flows");
-            for (place, (point, id)) in flows.into_iter().enumerate() {
-                self.out.extend_from_slice(if place == 0 { b"[\"" } else { b",\"" });
+            for (index, (point, id)) in flows.into_iter().enumerate() {
+                self.out.extend_from_slice(if index == 0 { b"[\"" } else { b",\"" });
                 self.out.extend_from_slice(match point {
                     FlowPoint::Begin => b"begin:",
                     FlowPoint::Step => b"step:",

@@ -243,31 +243,31 @@ mod tests {
             let alone = |marks: &[(u64, Mark)], which: &[usize]| {
                 // (time, rank, number, mark): 0 ends, 1 the thread's, 2 begins and ends of no time.
                 let mut all: Vec<(u64, u8, i64, Mark, Option<usize>)> = Vec::new();
-                for (place, &(time, mark)) in marks.iter().enumerate() {
-                    all.push((time, 1, i64::try_from(place).unwrap(), mark, None));
+                for (number, &(time, mark)) in marks.iter().enumerate() {
+                    all.push((time, 1, i64::try_from(number).unwrap(), mark, None));
                 }
                 for &index in which {
                     let (begin, end) = given[index];
-                    let place = i64::try_from(index).unwrap() * 2;
-                    all.push((begin, 2, place, Mark::Begin, Some(index)));
-                    let (rank, place) = if begin == end { (2, place + 1) } else { (0, -place) };
-                    all.push((end, rank, place, Mark::End, Some(index)));
+                    let number = i64::try_from(index).unwrap() * 2;
+                    all.push((begin, 2, number, Mark::Begin, Some(index)));
+                    let (rank, number) = if begin == end { (2, number + 1) } else { (0, -number) };
+                    all.push((end, rank, number, Mark::End, Some(index)));
                 }
-                all.sort_by_key(|&(time, rank, place, ..)| (time, rank, place));
+                all.sort_by_key(|&(time, rank, number, ..)| (time, rank, number));
                 let (mut stack, mut pairs, mut is_right) = (Vec::new(), Vec::new(), true);
-                for (_, _, place, mark, of) in all {
+                for (_, _, number, mark, event) in all {
                     match mark {
-                        Mark::Begin => stack.push((place, of)),
+                        Mark::Begin => stack.push((number, event)),
                         Mark::End => {
                             let begun = stack.pop();
-                            if of.is_some() || begun.is_some_and(|(_, of)| of.is_some()) {
-                                is_right &= begun.is_some_and(|(_, begun)| begun == of);
+                            if event.is_some() || begun.is_some_and(|(_, event)| event.is_some()) {
+                                is_right &= begun.is_some_and(|(_, begun)| begun == event);
                             } else {
-                                pairs.push((begun.map(|(place, _)| place), place));
+                                pairs.push((begun.map(|(number, _)| number), number));
                             }
                         }
                         Mark::Break => {
-                            is_right &= stack.iter().all(|(_, of)| of.is_none());
+                            is_right &= stack.iter().all(|(_, event)| event.is_none());
                             stack.clear();
                         }
                     }

@@ -94,9 +94,9 @@ impl Live {
         }
         let limit_ns = if is_last { u64::MAX } else { now.boot_ns.saturating_sub(HOLD_NS) };
         self.trace.take(&sources, limit_ns)?;
-        for (process, place) in self.trace.take_taken() {
+        for (process, position) in self.trace.take_taken() {
             if let Some(pool) = self.pools.get_mut(process) {
-                pool.taken.note(&[place]);
+                pool.taken.note(&[position]);
             }
         }
         drop(self.trace.take_written());

@@ -31,7 +31,7 @@ impl<'a> Source<'a> {
 
 /// End of a record, for the account of records that were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct End {
     /// Index into the snapshot's blocks.
     pub(crate) block: usize,
     /// The word behind the record.
@@ -58,12 +58,12 @@ pub(crate) struct Parts {
 /// Item of the merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event<'a> {
-    /// A record of `threads[thread]`; half of a complete event has no place.
-    Record { time_ns: u64, thread: usize, form: Form, bytes: &'a [u8], place: Option<Place> },
+    /// A record of `threads[thread]`; half of a complete event has no end.
+    Record { time_ns: u64, thread: usize, form: Form, bytes: &'a [u8], end: Option<End> },
     /// A thread's segment goes on here, or begins.
     Segment { time_ns: u64, thread: usize, segment: Segment },
     /// A thread ended.
-    ThreadEnd { time_ns: u64, thread: usize, place: Place },
+    ThreadEnd { time_ns: u64, thread: usize, end: End },
     /// The recording of pool `process` ended.
     End { time_ns: u64, process: usize },
 }
@@ -167,7 +167,7 @@ impl<'s, 'a> Merge<'s, 'a> {
                 }
             }
             let &Part { time_ns, thread, ref bytes } = part;
-            return Some(Event::Record { time_ns, thread, form: Form::Rich, bytes, place: None });
+            return Some(Event::Record { time_ns, thread, form: Form::Rich, bytes, end: None });
         }
         let Some(stream) = self.streams.get_mut(number - 1) else {
             let process = number - last - 1;
@@ -183,7 +183,7 @@ impl<'s, 'a> Merge<'s, 'a> {
         let (_, form, bytes) = stream.peek(snapshot)?;
         let cursor = stream.cursor.as_mut()?;
         snapshot.advance(cursor);
-        let place = Place { block: cursor.block, next: cursor.at };
+        let end = End { block: cursor.block, next: cursor.at };
         // Without a stop of its own the process ends with the last record seen.
         if let Some(end) = self.ends.get_mut(stream.source) {
             *end = (*end).max(time_ns);
@@ -197,9 +197,9 @@ impl<'s, 'a> Merge<'s, 'a> {
             }
         }
         Some(if form == Form::Note && bytes.first() == Some(&NOTE_THREAD_END) {
-            Event::ThreadEnd { time_ns, thread, place }
+            Event::ThreadEnd { time_ns, thread, end }
         } else {
-            Event::Record { time_ns, thread, form, bytes, place: Some(place) }
+            Event::Record { time_ns, thread, form, bytes, end: Some(end) }
         })
     }
 }

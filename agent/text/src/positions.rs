@@ -4,16 +4,16 @@
 //! The streaming thread asks for both after each round: words that are taken are not read again,
 //! blocks that are written may be freed.
 
-use crate::merge::{Place, Source};
-use tracetee_recorder::progress::PoolPlace;
+use crate::merge::{End, Source};
+use tracetee_recorder::progress::PoolPosition;
 
 /// The account, kept only when a trace is streamed.
 #[derive(Debug, Default)]
 pub(crate) struct Positions {
     is_kept: bool,
     /// With the index of the source.
-    taken: Vec<(usize, PoolPlace)>,
-    written: Vec<PoolPlace>,
+    taken: Vec<(usize, PoolPosition)>,
+    written: Vec<PoolPosition>,
 }
 
 impl Positions {
@@ -22,34 +22,34 @@ impl Positions {
         self.is_kept = true;
     }
 
-    /// Notes that a record of source `index` ending at `place` was taken, and gives its position;
+    /// Notes that a record of source `index` ending at `end` was taken, and gives its position;
     /// `None` where no account is kept.
     pub(crate) fn take(
         &mut self,
         sources: &[Source<'_>],
         index: usize,
-        place: Place,
-    ) -> Option<PoolPlace> {
+        end: End,
+    ) -> Option<PoolPosition> {
         if !self.is_kept {
             return None;
         }
-        let place = sources.get(index)?.snapshot.place(place.block, place.next)?;
-        self.taken.push((index, place));
-        Some(place)
+        let position = sources.get(index)?.snapshot.position(end.block, end.next)?;
+        self.taken.push((index, position));
+        Some(position)
     }
 
     /// Notes that a record is in the trace, or left out of it for good.
-    pub(crate) fn note_written(&mut self, place: Option<PoolPlace>) {
-        self.written.extend(place);
+    pub(crate) fn note_written(&mut self, position: Option<PoolPosition>) {
+        self.written.extend(position);
     }
 
     /// The positions that were taken since the last call.
-    pub(crate) fn drain_taken(&mut self) -> Vec<(usize, PoolPlace)> {
+    pub(crate) fn drain_taken(&mut self) -> Vec<(usize, PoolPosition)> {
         std::mem::take(&mut self.taken)
     }
 
     /// The positions that were written since the last call.
-    pub(crate) fn drain_written(&mut self) -> Vec<PoolPlace> {
+    pub(crate) fn drain_written(&mut self) -> Vec<PoolPosition> {
         std::mem::take(&mut self.written)
     }
 }

@@ -92,12 +92,12 @@ impl RuleSet {
 }
 
 /// Replaces all matches by what `put` writes for them, cut off after [`MAX_NAME_BYTES`].
-fn replaced(pattern: &Regex, name: &str, put: impl Fn(&str, &mut String)) -> String {
+fn replaced(pattern: &Regex, name: &str, replace: impl Fn(&str, &mut String)) -> String {
     let mut replaced = String::new();
     let mut copied = 0;
     for found in pattern.find_iter(name) {
         replaced.push_str(name.get(copied..found.start()).unwrap_or_default());
-        put(found.as_str(), &mut replaced);
+        replace(found.as_str(), &mut replaced);
         copied = found.end();
         if replaced.len() > MAX_NAME_BYTES {
             break;
@@ -183,7 +183,7 @@ impl Redactor {
                 true
             }
             Record::TrackEnd { track, cookie, .. } => {
-                let is_end = |(name, of): &(Box<[u8]>, i64)| *of == cookie && **name == *track;
+                let is_end = |(name, id): &(Box<[u8]>, i64)| *id == cookie && **name == *track;
                 let begun = self.tracks.iter().position(is_end);
                 begun.map(|begun| self.tracks.swap_remove(begun)).is_some() || is_dropped
             }

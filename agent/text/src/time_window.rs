@@ -8,7 +8,7 @@ use crate::stack_names::StackNames;
 use std::collections::VecDeque;
 use tracetee_recorder::details::Details;
 use tracetee_recorder::layout::Form;
-use tracetee_recorder::progress::PoolPlace;
+use tracetee_recorder::progress::PoolPosition;
 use tracetee_recorder::record::{Kind, Record};
 
 /// A span of boot time, ns, both ends included.
@@ -26,7 +26,7 @@ pub(crate) struct Early {
     pub(crate) thread: usize,
     pub(crate) form: Form,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) place: Option<PoolPlace>,
+    pub(crate) position: Option<PoolPosition>,
 }
 
 /// Asynchronous slices that may be open before the span; of more, the newest are known.
@@ -159,7 +159,7 @@ mod tests {
         let mut window = TimeWindow::new(SPAN);
         let phase = |&(time_ns, kind): &(u64, Kind)| {
             let phase = window.phase(time_ns, 0, Some(kind));
-            let (form, bytes, place) = (Form::Text, Vec::new(), None);
+            let (form, bytes, position) = (Form::Text, Vec::new(), None);
             match phase {
                 Phase::Before => {
                     let record = match kind {
@@ -170,7 +170,7 @@ mod tests {
                     window.look_at(
                         &record,
                         details,
-                        Early { time_ns, thread: 0, form, bytes, place },
+                        Early { time_ns, thread: 0, form, bytes, position },
                     );
                 }
                 Phase::Inside => drop(window.begin()),

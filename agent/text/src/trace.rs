@@ -3,7 +3,7 @@
 //! It outlives the snapshots that events come from, so that a trace can be streamed in parts.
 
 use crate::complete::{self, Bounds};
-use crate::merge::{Event, Merge, Place, Source};
+use crate::merge::{End, Event, Merge, Source};
 use crate::min_duration::{MinDuration, Role, longest_ns, min_ns};
 use crate::positions::Positions;
 use crate::sink::Sink;
@@ -17,7 +17,7 @@ use tracetee_protocol::{CaptureMeta, Summary, notes};
 use tracetee_recorder::counters::Counters;
 use tracetee_recorder::details::Details;
 use tracetee_recorder::layout::{Form, NAME_BYTES};
-use tracetee_recorder::progress::PoolPlace;
+use tracetee_recorder::progress::PoolPosition;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::record::{Kind, Record};
 use tracetee_recorder::rich::{COMPLETE, Rich, remove_cpu};
@@ -26,13 +26,13 @@ use tracetee_recorder::stored::parse_stored;
 /// A step of a thread, with its own memory, so that its snapshot can be freed.
 #[derive(Debug)]
 enum Step {
-    Record(Form, Vec<u8>, Option<PoolPlace>),
+    Record(Form, Vec<u8>, Option<PoolPosition>),
     /// The thread's name from here on, and whether records are missing before.
     Segment([u8; NAME_BYTES], bool),
-    ThreadEnd(Option<PoolPlace>),
+    ThreadEnd(Option<PoolPosition>),
     CaptureEnd,
     /// A complete event, whose halves came before.
-    Complete(Option<PoolPlace>),
+    Complete(Option<PoolPosition>),
 }
 
 /// The trace.
@@ -108,12 +108,12 @@ impl Trace {
     }
 
     /// Returns the ends of the records that were taken from the sources since the last call, with the source's index.
-    pub fn take_taken(&mut self) -> Vec<(usize, PoolPlace)> {
+    pub fn take_taken(&mut self) -> Vec<(usize, PoolPosition)> {
         self.positions.drain_taken()
     }
 
     /// Returns the ends of the records that were written to the trace since the last call.
-    pub fn take_written(&mut self) -> Vec<PoolPlace> {
+    pub fn take_written(&mut self) -> Vec<PoolPosition> {
         self.positions.drain_written()
     }
 
@@ -172,13 +172,13 @@ impl Trace {
         while let Some(event) = merge.next_until(limit_ns) {
             // A later part's times may come out some ns before the last of the earlier part.
             let mut time_ns = event.time_ns().max(self.tally.last_ns);
-            if let Event::Record { thread, form: Form::Rich, bytes, place, .. } = event
+            if let Event::Record { thread, form: Form::Rich, bytes, end, .. } = event
                 && bytes.first() == Some(&COMPLETE)
             {
                 let is_whole = matches!(Rich::parse(bytes), Some(Rich::Complete(_)));
                 self.tally.summary.malformed += u64::from(!is_whole);
-                let place = self.place_of(sources, thread, place);
-                self.pass(time_ns, thread, Step::Complete(place))?;
+                let position = self.position_of(sources, thread, end);
+                self.pass(time_ns, thread, Step::Complete(position))?;
                 continue;
             }
             let mut phase = Phase::Inside;
@@ -204,8 +204,8 @@ impl Trace {
                 self.begin_span()?;
             }
             match event {
-                Event::Record { thread, form, bytes, place, .. } => {
-                    let place = self.place_of(sources, thread, place);
+                Event::Record { thread, form, bytes, end, .. } => {
+                    let position = self.position_of(sources, thread, end);
                     match &mut self.window {
                         Some(window) if phase == Phase::Before => {
                             let mut scratch = Vec::new();
@@ -213,7 +213,7 @@ impl Trace {
                                 parse_stored(form, bytes, 0, &mut scratch)
                             {
                                 let bytes = bytes.to_vec();
-                                let early = Early { time_ns, thread, form, bytes, place };
+                                let early = Early { time_ns, thread, form, bytes, position };
                                 window.look_at(&record, details, early);
                             }
                         }
@@ -223,7 +223,7 @@ impl Trace {
                             for names in names.unwrap_or_default() {
                                 self.record(time_ns, thread, Form::Rich, &names, None)?;
                             }
-                            self.record(time_ns, thread, form, bytes, place)?;
+                            self.record(time_ns, thread, form, bytes, position)?;
                         }
                     }
                 }
@@ -234,10 +234,10 @@ impl Trace {
                     self.ends_open(is_gap.then_some(thread));
                     self.pass(time_ns, thread, Step::Segment(segment.name, is_gap))?;
                 }
-                Event::ThreadEnd { thread, place, .. } => {
-                    let place = self.place_of(sources, thread, Some(place));
+                Event::ThreadEnd { thread, end, .. } => {
+                    let position = self.position_of(sources, thread, Some(end));
                     self.ends_open([thread]);
-                    self.pass(time_ns, thread, Step::ThreadEnd(place))?;
+                    self.pass(time_ns, thread, Step::ThreadEnd(position))?;
                 }
                 Event::End { process, .. } => {
                     let threads = self.threads.all().iter().enumerate();
@@ -268,12 +268,12 @@ impl Trace {
     fn begin_span(&mut self) -> Result<(), Error> {
         let Some(window) = &mut self.window else { return Ok(()) };
         let from_ns = window.span.from_ns;
-        for Early { thread, form, mut bytes, place, .. } in window.begin() {
+        for Early { thread, form, mut bytes, position, .. } in window.begin() {
             // The processor time is that of the begin, not of the span's.
             if form == Form::Rich {
                 remove_cpu(&mut bytes);
             }
-            self.record(from_ns, thread, form, &bytes, place)?;
+            self.record(from_ns, thread, form, &bytes, position)?;
         }
         Ok(())
     }
@@ -285,39 +285,39 @@ impl Trace {
         thread: usize,
         form: Form,
         bytes: &[u8],
-        place: Option<PoolPlace>,
+        position: Option<PoolPosition>,
     ) -> Result<(), Error> {
         let Some(known) = self.threads.all().get(thread) else { return Ok(()) };
         let class = known.class();
         if form == Form::Note && Counters::from_bytes(bytes).is_some() {
             if self.options.main_thread_only && class != Class::Main {
-                self.positions.note_written(place);
+                self.positions.note_written(position);
                 return Ok(());
             }
-            return self.pass(time_ns, thread, Step::Record(form, bytes.to_vec(), place));
+            return self.pass(time_ns, thread, Step::Record(form, bytes.to_vec(), position));
         }
         let mut scratch = Vec::new();
         let pid = known.pid.unsigned_abs();
         let Some((record, details)) = parse_stored(form, bytes, pid, &mut scratch) else {
             self.tally.summary.malformed += 1;
-            self.positions.note_written(place);
+            self.positions.note_written(position);
             return Ok(());
         };
         self.tally.count(thread, record.kind());
         if self.options.main_thread_only && class != Class::Main {
             self.tally.summary.other_threads += 1;
-            self.positions.note_written(place);
+            self.positions.note_written(position);
             return Ok(());
         }
         let Some(min_duration) = &mut self.min_duration else {
-            return self.write(time_ns, thread, &record, details, place);
+            return self.write(time_ns, thread, &record, details, position);
         };
         let role = match record.kind() {
             Kind::Begin => Role::Begin,
             Kind::End => Role::End,
             _ => Role::Other,
         };
-        let step = Step::Record(form, bytes.to_vec(), place);
+        let step = Step::Record(form, bytes.to_vec(), position);
         min_duration.push(time_ns, thread, step, role, min_ns(&self.options.min_slice_us, class));
         self.let_go(time_ns)
     }
@@ -339,9 +339,9 @@ impl Trace {
             self.min_duration.as_mut().and_then(|min_duration| min_duration.pop(now_ns))
         {
             match waiting.what {
-                Step::Record(_, _, place) if waiting.is_short => {
+                Step::Record(_, _, position) if waiting.is_short => {
                     self.tally.summary.too_short += 1;
-                    self.positions.note_written(place);
+                    self.positions.note_written(position);
                 }
                 step => self.perform(waiting.time_ns, waiting.thread, step)?,
             }
@@ -351,20 +351,19 @@ impl Trace {
 
     fn perform(&mut self, time_ns: u64, thread: usize, step: Step) -> Result<(), Error> {
         match step {
-            Step::Record(Form::Note, bytes, place) => {
-                self.positions.note_written(place);
+            Step::Record(Form::Note, bytes, position) => {
+                self.positions.note_written(position);
                 let Some(counters) = Counters::from_bytes(&bytes) else { return Ok(()) };
                 self.tally.summary.frame_counters += 1;
                 self.writer.counters(time_ns, thread, self.threads.all().get(thread), &counters)
             }
-            Step::Record(form, bytes, place) => {
+            Step::Record(form, bytes, position) => {
                 let pid =
                     self.threads.all().get(thread).map_or(0, |thread| thread.pid.unsigned_abs());
                 let mut scratch = Vec::new();
-                match parse_stored(form, &bytes, pid, &mut scratch) {
-                    Some((record, details)) => self.write(time_ns, thread, &record, details, place),
-                    None => Ok(()),
-                }
+                parse_stored(form, &bytes, pid, &mut scratch).map_or(Ok(()), |(record, details)| {
+                    self.write(time_ns, thread, &record, details, position)
+                })
             }
             Step::Segment(name, is_gap) => {
                 if is_gap {
@@ -375,13 +374,13 @@ impl Trace {
                 }
                 Ok(())
             }
-            Step::ThreadEnd(place) => {
-                self.positions.note_written(place);
+            Step::ThreadEnd(position) => {
+                self.positions.note_written(position);
                 self.close(thread, time_ns, "at the end of the thread")
             }
             Step::CaptureEnd => self.close(thread, time_ns, "at the end of the capture"),
-            Step::Complete(place) => {
-                self.positions.note_written(place);
+            Step::Complete(position) => {
+                self.positions.note_written(position);
                 Ok(())
             }
         }
@@ -393,9 +392,9 @@ impl Trace {
         thread: usize,
         record: &Record<'_>,
         details: Details<'_>,
-        place: Option<PoolPlace>,
+        position: Option<PoolPosition>,
     ) -> Result<(), Error> {
-        self.positions.note_written(place);
+        self.positions.note_written(position);
         self.writer.record(time_ns, thread, self.threads.all().get(thread), record, details)
     }
 
@@ -403,14 +402,14 @@ impl Trace {
         self.writer.close(time_ns, thread, self.threads.all().get(thread), when)
     }
 
-    fn place_of(
+    fn position_of(
         &mut self,
         sources: &[Source<'_>],
         thread: usize,
-        place: Option<Place>,
-    ) -> Option<PoolPlace> {
+        end: Option<End>,
+    ) -> Option<PoolPosition> {
         let process = self.threads.all().get(thread).map_or(0, |thread| thread.process);
-        self.positions.take(sources, process, place?)
+        self.positions.take(sources, process, end?)
     }
 
     /// Writes out what is formatted, so far. Gives the bytes that the file holds then.

@@ -274,7 +274,7 @@ impl Reading {
         let usage = unsafe { usage.assume_init() };
         let count = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
         let (waits, preemptions) = (count(usage.ru_nvcsw), count(usage.ru_nivcsw));
-        let kept = before.filter(|of| (of.waits, of.preemptions) == (waits, preemptions));
+        let kept = before.filter(|last| (last.waits, last.preemptions) == (waits, preemptions));
         let (running_ns, runnable_ns) = match kept {
             Some(before) => (
                 before.running_ns.wrapping_add(at_ns.wrapping_sub(before.at_ns)),

@@ -53,17 +53,17 @@ pub(super) fn prepare() {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new mapping at an address of the kernel's choice.
-    let place = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
-    if place == libc::MAP_FAILED {
+    let mapping = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if mapping == libc::MAP_FAILED {
         return;
     }
     // SAFETY: the page that was just mapped.
-    if unsafe { libc::madvise(place, bytes, MADV_WIPEONFORK) } != 0 {
+    if unsafe { libc::madvise(mapping, bytes, MADV_WIPEONFORK) } != 0 {
         // SAFETY: as above; nobody else has it.
-        unsafe { libc::munmap(place, bytes) };
+        unsafe { libc::munmap(mapping, bytes) };
         return;
     }
-    let gate = place.cast::<Gate>();
+    let gate = mapping.cast::<Gate>();
     // SAFETY: a page is larger, and aligned for anything.
     unsafe { gate.write(Gate::new()) };
     // ORDERING: Release, for the gate's own words; who still sees the first one finds no session.

@@ -132,13 +132,13 @@ impl ThreadState {
         self.excluded.load(Ordering::Relaxed)
     }
 
-    /// Makes good what an abandoned entry at `level`, which had seen session `of`, has left. By the
+    /// Makes good what an abandoned entry at `level`, which had seen session `abandoned`, has left. By the
     /// thread itself, inside the recorder with `session`.
-    pub(crate) fn heal(&self, level: usize, of: u32, session: u32, pool: &Pool) {
+    pub(crate) fn heal(&self, level: usize, abandoned: u32, session: u32, pool: &Pool) {
         if let Some(lane) = self.lane(level) {
             lane.abandon(&pool.blocks, session);
         }
-        if of == session {
+        if abandoned == session {
             pool.count_loss(Loss::Abandoned, self.entry_in(session));
         }
     }

@@ -345,9 +345,9 @@ pub fn word_at(address: usize) -> Option<usize> {
     {
         return None;
     }
-    let place = std::ptr::with_exposed_provenance::<usize>(address);
+    let word = std::ptr::with_exposed_provenance::<usize>(address);
     // SAFETY: readable and aligned; whatever lies there is a word.
-    Some(unsafe { place.read_volatile() })
+    Some(unsafe { word.read_volatile() })
 }
 
 /// `(entry, tid)` of the threads that have recorded in `session` and still live.

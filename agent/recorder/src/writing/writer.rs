@@ -91,10 +91,10 @@ fn enter_within(state: &ThreadState, mark: &Mark) -> Option<(usize, u32)> {
         if inside.frame(level) != 0 && !is_abandoned {
             continue;
         }
-        let of = inside.session(level);
+        let abandoned = inside.session(level);
         let session = gate().enter(inside, level, mark);
         if is_abandoned && let Some(pool) = session::pool_of(session) {
-            state.heal(level, of, session, pool);
+            state.heal(level, abandoned, session, pool);
         }
         return Some((level, session));
     }
@@ -206,7 +206,7 @@ fn make_room(
     lane.end(&pool.blocks, session, !lane.has_room(SEGMENT_WORDS + words));
     let need = u32::try_from(SEGMENT_WORDS + words).unwrap_or(u32::MAX);
     let number = thread::lane_number(state, level);
-    let lease = match pool.blocks.lease(number, need, |of| thread::take_from(of, session)) {
+    let lease = match pool.blocks.lease(number, need, |holder| thread::take_from(holder, session)) {
         Ok(lease) => lease,
         Err(loss) => {
             lane.leave_gap();
@@ -285,9 +285,9 @@ pub(crate) fn thread_ends(state: &ThreadState) {
     let mark = Mark::new();
     let session = gate().enter(inside, 0, &mark);
     if let Some(pool) = session::pool_of(session) {
-        for (level, of) in left.iter().enumerate() {
-            if let Some(of) = of {
-                state.heal(level, *of, session, pool);
+        for (level, abandoned) in left.iter().enumerate() {
+            if let Some(abandoned) = abandoned {
+                state.heal(level, *abandoned, session, pool);
             }
         }
         if let Some(lane) = state.lane(0)
