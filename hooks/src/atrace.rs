@@ -192,7 +192,7 @@ mod tests {
             panic!("this test program links no libcutils");
         };
         assert!(symbol.contains("atrace_enabled_tags") && symbol.contains("sEnabledTags"));
-        assert!(searched.iter().any(|place| place == "libcutils.so (not loaded)"));
+        assert!(searched.iter().any(|library| library == "libcutils.so (not loaded)"));
         assert!(searched.last().unwrap().contains("symbol tables"));
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct Owner {
     /// In the order of the linker's list.
     known: Vec<(ModuleKey, Known)>,
     /// The linker's list at the last pass that found every library completely loaded.
-    seen: Option<ListState>,
+    complete_list: Option<ListState>,
     /// Reads the list: [`ListState::now`], which a test replaces.
     list: fn() -> ListState,
 }
@@ -40,9 +40,9 @@ impl Known {
     fn note_changes(&self, report: &mut ModuleReport) {
         for slot in &self.slots {
             if let Some(value) = slot.changed()
-                && let Some(of) = report.slots.iter_mut().find(|of| of.address == slot.address())
+                && let Some(one) = report.slots.iter_mut().find(|one| one.address == slot.address())
             {
-                of.outcome = Outcome::ChangedByOther(value);
+                one.outcome = Outcome::ChangedByOther(value);
             }
         }
     }
@@ -51,7 +51,7 @@ impl Known {
 impl Owner {
     pub(crate) fn new(hooks: Vec<Wanted>, filter: Filter, later: Later) -> Self {
         let list = ListState::now;
-        Self { hooks, filter, later, known: Vec::new(), seen: None, list }
+        Self { hooks, filter, later, known: Vec::new(), complete_list: None, list }
     }
 
     pub(crate) fn watches(&self) -> bool {
@@ -60,12 +60,12 @@ impl Owner {
 
     /// True if the last pass found every library completely loaded.
     pub(crate) fn is_complete(&self) -> bool {
-        self.seen.is_some()
+        self.complete_list.is_some()
     }
 
     /// True if the last pass has seen every library of `list`.
     fn has_seen(&self, list: ListState) -> bool {
-        self.seen == Some(list)
+        self.complete_list == Some(list)
             && match list {
                 ListState::Counted(_) => true,
                 // The same hash: the libraries of `known` are all there, so their slots are mapped.
@@ -80,14 +80,14 @@ impl Owner {
             return Ok(report);
         }
         let mut maps = Maps::read()?;
-        let (mut seen, mut complete) = (Vec::new(), true);
+        let (mut found, mut complete) = (Vec::new(), true);
         let Self { hooks, filter, known, .. } = self;
         let mut known = Left::new(known);
         for_each_module(|module| {
             if let Some(one) = known.take(&module.key)
                 && !one.is_reloaded()
             {
-                seen.push((module.key.clone(), one));
+                found.push((module.key.clone(), one));
                 return true;
             }
             if !settled.contains(module) {
@@ -102,13 +102,13 @@ impl Owner {
             }
             guard::planted("loader");
             let (one, slots) = hook_module(module, hooks, filter, &maps, &mut report.protect_calls);
-            seen.push((module.key.clone(), Known { slots, report: one.clone() }));
+            found.push((module.key.clone(), Known { slots, report: one.clone() }));
             report.modules.push(one);
             true
         });
         // Libraries that are left were unloaded, and their slots with them.
-        self.known = seen;
-        self.seen = complete.then_some(list);
+        self.known = found;
+        self.complete_list = complete.then_some(list);
         Ok(report)
     }
 

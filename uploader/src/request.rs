@@ -348,8 +348,8 @@ mod tests {
         let ticket = answer(
             json!({"url": "https://s3.example/b/k?sig=1", "headers": {"if-none-match": "*"}}),
         );
-        let of = |url| Endpoint::new(url, None, true, true).unwrap();
-        let endpoint = of("https://collector.example");
+        let endpoint_of = |url| Endpoint::new(url, None, true, true).unwrap();
+        let endpoint = endpoint_of("https://collector.example");
         let request = by_ticket(&endpoint, &ticket, Body::Bytes(b"abc"), &stop).unwrap();
         assert_eq!((request.method, &*request.url), ("PUT", "https://s3.example/b/k?sig=1"));
         let expected = [("if-none-match", "*"), ("Content-Length", "3")];
@@ -378,7 +378,10 @@ mod tests {
             ("https://collector.example", "http://127.0.0.1:9000/b/k"),
         ] {
             let ticket = answer(json!({"url": url}));
-            assert!(by_ticket(&of(collector), &ticket, Body::None, &stop).is_some(), "{url}");
+            assert!(
+                by_ticket(&endpoint_of(collector), &ticket, Body::None, &stop).is_some(),
+                "{url}"
+            );
         }
     }
 }

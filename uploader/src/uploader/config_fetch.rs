@@ -82,9 +82,9 @@ impl Uploader {
     /// Returns the ETag of the configuration in force, if that came last from the server.
     fn etag_of(&self, digest: Option<[u8; 32]>) -> Option<String> {
         let text = fs::read_to_string(self.etag_file()).ok()?;
-        let (of, etag) = text.split_once('\n')?;
+        let (owner, etag) = text.split_once('\n')?;
         let is_clean = etag.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-        (of == hex::encode(digest?) && is_clean).then(|| etag.to_owned())
+        (owner == hex::encode(digest?) && is_clean).then(|| etag.to_owned())
     }
 
     fn keep_etag(&self, digest: &[u8; 32], etag: &str) {
