@@ -76,11 +76,11 @@ impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
     /// Adds or replaces an entry, as the newest of its key. Returns the entries that gave way, which may be this one.
     pub(crate) fn put(&mut self, key: K, name: N, weight: u64, value: T) -> Vec<(K, N, T)> {
         let (age, weight) = (self.next(), weight.max(1));
-        self.change(&key, |of| {
-            of.remove(&name);
-            of.weight += weight;
-            of.by_age.insert(age, name.clone());
-            of.by_name.insert(name, Entry { age, weight, value });
+        self.change(&key, |entries| {
+            entries.remove(&name);
+            entries.weight += weight;
+            entries.by_age.insert(age, name.clone());
+            entries.by_name.insert(name, Entry { age, weight, value });
         });
         let mut gone = Vec::new();
         while let Some(heaviest) = self.heaviest(&key) {
@@ -125,7 +125,7 @@ impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
 
     /// Returns the weight of a key's entries.
     pub(crate) fn weight(&self, key: &K) -> u64 {
-        self.by_key.get(key).map_or(0, |of| of.weight)
+        self.by_key.get(key).map_or(0, |entries| entries.weight)
     }
 
     /// Returns a value.
@@ -138,15 +138,15 @@ impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
 
     /// Returns the oldest value of a key.
     pub(crate) fn oldest(&self, key: &K) -> Option<&T> {
-        let of = self.by_key.get(key)?;
-        of.by_name.get(of.by_age.values().next()?).map(|entry| &entry.value)
+        let entries = self.by_key.get(key)?;
+        entries.by_name.get(entries.by_age.values().next()?).map(|entry| &entry.value)
     }
 
     /// Returns all entries.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&K, &N, &T)> {
-        let of_key = |(key, of)| {
-            let of: &Of<N, T> = of;
-            of.by_name.iter().map(move |(name, entry)| (key, name, &entry.value))
+        let of_key = |(key, entries)| {
+            let entries: &Of<N, T> = entries;
+            entries.by_name.iter().map(move |(name, entry)| (key, name, &entry.value))
         };
         self.by_key.iter().flat_map(of_key)
     }
@@ -156,7 +156,7 @@ impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
     where
         N: Borrow<Q>,
     {
-        self.by_key.contains_key(key).then(|| self.change(key, |of| of.remove(name)))?
+        self.by_key.contains_key(key).then(|| self.change(key, |entries| entries.remove(name)))?
     }
 
     /// Takes out the oldest entry of the key whose turn it is, among those that `may` have one.
@@ -165,9 +165,9 @@ impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
         let (turn, key, next) = (*turn, key.clone(), self.next());
         self.turns.remove(&turn);
         self.turns.insert(next, key.clone());
-        let popped = self.change(&key, |of| {
-            of.turn = next;
-            of.pop()
+        let popped = self.change(&key, |entries| {
+            entries.turn = next;
+            entries.pop()
         });
         popped.map(|(_, value)| (key, value))
     }
@@ -185,19 +185,19 @@ impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
 
     fn change<R>(&mut self, key: &K, change: impl FnOnce(&mut Of<N, T>) -> R) -> R {
         let turn = self.next();
-        let of = self.by_key.entry(key.clone()).or_insert_with(|| {
+        let entries = self.by_key.entry(key.clone()).or_insert_with(|| {
             self.turns.insert(turn, key.clone());
             Of { weight: 0, turn, by_name: HashMap::new(), by_age: BTreeMap::new() }
         });
-        self.ranks.remove(&of.rank());
-        self.used -= of.weight;
-        let changed = change(of);
-        self.used += of.weight;
-        if of.by_age.is_empty() {
-            self.turns.remove(&of.turn);
+        self.ranks.remove(&entries.rank());
+        self.used -= entries.weight;
+        let changed = change(entries);
+        self.used += entries.weight;
+        if entries.by_age.is_empty() {
+            self.turns.remove(&entries.turn);
             self.by_key.remove(key);
         } else {
-            self.ranks.insert(of.rank(), key.clone());
+            self.ranks.insert(entries.rank(), key.clone());
         }
         changed
     }
@@ -210,7 +210,7 @@ pub(crate) struct Bytes(Mutex<Budget<String, u64, ()>>);
 /// Bytes of a body, given back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    of: Arc<Bytes>,
+    counted: Arc<Bytes>,
     app: String,
     number: u64,
     bytes: u64,
@@ -229,14 +229,14 @@ impl Bytes {
     /// Begins a claim, of no bytes yet.
     pub(crate) fn claim(self: &Arc<Self>, app: &str) -> Claim {
         let number = self.locked().next();
-        Claim { of: Arc::clone(self), app: app.to_owned(), number, bytes: 0 }
+        Claim { counted: Arc::clone(self), app: app.to_owned(), number, bytes: 0 }
     }
 }
 
 impl Claim {
     /// Claims more. Returns false if the app has too many.
     pub(crate) fn grow(&mut self, more: u64) -> bool {
-        let mut budget = self.of.locked();
+        let mut budget = self.counted.locked();
         if !budget.admits(&self.app, more) {
             return false;
         }
@@ -248,7 +248,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.of.locked().remove(&self.app, &self.number);
+        self.counted.locked().remove(&self.app, &self.number);
     }
 }
 
@@ -269,19 +269,19 @@ mod tests {
 
     impl Oracle {
         fn weight(&self, key: u8) -> u64 {
-            self.entries.iter().filter(|of| of.0 == key).map(|of| of.2).sum()
+            self.entries.iter().filter(|entry| entry.0 == key).map(|entry| entry.2).sum()
         }
 
         fn remove_at(&mut self, at: usize) -> (u8, u8) {
             let (key, name, _) = self.entries.remove(at);
             if self.weight(key) == 0 {
-                self.turns.retain(|of| *of != key);
+                self.turns.retain(|other| *other != key);
             }
             (key, name)
         }
 
         fn put(&mut self, key: u8, name: u8, weight: u64) -> Vec<(u8, u8)> {
-            self.entries.retain(|of| (of.0, of.1) != (key, name));
+            self.entries.retain(|entry| (entry.0, entry.1) != (key, name));
             self.entries.push((key, name, weight));
             if !self.turns.contains(&key) {
                 self.turns.push(key);
@@ -290,13 +290,14 @@ mod tests {
             loop {
                 let victim = if self.weight(key) > self.most_of_key {
                     key
-                } else if self.entries.iter().map(|of| of.2).sum::<u64>() > self.most {
-                    let heaviest = self.entries.iter().map(|of| self.weight(of.0)).max().unwrap();
-                    self.entries.iter().find(|of| self.weight(of.0) == heaviest).unwrap().0
+                } else if self.entries.iter().map(|entry| entry.2).sum::<u64>() > self.most {
+                    let heaviest =
+                        self.entries.iter().map(|entry| self.weight(entry.0)).max().unwrap();
+                    self.entries.iter().find(|entry| self.weight(entry.0) == heaviest).unwrap().0
                 } else {
                     return gone;
                 };
-                let at = self.entries.iter().position(|of| of.0 == victim).unwrap();
+                let at = self.entries.iter().position(|entry| entry.0 == victim).unwrap();
                 gone.push(self.remove_at(at));
             }
         }
@@ -305,7 +306,7 @@ mod tests {
             let turn = self.turns.iter().position(|key| *key != but)?;
             let key = self.turns.remove(turn);
             self.turns.push(key);
-            let at = self.entries.iter().position(|of| of.0 == key).unwrap();
+            let at = self.entries.iter().position(|entry| entry.0 == key).unwrap();
             Some(self.remove_at(at))
         }
     }
@@ -322,11 +323,11 @@ mod tests {
             for (what, key, name, weight) in steps {
                 match what {
                     0 => {
-                        let popped = budget.pop(|of| *of != key);
+                        let popped = budget.pop(|other| *other != key);
                         prop_assert_eq!(popped, oracle.pop(key));
                     }
                     1 => {
-                        let at = oracle.entries.iter().position(|of| (of.0, of.1) == (key, name));
+                        let at = oracle.entries.iter().position(|entry| (entry.0, entry.1) == (key, name));
                         let removed = at.map(|at| oracle.remove_at(at).1);
                         prop_assert_eq!(budget.remove(&key, &name), removed);
                     }
@@ -334,7 +335,7 @@ mod tests {
                         let gone = budget.put(key, name, weight, name);
                         let gone: Vec<_> = gone.into_iter().map(|(key, name, _)| (key, name)).collect();
                         prop_assert_eq!(&gone, &oracle.put(key, name, weight));
-                        let mut keys: Vec<u8> = oracle.entries.iter().map(|of| of.0).chain([key]).collect();
+                        let mut keys: Vec<u8> = oracle.entries.iter().map(|entry| entry.0).chain([key]).collect();
                         keys.sort_unstable();
                         keys.dedup();
                         for (other, _) in gone.into_iter().filter(|(other, _)| *other != key) {
@@ -343,17 +344,17 @@ mod tests {
                         }
                     }
                 }
-                prop_assert_eq!(budget.used, oracle.entries.iter().map(|of| of.2).sum::<u64>());
+                prop_assert_eq!(budget.used, oracle.entries.iter().map(|entry| entry.2).sum::<u64>());
                 prop_assert!(budget.used <= most);
                 let mut entries: Vec<_> =
                     budget.entries().map(|(key, name, _)| (*key, *name)).collect();
                 entries.sort_unstable();
-                let mut expected: Vec<_> = oracle.entries.iter().map(|of| (of.0, of.1)).collect();
+                let mut expected: Vec<_> = oracle.entries.iter().map(|entry| (entry.0, entry.1)).collect();
                 expected.sort_unstable();
                 prop_assert_eq!(entries, expected);
-                let oldest = oracle.entries.iter().find(|of| of.0 == key).map(|of| of.1);
+                let oldest = oracle.entries.iter().find(|entry| entry.0 == key).map(|entry| entry.1);
                 prop_assert_eq!(budget.oldest(&key).copied(), oldest);
-                prop_assert_eq!(budget.get(&key, &name).is_some(), oracle.entries.iter().any(|of| (of.0, of.1) == (key, name)));
+                prop_assert_eq!(budget.get(&key, &name).is_some(), oracle.entries.iter().any(|entry| (entry.0, entry.1) == (key, name)));
                 prop_assert_eq!(budget.weight(&key), oracle.weight(key));
                 let wanted = oracle.weight(key) + weight;
                 let is_admitted = wanted <= most_of_key && wanted + budget.used <= most;

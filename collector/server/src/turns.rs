@@ -85,8 +85,8 @@ impl Turns {
             *next += 1;
             let number = *next;
             taken.put(key.clone(), number, 1, ());
-            let place = Place { turns: Arc::clone(self), key: key.clone(), number };
-            if let Err(mut turn) = give.send(Turn(Some(place))) {
+            let taken_place = Place { turns: Arc::clone(self), key: key.clone(), number };
+            if let Err(mut turn) = give.send(Turn(Some(taken_place))) {
                 // Gone meanwhile. Its drop would lock this again.
                 turn.0 = None;
                 taken.remove(&key, &number);
@@ -164,11 +164,11 @@ mod tests {
         assert!(poll(&mut third).is_pending());
         drop(second);
         let third = given(&mut third);
-        assert!(greedy.iter_mut().all(|of| poll(of).is_pending()), "one turn of two is theirs");
+        assert!(greedy.iter_mut().all(|turn| poll(turn).is_pending()), "one turn of two is theirs");
         drop((first, third));
         let served = greedy
             .iter_mut()
-            .map(|of| matches!(poll(of), Poll::Ready(Some(_))))
+            .map(|turn| matches!(poll(turn), Poll::Ready(Some(_))))
             .filter(|is| *is)
             .count();
         assert_eq!(served, 100, "each turn that is dropped is given on");
@@ -185,7 +185,7 @@ mod tests {
         let mut other = take(&turns, "other");
         let mut greedy: Vec<Taking> =
             (0..MOST_WAITING + 4).map(|_| take(&turns, "greedy")).collect();
-        let refused = greedy.iter_mut().map(|of| matches!(poll(of), Poll::Ready(None)));
+        let refused = greedy.iter_mut().map(|turn| matches!(poll(turn), Poll::Ready(None)));
         let refused: Vec<bool> = refused.collect();
         assert_eq!(refused.iter().filter(|is_refused| **is_refused).count(), 5);
         assert!(refused[..5].iter().all(|is_refused| *is_refused), "the oldest ones");

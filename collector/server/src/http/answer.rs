@@ -43,7 +43,7 @@ pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Ans
         sleep(TOO_MUCH_PAUSE).await;
     }
     // A client that asks first (Expect) has sent no body yet.
-    let asks = text(headers, "expect").is_some_and(|of| of.eq_ignore_ascii_case("100-continue"));
+    let asks = text(headers, "expect").is_some_and(|one| one.eq_ignore_ascii_case("100-continue"));
     if !asks {
         let is_stranger = matches!(answer.0, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         ingest::drain(body, is_stranger).await;

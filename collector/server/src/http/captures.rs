@@ -97,17 +97,17 @@ async fn take_capture(
         return Err(busy("too many uploads at once; try again later"));
     };
     // Reading all of it and the disk take their time: not on the threads that serve.
-    let (shared, about, app) = (Arc::clone(collector), meta.clone(), key.app.clone());
+    let (keeper, about, app) = (Arc::clone(collector), meta.clone(), key.app.clone());
     let kept = tokio::task::spawn_blocking(move || {
         let checked = ingest::check(&incoming.path, bytes);
         // Those that wait for the disk together cost it one commit.
         drop(check);
         let text = checked.inspect_err(|refused| {
-            add(&shared.counts.quarantined, 1);
-            shared.store_size.note_stored(key.app.clone(), bytes);
-            shared.storage.quarantine(&key, &incoming, &refused.to_string(), &about);
+            add(&keeper.counts.quarantined, 1);
+            keeper.store_size.note_stored(key.app.clone(), bytes);
+            keeper.storage.quarantine(&key, &incoming, &refused.to_string(), &about);
         })?;
-        shared.storage.keep(key, &incoming, &about, text).map_err(Refused::Disk)
+        keeper.storage.keep(key, &incoming, &about, text).map_err(Refused::Disk)
     });
     match kept.await.unwrap_or_else(|fault| Err(Refused::Disk(std::io::Error::other(fault)))) {
         Ok(Some(path)) => {

@@ -58,8 +58,8 @@ async fn storage(collector: &Arc<Collector>) -> Result<(), String> {
     {
         return found.clone();
     }
-    let shared = Arc::clone(collector);
-    let probe = tokio::task::spawn_blocking(move || shared.storage.probe());
+    let prober = Arc::clone(collector);
+    let probe = tokio::task::spawn_blocking(move || prober.storage.probe());
     let found = probe.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault)));
     let found = found.map_err(|error| error.to_string());
     let was_fine = known.as_ref().is_none_or(|(_, found)| found.is_ok());

@@ -74,11 +74,11 @@ pub(super) fn is_asked_here(version: Version, headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let is_proxied = OF_PROXIES.iter().any(|name| headers.contains_key(*name))
         || version < Version::HTTP_11
-        || text("connection").is_some_and(|of| of.eq_ignore_ascii_case("close"));
+        || text("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
     let comes_from = |name: &str| match headers.get(name) {
         None => true,
         Some(_) => {
-            let host = text(name).and_then(|of| of.split_once("://")?.1.split('/').next());
+            let host = text(name).and_then(|url| url.split_once("://")?.1.split('/').next());
             host.is_some_and(is_this_machine)
         }
     };

@@ -63,8 +63,8 @@ async fn take_losses(
     if let Some(app) = app {
         report.device.app = Some(app);
     }
-    let shared = Arc::clone(collector);
-    let kept = tokio::task::spawn_blocking(move || shared.storage.keep_losses(id, &report));
+    let keeper = Arc::clone(collector);
+    let kept = tokio::task::spawn_blocking(move || keeper.storage.keep_losses(id, &report));
     match kept.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault))) {
         Ok(true) => {
             add(&collector.counts.loss_reports, 1);

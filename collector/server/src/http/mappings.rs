@@ -74,17 +74,17 @@ async fn take(
     let Ok(Some(_alone)) = timeout(WAIT, collector.mapping_checks.take(app)).await else {
         return Err(busy("another mapping is being validated; try again later"));
     };
-    let (shared, version) = (Arc::clone(collector), Version::new(app, version));
-    let put =
-        tokio::task::spawn_blocking(move || shared.storage.put_mapping(&version, &incoming.path));
-    let put = put
+    let (keeper, version) = (Arc::clone(collector), Version::new(app, version));
+    let outcome =
+        tokio::task::spawn_blocking(move || keeper.storage.put_mapping(&version, &incoming.path));
+    let outcome = outcome
         .await
         .unwrap_or_else(|fault| Err(mappings::Refused::Disk(std::io::Error::other(fault))));
     let stored = |status, why| {
         add(&collector.counts.mappings, 1);
         Ok(answer(status, why))
     };
-    match put {
+    match outcome {
         Ok(Put::New) => {
             stored(StatusCode::CREATED, "stored; captures of this version are being analysed again")
         }

@@ -230,13 +230,13 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         };
         let copy = page.copy(&key, other)?;
         let root = copy.as_ref().map_or(&*page.root, TempDir::path);
-        let place = root.join(key.path());
-        let io = |error| Error::Io(place.clone(), error);
+        let path = root.join(key.path());
+        let io = |error| Error::Io(path.clone(), error);
         let watch = limits(is_unwanted).watch;
         let (mapping, _) = mappings.of(&key);
         let file = format!("{id}.ftrace.zst");
         let stored = || -> Result<Vec<u8>, Error> {
-            let bytes = std::fs::read(&place).map_err(io)?;
+            let bytes = std::fs::read(&path).map_err(io)?;
             match &mapping {
                 Some(mapping) => named::with_names(&bytes, mapping, &watch).map_err(io),
                 None => Ok(bytes),
@@ -263,11 +263,11 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         let is_joined = joined.is_some();
         let mut capture = match (joined, view) {
             (Some(joined), _) => joined,
-            (None, View::Timeline) => read_file_for_timeline(&place, &options)?,
-            (None, _) => read_file(&place, &options)?,
+            (None, View::Timeline) => read_file_for_timeline(&path, &options)?,
+            (None, _) => read_file(&path, &options)?,
         };
         // Values that came with the capture and are not in its text.
-        if sidecar_of(&place).exists() {
+        if sidecar_of(&path).exists() {
             let mut meta = about(root, &key).map_err(io)?.meta;
             meta.merge(std::mem::take(&mut capture.trace.about));
             capture.trace.about = meta;

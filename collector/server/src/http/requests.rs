@@ -66,17 +66,17 @@ impl Default for Refusals {
 
 impl Refusals {
     /// `None`: this refusal has no line. Otherwise the number of those before it that had none.
-    fn admit(&mut self, of: &String, now: Instant) -> Option<u64> {
+    fn admit(&mut self, sender: &String, now: Instant) -> Option<u64> {
         if self.since.is_none_or(|since| now.duration_since(since) >= WINDOW) {
             self.since = Some(now);
             self.lines.clear();
         }
-        if !self.lines.admits(of, 1) {
+        if !self.lines.admits(sender, 1) {
             self.without_line += 1;
             return None;
         }
         let number = self.lines.next();
-        self.lines.put(of.clone(), number, 1, ());
+        self.lines.put(sender.clone(), number, 1, ());
         Some(std::mem::take(&mut self.without_line))
     }
 }

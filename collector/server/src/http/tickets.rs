@@ -85,7 +85,7 @@ impl Tickets {
             bail!("meta is larger than {MAX_META_BYTES} bytes");
         }
         let key = format!("{}{path}", self.prefix);
-        let mut put = self.bucket.put_object(Some(&self.credentials), &key);
+        let mut action = self.bucket.put_object(Some(&self.credentials), &key);
         let length = asked.bytes.to_string();
         let headers = [
             (header::CONTENT_LENGTH.as_str(), &*length),
@@ -94,9 +94,9 @@ impl Tickets {
             (http::S3_META, &meta),
         ];
         for (name, value) in headers {
-            put.headers_mut().insert(name, value);
+            action.headers_mut().insert(name, value);
         }
-        let url = put.sign(VALID).to_string();
+        let url = action.sign(VALID).to_string();
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         Ok(Ticket { url, headers })
     }

@@ -77,7 +77,7 @@ impl Viewer {
 
     /// True if an app may be seen.
     pub(crate) fn sees(&self, app: &str) -> bool {
-        self.apps.iter().any(|of| of == ALL || of == app)
+        self.apps.iter().any(|name| name == ALL || name == app)
     }
 }
 
@@ -97,7 +97,7 @@ fn entry(line: &str) -> Result<Option<(&str, Right, &str)>, ()> {
         [] => Ok(None),
         [app, token] => Ok(Some((app, Right::Send, token))),
         [app, token, word] => {
-            let right = RIGHTS.iter().find(|(of, _)| *of == word).map(|(_, right)| *right);
+            let right = RIGHTS.iter().find(|(name, _)| *name == word).map(|(_, right)| *right);
             right.map(|right| Some((app, right, token))).ok_or(())
         }
         _ => Err(()),
@@ -112,8 +112,8 @@ pub fn first(path: &Path, right: Right) -> Result<String> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the token file {}", path.display()))?;
     let mut entries = text.lines().filter_map(|line| entry(line).ok().flatten());
-    let is_fit = |&(_, of, token): &(&str, Right, &str)| {
-        of.has(right) && ![DIGEST, USER].iter().any(|begin| token.starts_with(begin))
+    let is_fit = |&(_, given, token): &(&str, Right, &str)| {
+        given.has(right) && ![DIGEST, USER].iter().any(|begin| token.starts_with(begin))
     };
     let found = entries.find(is_fit).map(|(.., token)| token.to_owned());
     // Files for `run` had the token alone.
@@ -170,8 +170,8 @@ impl Tokens {
                     format!("line {number}: not a SHA-256 in 64 hexadecimal digits (printf %s TOKEN | sha256sum)")
                 })?,
             };
-            let (of, apps) = known.entry(digest).or_insert((right, Vec::new()));
-            if *of != right {
+            let (known_right, apps) = known.entry(digest).or_insert((right, Vec::new()));
+            if *known_right != right {
                 bail!(
                     "line {number}: an earlier line gives this token another right; use two tokens"
                 );

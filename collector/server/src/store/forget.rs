@@ -148,20 +148,21 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         let id = uuid::Builder::from_unix_timestamp_millis(86_400_000, &[7; 10]).into_uuid();
-        let of = |version: &str| json!({"app": "a", "version_name": version, "install_id": "d"});
+        let meta_of =
+            |version: &str| json!({"app": "a", "version_name": version, "install_id": "d"});
         let store = LocalStore::open(root).unwrap();
-        assert!(put(&store, id, &of("1"), TEXT).is_some());
-        assert_eq!(put(&store, id, &of("2"), TEXT), None);
+        assert!(put(&store, id, &meta_of("1"), TEXT).is_some());
+        assert_eq!(put(&store, id, &meta_of("2"), TEXT), None);
         drop(store);
         // A store of an earlier version has no links yet.
         fs::remove_dir_all(root.join("ids")).unwrap();
         let store = LocalStore::open(root).unwrap();
-        assert_eq!(put(&store, id, &of("2"), TEXT), None);
+        assert_eq!(put(&store, id, &meta_of("2"), TEXT), None);
         // A deleted capture may be sent again.
         Database::open(&tables_of(root)).unwrap();
         forget(StoreLocation::Directory(root), None, "d").unwrap();
-        let place = put(&store, id, &of("2"), TEXT).unwrap();
-        assert!(place.exists());
+        let path = put(&store, id, &meta_of("2"), TEXT).unwrap();
+        assert!(path.exists());
     }
 
     #[test]
@@ -248,7 +249,7 @@ mod tests {
             let (about, incoming) = (meta(&about), storage.incoming());
             fs::write(&incoming.path, body).unwrap();
             match storage.keep(key_of(id, &about, today()), &incoming, &about, None) {
-                Ok(place) => place.map(|_| id.to_string()),
+                Ok(path) => path.map(|_| id.to_string()),
                 Err(error) => {
                     assert_eq!(error.kind(), std::io::ErrorKind::ResourceBusy, "{error}");
                     None
@@ -308,10 +309,10 @@ mod tests {
             let id = uuid::Builder::from_unix_timestamp_millis(0, &[7; 10]).into_uuid();
             let header = &TEXT.replace("nop\n", "nop\n# tracetee: {\"install_id\":\"header\"}\n");
             let meta = json!({"app": "a", "install_id": "sender"});
-            let place = put(&store, id, &meta, header).unwrap();
+            let path = put(&store, id, &meta, header).unwrap();
             Indexer::start(root, &tables_of(root)).unwrap().finish();
             assert_eq!(forget(StoreLocation::Directory(root), None, device).unwrap().captures, 1);
-            assert!(!place.exists());
+            assert!(!path.exists());
         }
     }
 }

@@ -224,8 +224,8 @@ impl Storage {
 
     /// Validates and stores a mapping; its captures are then analysed again. Blocks.
     pub(crate) fn put_mapping(&self, version: &Version, body: &Path) -> Result<Put, Refused> {
-        let put = self.indexer.mappings().put(version, body, &self.local.incoming())?;
-        let is_new = matches!(put, Put::New | Put::Replaced);
+        let outcome = self.indexer.mappings().put(version, body, &self.local.incoming())?;
+        let is_new = matches!(outcome, Put::New | Put::Replaced);
         if let Some(replica) = &self.replica {
             // Also if it is here already: the attempt before may have failed.
             replica.put_mapping(version, is_new).map_err(described)?;
@@ -233,7 +233,7 @@ impl Storage {
         if is_new {
             self.reanalysis.wake();
         }
-        Ok(put)
+        Ok(outcome)
     }
 
     /// Returns the number of versions whose captures are being analysed again.

@@ -36,10 +36,10 @@ pub(super) fn there(root: &Path, keys: &[String]) -> Vec<bool> {
     let in_tables = Database::open(&tables_of(root)).unwrap().by_age().unwrap();
     keys.iter()
         .map(|key| {
-            let place = root.join(key);
-            let is_there = place.exists();
-            assert_eq!(sidecar_of(&place).exists(), is_there, "{key}");
-            assert_eq!(in_tables.iter().any(|(of, ..)| of == key), is_there, "{key}");
+            let path = root.join(key);
+            let is_there = path.exists();
+            assert_eq!(sidecar_of(&path).exists(), is_there, "{key}");
+            assert_eq!(in_tables.iter().any(|(stored, ..)| stored == key), is_there, "{key}");
             is_there
         })
         .collect()

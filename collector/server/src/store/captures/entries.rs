@@ -147,8 +147,8 @@ mod tests {
         let root = directory.path();
         let store = LocalStore::open(root).unwrap();
         let id = uuid::Builder::from_unix_timestamp_millis(0, &[7; 10]).into_uuid();
-        let place = put(&store, id, &json!({"app": "a.ftrace.b"}), TEXT).unwrap();
-        let bytes = [sidecar_of(&place), place].map(|path| path.metadata().unwrap().len());
+        let path = put(&store, id, &json!({"app": "a.ftrace.b"}), TEXT).unwrap();
+        let bytes = [sidecar_of(&path), path].map(|path| path.metadata().unwrap().len());
         let mut entries = Vec::new();
         each_entry(&Directory(root.to_owned()), &mut |entry| entries.push(entry)).unwrap();
         let [entry] = &*entries else { panic!("{entries:?}") };

@@ -168,17 +168,17 @@ impl LocalStore {
         if self.has(key) {
             return Ok(None);
         }
-        let place = self.root.join(key.path());
+        let path = self.root.join(key.path());
         let sidecar = self.incoming();
         fs::write(&sidecar.path, meta.to_json())?;
-        let directory = make_parent(&place)?;
+        let directory = make_parent(&path)?;
         // The link of its id leads nowhere until it has its place, and its metadata is there before it:
         // whatever ends this in between, the capture may come again.
         id_index::enter(&self.root, key)?;
-        self.link(&sidecar.path, &sidecar_of(&place))?;
-        let kept = self.link(&incoming.path, &place)?;
+        self.link(&sidecar.path, &sidecar_of(&path))?;
+        let kept = self.link(&incoming.path, &path)?;
         self.sync(directory)?;
-        Ok(kept.then_some(place))
+        Ok(kept.then_some(path))
     }
 
     /// Gives a loss report its place. `None`: it is there.
@@ -187,11 +187,11 @@ impl LocalStore {
         path: &str,
         incoming: &Incoming,
     ) -> io::Result<Option<PathBuf>> {
-        let place = self.root.join(path);
-        let directory = make_parent(&place)?;
-        let kept = self.link(&incoming.path, &place)?;
+        let file = self.root.join(path);
+        let directory = make_parent(&file)?;
+        let kept = self.link(&incoming.path, &file)?;
         self.sync(directory)?;
-        Ok(kept.then_some(place))
+        Ok(kept.then_some(file))
     }
 
     /// Links a file to its place. Returns false if another file is there.
@@ -240,18 +240,18 @@ impl LocalStore {
 
 /// Sets a capture aside of which no rows can be made, with the reason.
 pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<()> {
-    let place = root.join(key.path());
+    let capture = root.join(key.path());
     let meta = about(root, key)?.meta;
     let about = Quarantined { reason: reason.to_owned(), meta, raw_key: Some(key.path()) };
     // The reason first: a body without one would be nobody's.
     let note = note(root, key);
     fs::write(&note, about.to_json())?;
-    if let Err(error) = fs::rename(&place, note.with_extension("body")) {
+    if let Err(error) = fs::rename(&capture, note.with_extension("body")) {
         // It was deleted meanwhile.
         fs::remove_file(&note)?;
         return Err(error);
     }
-    let _ = fs::remove_file(sidecar_of(&place));
+    let _ = fs::remove_file(sidecar_of(&capture));
     id_index::leave(root, key);
     Ok(())
 }
@@ -270,12 +270,12 @@ pub(crate) fn readmit(root: &Path) -> io::Result<u64> {
         let Some(about) = about else { return };
         let key = about.raw_key.as_deref().and_then(RawKey::parse);
         let (Some(key), meta) = (key, about.meta) else { return };
-        let place = root.join(key.path());
+        let capture = root.join(key.path());
         let put_back = || -> io::Result<()> {
-            make_parent(&place)?;
+            make_parent(&capture)?;
             id_index::enter(root, &key)?;
-            fs::write(sidecar_of(&place), meta.to_json())?;
-            fs::rename(path.with_extension("body"), &place)?;
+            fs::write(sidecar_of(&capture), meta.to_json())?;
+            fs::rename(path.with_extension("body"), &capture)?;
             fs::remove_file(path)
         };
         count += u64::from(put_back().is_ok());
@@ -401,10 +401,10 @@ mod tests {
             store.keep(&key, &incoming, &test_store::meta(&json!({"of": text}))).unwrap()
         };
         assert!(!store.has(&key));
-        let place = keep("first").unwrap();
+        let path = keep("first").unwrap();
         assert_eq!(keep("second"), None);
-        assert_eq!(fs::read_to_string(&place).unwrap(), "first");
-        assert_eq!(fs::read_to_string(sidecar_of(&place)).unwrap(), "{\"of\":\"first\"}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+        assert_eq!(fs::read_to_string(sidecar_of(&path)).unwrap(), "{\"of\":\"first\"}");
         assert_eq!(fs::read_dir(directory.path().join("incoming")).unwrap().count(), 0);
         assert!(store.has(&key));
         let about = about(directory.path(), &key).unwrap();

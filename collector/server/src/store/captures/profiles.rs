@@ -19,8 +19,8 @@ pub struct StoredProfile {
 impl StoredProfile {
     /// Finds the profile of the same app that belongs to a capture, or is it, in the store `root`.
     #[must_use]
-    pub fn find(root: &Path, of: &RawKey) -> Option<Self> {
-        let [_, profile] = of.pair()?;
+    pub fn find(root: &Path, capture: &RawKey) -> Option<Self> {
+        let [_, profile] = capture.pair()?;
         let (path, key) = stored(root, &profile)?;
         let meta = meta_of(root, &key);
         let kind = profile_kind(&key.id, meta.window.as_deref())?.to_owned();
@@ -50,8 +50,8 @@ impl StoredProfile {
 }
 
 /// Finds an app's stored file by its id.
-fn stored(root: &Path, of: &RawKey) -> Option<(PathBuf, RawKey)> {
-    let path = std::fs::canonicalize(id_index::path(root, of)).ok()?;
+fn stored(root: &Path, key: &RawKey) -> Option<(PathBuf, RawKey)> {
+    let path = std::fs::canonicalize(id_index::path(root, key)).ok()?;
     let key = RawKey::parse(path.to_str()?)?;
     Some((path, key))
 }

@@ -55,13 +55,13 @@ impl Bodies {
             let about = std::fs::read(path).ok().and_then(|json| Quarantined::from_json(&json));
             // A capture that was stored counts as one, until retention deletes it.
             notes.extend(about.filter(|about| about.raw_key.is_none()).map(|about| {
-                let at = path.metadata().and_then(|of| of.modified()).ok();
+                let at = path.metadata().and_then(|metadata| metadata.modified()).ok();
                 (at, path.to_owned(), about.meta.app.unwrap_or_default())
             }));
         })?;
         notes.sort();
         for (_, note, app) in notes {
-            let bytes = note.with_extension("body").metadata().map_or(0, |of| of.len());
+            let bytes = note.with_extension("body").metadata().map_or(0, |metadata| metadata.len());
             let name = note.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
             self.put(&mut kept, &app, name, bytes);
         }

@@ -38,7 +38,7 @@ pub(crate) struct Deleted(BTreeMap<(String, &'static str), u64>);
 impl Deleted {
     /// Returns how many captures were deleted for a reason.
     pub(crate) fn count(&self, reason: &str) -> u64 {
-        self.0.iter().filter(|((_, of), _)| *of == reason).map(|(_, count)| count).sum()
+        self.0.iter().filter(|((_, why), _)| *why == reason).map(|(_, count)| count).sum()
     }
 
     /// Makes the collector's loss report of each app.

@@ -51,14 +51,14 @@ fn a_clock_of_1970_or_9999_neither_deletes_nor_saves_a_capture() {
     let store = LocalStore::open(root).unwrap();
     let meta = json!({"app": "a", "install_id": "d"});
     let places = [id(0, 1), id(2_932_896, 2), id(20_000, 3)].map(|id| {
-        let place = put(&store, id, &meta, TEXT).unwrap();
-        came_on(&place, 20_000);
-        place
+        let path = put(&store, id, &meta, TEXT).unwrap();
+        came_on(&path, 20_000);
+        path
     });
     Indexer::start(root, &tables_of(root)).unwrap().finish();
     let keep = |days, now| {
         let deleted = apply(root, Retention { days: Some(days), ..Retention::default() }, now);
-        (deleted.unwrap().count(AGE), places.iter().filter(|place| place.exists()).count())
+        (deleted.unwrap().count(AGE), places.iter().filter(|path| path.exists()).count())
     };
     assert_eq!(keep(7, day(20_007)), (0, 3));
     assert_eq!(keep(7, day(20_008)), (3, 0));
@@ -75,9 +75,9 @@ fn an_app_that_sends_much_loses_its_own_captures_only() {
         // The first bytes hold version and variant.
         digits[3..8].copy_from_slice(&number.to_le_bytes()[..5]);
         let id = uuid::Builder::from_unix_timestamp_millis(day * 86_400_000, &digits).into_uuid();
-        let place = put(&store, id, &json!({"app": app, "install_id": "d"}), TEXT).unwrap();
-        came_on(&place, day);
-        place
+        let path = put(&store, id, &json!({"app": app, "install_id": "d"}), TEXT).unwrap();
+        came_on(&path, day);
+        path
     };
     // The honest app's are the oldest.
     let honest: Vec<_> = (0..5).map(|number| send("honest", number, 10)).collect();
@@ -130,9 +130,9 @@ fn captures_that_could_not_be_analysed_grow_old_too() {
     let root = directory.path();
     let store = LocalStore::open(root).unwrap();
     let [unread, broken] = [1, 2].map(|digit| {
-        let place = put(&store, id(1, digit), &json!({"app": "a"}), TEXT).unwrap();
-        came_on(&place, 1);
-        place
+        let path = put(&store, id(1, digit), &json!({"app": "a"}), TEXT).unwrap();
+        came_on(&path, 1);
+        path
     });
     fs::write(&broken, "no zstd").unwrap();
     came_on(&broken, 1);

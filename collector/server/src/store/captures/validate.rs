@@ -56,14 +56,14 @@ pub(crate) fn check_capture<R: Read>(
     content.by_ref().take(left as u64 + 1).read_to_end(&mut kept).map_err(broken)?;
     let is_whole = kept.len() <= most_kept;
     if !is_whole {
-        let mut seen = kept.len() as u64;
+        let mut length = kept.len() as u64;
         kept = vec![0; 256 * 1024];
         loop {
             match content.read(&mut kept) {
                 Ok(0) => break,
                 Ok(count) => {
-                    seen += count as u64;
-                    if seen > most {
+                    length += count as u64;
+                    if length > most {
                         return Err(format!("more than {most} bytes of text in {bytes} bytes"));
                     }
                 }

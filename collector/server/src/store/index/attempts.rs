@@ -148,7 +148,7 @@ impl Attempt {
 
     fn set(&self, run: Option<Run>) -> Option<Run> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.get_mut(self.number).and_then(|of| std::mem::replace(of, run))
+        running.get_mut(self.number).and_then(|running| std::mem::replace(running, run))
     }
 }
 
@@ -170,14 +170,14 @@ mod tests {
         let key = local_store::key_of(uuid::Uuid::nil(), &meta, 0);
         let incoming = store.incoming();
         fs::write(&incoming.path, "body").unwrap();
-        let place = store.keep(&key, &incoming, &meta).unwrap().unwrap();
+        let path = store.keep(&key, &incoming, &meta).unwrap().unwrap();
         for _ in 0..2 {
             drop(Attempts::start(root, 1).unwrap());
-            assert!(place.exists(), "once is not enough");
+            assert!(path.exists(), "once is not enough");
             mark(root, &key).unwrap();
         }
         drop(Attempts::start(root, 1).unwrap());
-        assert!(!place.exists());
+        assert!(!path.exists());
         let about = fs::read_to_string(note(root, &key)).unwrap();
         assert!(about.contains("interrupted twice") && about.contains("\"install_id\":\"d\""));
         let body = fs::read_to_string(note(root, &key).with_extension("body")).unwrap();

@@ -37,7 +37,7 @@ impl Outbox {
         if new.is_empty() && again.is_empty() {
             return Ok(());
         }
-        let all = new.iter().map(|of| (false, of)).chain(again.iter().map(|of| (true, of)));
+        let all = new.iter().map(|one| (false, one)).chain(again.iter().map(|one| (true, one)));
         let making = self.directory.join("making");
         fs::write(&making, pack(all)?)?;
         // ORDERING: Relaxed; a number that nobody else has.

@@ -79,50 +79,50 @@ pub(crate) fn validate(body: &Path, to: &Path) -> Result<(&'static str, Mapping)
 }
 
 /// Writes the tables of a file beside it. The caller holds `placing`: two at once would write into a file that is mapped.
-pub(crate) fn pack(place: &Path, mapping: &Mapping) -> io::Result<()> {
-    let making = place.with_extension("packing");
+pub(crate) fn pack(path: &Path, mapping: &Mapping) -> io::Result<()> {
+    let making = path.with_extension("packing");
     let mut file = File::create(&making)?;
     file.write_all(mapping.packed())?;
     file.sync_data()?;
-    fs::rename(&making, place.with_extension(PACKED))
+    fs::rename(&making, path.with_extension(PACKED))
 }
 
 /// Deletes the tables of a file: a text without them is complete, those of another text would not be.
-pub(crate) fn discard_packed(place: &Path) -> io::Result<()> {
-    match fs::remove_file(place.with_extension(PACKED)) {
+pub(crate) fn discard_packed(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path.with_extension(PACKED)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
 /// Opens the tables of a file; `None` if there are none of this version.
-pub(crate) fn open_packed(place: &Path) -> Option<Mapping> {
-    let file = File::open(place.with_extension(PACKED)).ok()?;
+pub(crate) fn open_packed(path: &Path) -> Option<Mapping> {
+    let file = File::open(path.with_extension(PACKED)).ok()?;
     // SAFETY: a file of this name is complete when it gets the name, and is replaced or deleted, but never written
     // again. Tables that are damaged all the same give no names.
     let content = unsafe { Mmap::map(&file) }.ok()?;
     Mapping::open(Arc::new(content))
 }
 
-pub(crate) fn text_of(place: &Path) -> Result<Mapping> {
-    let file = File::open(place).with_context(|| format!("cannot read {}", place.display()))?;
+pub(crate) fn text_of(path: &Path) -> Result<Mapping> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     tracetee_trace::open(file)
         .map_err(|error| error.to_string())
         .and_then(Mapping::read)
-        .map_err(|why| anyhow::anyhow!("{}: {why}", place.display()))
+        .map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))
 }
 
 /// Reads the mapping in the directory of a version; `None`: there is none.
 pub(crate) fn read(directory: &Path) -> Result<Option<Mapping>> {
     let mut found: Option<Mapping> = None;
     for name in [CLASSES, METHODS] {
-        let place = directory.join(name);
-        if !place.exists() {
+        let path = directory.join(name);
+        if !path.exists() {
             continue;
         }
-        let mapping = match open_packed(&place) {
+        let mapping = match open_packed(&path) {
             Some(mapping) => mapping,
-            None => text_of(&place)?,
+            None => text_of(&path)?,
         };
         found = Some(found.unwrap_or_default().or(mapping));
     }

@@ -129,18 +129,18 @@ impl Mappings {
     /// Loads the mapping of a version; `None`: there is none. Makes its tables if they are not there.
     fn load(&self, version: &Version) -> Result<Option<Mapping>> {
         for name in [CLASSES, METHODS] {
-            let place = version.directory(&self.root).join(name);
-            if !place.exists() || open_packed(&place).is_some() {
+            let path = version.directory(&self.root).join(name);
+            if !path.exists() || open_packed(&path).is_some() {
                 continue;
             }
             // One at a time writes them; another one may have done so.
             let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
-            if open_packed(&place).is_some() {
+            if open_packed(&path).is_some() {
                 continue;
             }
-            let made = text_of(&place).and_then(|mapping| Ok(pack(&place, &mapping)?));
+            let made = text_of(&path).and_then(|mapping| Ok(pack(&path, &mapping)?));
             if let Err(error) = made {
-                tracing::error!("cannot make the tables of {}: {error:#}", place.display());
+                tracing::error!("cannot make the tables of {}: {error:#}", path.display());
             }
         }
         read(&version.directory(&self.root))
@@ -162,9 +162,9 @@ impl Mappings {
     ) -> Result<Put, Refused> {
         let (name, mapping) = validate(body, &incoming.path)?;
         let directory = version.directory(&self.root);
-        let place = directory.join(name);
+        let path = directory.join(name);
         let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = match fs::read(&place) {
+        let before = match fs::read(&path) {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
@@ -178,13 +178,13 @@ impl Mappings {
         if before.is_none() && self.is_full(version)? {
             return Err(Refused::Full);
         }
-        make_parent(&place)?;
+        make_parent(&path)?;
         // The note first: whatever ends this in between, no capture keeps its old names.
         note(&directory, "")?;
-        discard_packed(&place)?;
-        fs::rename(&incoming.path, &place)?;
-        if let Err(error) = pack(&place, &mapping) {
-            tracing::error!("cannot write the tables of {}: {error}", place.display());
+        discard_packed(&path)?;
+        fs::rename(&incoming.path, &path)?;
+        if let Err(error) = pack(&path, &mapping) {
+            tracing::error!("cannot write the tables of {}: {error}", path.display());
         }
         File::open(&directory)?.sync_all()?;
         self.forget_cached(version);
@@ -202,19 +202,19 @@ impl Mappings {
     /// Writes a mapping that a bucket has, if another one, or none, is here.
     pub(crate) fn mirror(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let is_one = [CLASSES, METHODS].iter().any(|name| path.ends_with(&format!("/{name}")));
-        let place = self.root.join(path);
-        let Some(version) = place.parent().and_then(version_of).filter(|_| is_one) else {
+        let file = self.root.join(path);
+        let Some(version) = file.parent().and_then(version_of).filter(|_| is_one) else {
             return Ok(());
         };
         let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
-        if fs::read(&place).is_ok_and(|before| before == bytes) {
+        if fs::read(&file).is_ok_and(|before| before == bytes) {
             return Ok(());
         }
-        make_parent(&place)?;
-        discard_packed(&place)?;
-        let making = place.with_extension("mirroring");
+        make_parent(&file)?;
+        discard_packed(&file)?;
+        let making = file.with_extension("mirroring");
         fs::write(&making, bytes)?;
-        fs::rename(making, place)?;
+        fs::rename(making, file)?;
         self.forget_cached(&version);
         Ok(())
     }
@@ -243,19 +243,19 @@ impl Mappings {
     }
 
     /// True if there is no room for another mapping of an app: neither by number nor by size.
-    fn is_full(&self, of: &Version) -> io::Result<bool> {
+    fn is_full(&self, new: &Version) -> io::Result<bool> {
         let mut bytes = Budget::new(MAX_STORED_BYTES, u64::MAX);
         let mut counts = Budget::new(MAX_MAPPINGS, u64::MAX);
         self.each_file(&mut |path| {
             let version = path.parent().and_then(version_of);
             let Some(version) = version.filter(|_| !path.ends_with(PENDING)) else { return };
             let size = path.metadata().map_or(0, |metadata| metadata.len());
-            if path.extension().is_some_and(|of| of == "zst") {
+            if path.extension().is_some_and(|extension| extension == "zst") {
                 counts.put(version.app.clone(), path.to_owned(), 1, ());
             }
             bytes.put(version.app, path.to_owned(), size, ());
         })?;
-        Ok(!counts.admits(&of.app, 1) || !bytes.admits(&of.app, 1))
+        Ok(!counts.admits(&new.app, 1) || !bytes.admits(&new.app, 1))
     }
 
     /// Returns the versions whose captures are to be analysed again.
@@ -367,7 +367,7 @@ mod tests {
         let root = directory.path();
         let store = LocalStore::open(root).unwrap();
         let mappings = Mappings::new(root);
-        let put = |ver: &str, text: &str| {
+        let upload = |ver: &str, text: &str| {
             let (body, incoming) = (store.incoming(), store.incoming());
             fs::write(&body.path, text).unwrap();
             mappings.put(&Version::new("a", ver), &body.path, &incoming).unwrap()
@@ -375,10 +375,10 @@ mod tests {
         let name = |ver: &str| mappings.of(&key(ver)).0.unwrap().apply("a.a").into_owned();
         assert_eq!(put("1", "First -> a.a:\n"), Put::New);
         assert_eq!(put("2", "Second -> a.a:\n"), Put::New);
-        let place = |ver: &str| Version::new("a", ver).directory(root).join(CLASSES);
+        let path = |ver: &str| Version::new("a", ver).directory(root).join(CLASSES);
         // The texts are not read again: what stands in their places now is none.
-        let texts = ["1", "2"].map(|ver| fs::read(place(ver)).unwrap());
-        ["1", "2"].iter().for_each(|ver| fs::write(place(ver), "no mapping").unwrap());
+        let texts = ["1", "2"].map(|ver| fs::read(path(ver)).unwrap());
+        ["1", "2"].iter().for_each(|ver| fs::write(path(ver), "no mapping").unwrap());
         let first = mappings.of(&key("1")).0.unwrap();
         for _ in 0..10 {
             assert_eq!([name("1"), name("2")], ["First", "Second"]);
@@ -388,15 +388,15 @@ mod tests {
         ["1", "2"]
             .into_iter()
             .zip(&texts)
-            .for_each(|(ver, text)| fs::write(place(ver), text).unwrap());
+            .for_each(|(ver, text)| fs::write(path(ver), text).unwrap());
         for ver in ["1", "2"] {
-            fs::remove_file(place(ver).with_extension(PACKED)).unwrap();
+            fs::remove_file(path(ver).with_extension(PACKED)).unwrap();
         }
-        fs::write(place("2").with_extension(PACKED), "old tables").unwrap();
+        fs::write(path("2").with_extension(PACKED), "old tables").unwrap();
         let again = Mappings::new(root);
         for (ver, name) in [("1", "First"), ("2", "Second")] {
             assert_eq!(again.of(&key(ver)).0.unwrap().apply("a.a"), name);
-            assert!(open_packed(&place(ver)).is_some());
+            assert!(open_packed(&path(ver)).is_some());
         }
         // Another mapping replaces both.
         assert_eq!(put("1", "Third -> a.a:\n"), Put::Replaced);

@@ -18,8 +18,8 @@ pub(crate) fn note(root: &Path, key: &RawKey) -> PathBuf {
 }
 
 /// `ID.json` beside `ID.ftrace.zst`.
-pub(crate) fn sidecar_of(place: &Path) -> PathBuf {
-    place.with_extension("").with_extension("json")
+pub(crate) fn sidecar_of(path: &Path) -> PathBuf {
+    path.with_extension("").with_extension("json")
 }
 
 /// The files below a directory, in the order of their paths.
@@ -48,8 +48,8 @@ pub(crate) fn lock_file(path: &Path, busy: String) -> Result<File> {
     }
 }
 
-pub(crate) fn make_parent(place: &Path) -> io::Result<&Path> {
-    let directory = place.parent().unwrap_or(place);
+pub(crate) fn make_parent(path: &Path) -> io::Result<&Path> {
+    let directory = path.parent().unwrap_or(path);
     fs::create_dir_all(directory)?;
     Ok(directory)
 }

@@ -55,13 +55,13 @@ pub(crate) fn device_of(text: &[u8]) -> Option<&str> {
 /// Writes an intent to the disk.
 pub(crate) fn begin(root: &Path, name: &str, text: &str) -> Result<()> {
     let write = || -> io::Result<()> {
-        let (place, directory) = (root.join(name), root.join(DIRECTORY));
+        let (path, directory) = (root.join(name), root.join(DIRECTORY));
         fs::create_dir_all(&directory)?;
         let new = root.join(UNFINISHED);
         let mut file = File::create(&new)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&new, place)?;
+        fs::rename(&new, path)?;
         File::open(directory)?.sync_all()?;
         File::open(root)?.sync_all()
     };

@@ -115,7 +115,7 @@ impl Replica {
     fn publish_quarantine(&self) -> Result<()> {
         let mut notes = Vec::new();
         walk(&self.root.join("quarantine"), &mut |path| {
-            notes.extend(path.extension().is_some_and(|of| of == "json").then(|| path.to_owned()));
+            notes.extend((path.extension() == Some("json".as_ref())).then(|| path.to_owned()));
         })?;
         for note in notes {
             let json = fs::read(&note)?;
@@ -226,7 +226,7 @@ impl Replica {
             let known = self.keys(&part);
             // One that came meanwhile is looked through.
             if known.is_empty() || known.iter().any(|key| keys.contains(key.as_str())) {
-                self.join(&[part], &|record| !record.of.devices().any(|of| of == device))?;
+                self.join(&[part], &|record| !record.of.devices().any(|name| name == device))?;
             }
         }
         Ok(())
@@ -285,11 +285,11 @@ fn insert(
 ) -> Result<Option<String>> {
     let (mut keys, mut batch, mut rows) = (String::new(), Batch::default(), 0);
     for record in Records::open(part)? {
-        let Record { is_again, of } = record?;
-        let Some(key) = of.key() else { continue };
+        let Record { is_again, of: contribution } = record?;
+        let Some(key) = contribution.key() else { continue };
         keys += &key;
         keys.push('\n');
-        rows += of.count();
+        rows += contribution.count();
         // One kind at a time, so that the order stays.
         if batch.is_again != is_again || batch.all.len() >= BATCH || rows >= BATCH_ROWS {
             if is_over() {
@@ -299,7 +299,7 @@ fn insert(
             rows = 0;
         }
         batch.is_again = is_again;
-        batch.all.push(of);
+        batch.all.push(contribution);
     }
     batch.insert(database)?;
     Ok(Some(keys))

@@ -365,10 +365,10 @@ impl Replica {
                 if local.forgets(report.device.install_id.as_deref()) {
                     return self.objects.delete(&[path.to_owned()]);
                 }
-                let place = self.root.join(path);
-                make_parent(&place)?;
-                fs::write(&place, bytes)?;
-                indexer.take("", Work::Losses(place));
+                let file = self.root.join(path);
+                make_parent(&file)?;
+                fs::write(&file, bytes)?;
+                indexer.take("", Work::Losses(file));
             }
             Kind::Quarantined(_) | Kind::Alone => {}
         }
