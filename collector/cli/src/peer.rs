@@ -29,20 +29,14 @@ pub(crate) fn connect(pid: u32) -> Result<UnixStream> {
 }
 
 fn listener(stream: &UnixStream) -> Result<libc::ucred> {
-    let mut of = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or(0);
-    let place = (&raw mut of).cast();
+    let (fd, address) = (stream.as_raw_fd(), (&raw mut peer).cast());
     // SAFETY: a descriptor of ours; the kernel writes as many bytes as a ucred has.
     let rc = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            place,
-            &raw mut length,
-        )
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, address, &raw mut length)
     };
-    if rc == 0 { Ok(of) } else { Err(Error::last_os_error()) }
+    if rc == 0 { Ok(peer) } else { Err(Error::last_os_error()) }
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub(super) fn capture(plan: &Plan, rng: &mut Rng, about: &About<'_>, truth: &mut
     of_version.captures += 1;
     let is_counted = meta.opens.as_deref() == Some("schedule");
     of_version.counted += u64::from(is_counted);
-    let mut seen = BTreeSet::new();
+    let mut counted = BTreeSet::new();
     let mut at = 1_000_000 + rng.u64(0..1_000_000_000);
     let screens = plan.screens_of(version);
     let of_a_screen = plan.frames.div_ceil(screens.len() as u64);
@@ -107,7 +107,7 @@ pub(super) fn capture(plan: &Plan, rng: &mut Rng, about: &About<'_>, truth: &mut
             let name = format!("{}: {}", cause.cause, cause.key);
             let of_cause = truth.causes.entry(name.clone()).or_default();
             of_cause.devices.insert(device);
-            of_cause.captures += u64::from(seen.insert(name));
+            of_cause.captures += u64::from(counted.insert(name));
             of_cause.frames += 1;
             let self_ns = match cause.plant {
                 Plant::Before => (at + us) * 1000 - shown.due_ns,
@@ -160,7 +160,7 @@ impl Recording<'_> {
     ) -> Vec<Planted<'a>> {
         let is_here = |cause: &&PlannedCause| {
             Plan::has_on(cause, screen)
-                && (cause.versions.is_empty() || cause.versions.iter().any(|of| of == version))
+                && (cause.versions.is_empty() || cause.versions.iter().any(|name| name == version))
         };
         let rate = |cause: &PlannedCause| {
             let percent = self.class.map_or(100, |class| class.causes_percent);
@@ -202,7 +202,7 @@ impl Recording<'_> {
     ) -> (Vec<Planted<'a>>, Shown) {
         let slow_us = self.slow_us(plan, &planted);
         let slices: Vec<_> =
-            planted.iter().map(|of| (&*of.cause.slice, of.cause.plant, of.us)).collect();
+            planted.iter().map(|one| (&*one.cause.slice, one.cause.plant, one.us)).collect();
         let Drawn { begin, ui_end, end } = self.text.frame(self.rng, at, vsync, &slices, slow_us);
         // Delayed frames were due a period after the frame before.
         let due_ns = match (self.pending_ns.take(), self.before.filter(|_| begin != at)) {
@@ -251,7 +251,7 @@ impl Recording<'_> {
     ) -> (Vec<Planted<'a>>, Shown) {
         self.before = None;
         let slow_us = self.slow_us(plan, &planted);
-        let slice = planted.first().map(|of| (&*of.cause.slice, of.us));
+        let slice = planted.first().map(|one| (&*one.cause.slice, one.us));
         let drawn = self.text.flutter(self.rng, at, slice, slow_us);
         let [ui_ns, raster_ns, dur_ns] =
             [drawn.ui_us, drawn.raster_us, drawn.end - at].map(|us| us * 1000);
@@ -280,7 +280,7 @@ impl Recording<'_> {
         let planted = if is_calm { Vec::new() } else { planted };
         let slow_us = self.slow_us(plan, &planted);
         let slow_us = if is_calm { 0 } else { slow_us };
-        let slice = planted.first().map(|of| (&*of.cause.slice, of.us));
+        let slice = planted.first().map(|one| (&*one.cause.slice, one.us));
         let drawn = self.text.swap(self.rng, at, slice, slow_us);
         let is_late = drawn.end - at > VSYNC_US;
         if is_late {

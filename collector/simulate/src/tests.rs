@@ -4,14 +4,14 @@ use super::*;
 
 #[test]
 fn a_plan_names_screens_and_plants_that_can_be() {
-    let of = |change: &dyn Fn(&mut Plan)| {
+    let error_of = |change: &dyn Fn(&mut Plan)| {
         let mut plan = Plan::default();
         change(&mut plan);
         plan.fault().map(|fault| fault.split(':').next().unwrap())
     };
     let gl = |screen: &str| [(screen.to_owned(), PlannedPipeline::Gl)].into();
-    assert_eq!(of(&|plan| plan.pipelines = gl("Map")), Some("pipelines"));
-    assert_eq!(of(&|plan| plan.pipelines = gl("Settings")), Some("causes"));
+    assert_eq!(error_of(&|plan| plan.pipelines = gl("Map")), Some("pipelines"));
+    assert_eq!(error_of(&|plan| plan.pipelines = gl("Settings")), Some("causes"));
     let game = |frames| {
         move |plan: &mut Plan| {
             plan.causes.clear();
@@ -20,25 +20,25 @@ fn a_plan_names_screens_and_plants_that_can_be() {
         }
     };
     // 4, 4 and 2 frames.
-    assert_eq!(of(&game(10)), Some("frames"));
-    assert_eq!(of(&game(11)), None);
+    assert_eq!(error_of(&game(10)), Some("frames"));
+    assert_eq!(error_of(&game(11)), None);
 }
 
 #[test]
 fn a_plan_has_a_world_that_can_be() {
-    let of = |change: &dyn Fn(&mut World)| {
+    let error_of = |change: &dyn Fn(&mut World)| {
         let mut plan = Plan::default();
         change(&mut plan.world);
         plan.fault()
     };
-    assert_eq!(of(&|world| world.weekend_percent = 1000), None);
-    assert!(of(&|world| world.weekend_percent = 1001).unwrap().contains("at most 1,000"));
-    assert!(of(&|world| world.growth_in_1000 = -201).unwrap().contains("growth_in_1000"));
-    assert!(of(&|world| world.bots_in_1000 = 1001).unwrap().contains("larger than all"));
-    assert!(of(&|world| world.newcomers_percent = 1).unwrap().contains("need a rollout"));
+    assert_eq!(error_of(&|world| world.weekend_percent = 1000), None);
+    assert!(error_of(&|world| world.weekend_percent = 1001).unwrap().contains("at most 1,000"));
+    assert!(error_of(&|world| world.growth_in_1000 = -201).unwrap().contains("growth_in_1000"));
+    assert!(error_of(&|world| world.bots_in_1000 = 1001).unwrap().contains("larger than all"));
+    assert!(error_of(&|world| world.newcomers_percent = 1).unwrap().contains("need a rollout"));
     let all = Plan::default().screens;
     let later = |world: &mut World| world.later_screens.clone_from(&all);
-    assert!(of(&later).unwrap().starts_with("world: newcomers_percent and later_screens"));
+    assert!(error_of(&later).unwrap().starts_with("world: newcomers_percent and later_screens"));
     let mut plan: Plan =
         serde_json::from_str(&serde_json::to_string(&Plan::default()).unwrap()).unwrap();
     assert_eq!(plan, Plan::default());
@@ -51,7 +51,9 @@ fn a_plan_has_a_world_that_can_be() {
 #[test]
 fn a_device_is_the_same_each_time_and_none_is_like_another() {
     let plan = Plan::default();
-    let texts = |number| plan.device(7, number).0.into_iter().map(|of| of.text).collect::<Vec<_>>();
+    let texts = |number| {
+        plan.device(7, number).0.into_iter().map(|capture| capture.text).collect::<Vec<_>>()
+    };
     assert_eq!(texts(3), texts(3));
     assert_ne!(texts(3), texts(4));
     assert_eq!(plan.fault(), None);

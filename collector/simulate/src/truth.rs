@@ -99,34 +99,34 @@ fn count_of<S: serde::Serializer>(set: &BTreeSet<u64>, serializer: S) -> Result<
 impl Truth {
     /// Adds the truth about other devices.
     pub fn add(&mut self, other: Self) {
-        for (name, of) in other.versions {
+        for (name, more) in other.versions {
             let sum = self.versions.entry(name).or_default();
-            sum.devices.extend(of.devices);
-            sum.captures += of.captures;
-            sum.counted += of.counted;
-            sum.all.count(&of.all);
-            for (pipeline, of) in of.pipelines {
-                sum.pipelines.entry(pipeline).or_default().count(&of);
+            sum.devices.extend(more.devices);
+            sum.captures += more.captures;
+            sum.counted += more.counted;
+            sum.all.count(&more.all);
+            for (pipeline, more) in more.pipelines {
+                sum.pipelines.entry(pipeline).or_default().count(&more);
             }
-            for (day, of) in of.days {
-                sum.days.entry(day).or_default().count(&of);
+            for (day, more) in more.days {
+                sum.days.entry(day).or_default().count(&more);
             }
-            sum.first_days.count(&of.first_days);
+            sum.first_days.count(&more.first_days);
         }
-        for (name, of) in other.causes {
+        for (name, more) in other.causes {
             let sum = self.causes.entry(name).or_default();
-            sum.devices.extend(of.devices);
-            sum.captures += of.captures;
-            sum.frames += of.frames;
-            sum.self_ns += of.self_ns;
-            sum.overrun_ns += of.overrun_ns;
+            sum.devices.extend(more.devices);
+            sum.captures += more.captures;
+            sum.frames += more.frames;
+            sum.self_ns += more.self_ns;
+            sum.overrun_ns += more.overrun_ns;
         }
-        let (sum, of) = (&mut self.world, other.world);
-        sum.newcomers += of.newcomers;
-        sum.bots += of.bots;
-        sum.wrong_clocks += of.wrong_clocks;
-        sum.unsent += of.unsent;
-        sum.garbage += of.garbage;
+        let (sum, more) = (&mut self.world, other.world);
+        sum.newcomers += more.newcomers;
+        sum.bots += more.bots;
+        sum.wrong_clocks += more.wrong_clocks;
+        sum.unsent += more.unsent;
+        sum.garbage += more.garbage;
     }
 }
 

@@ -170,7 +170,7 @@ impl World {
             (moment.is_first_day, self.first_day_percent),
             (moment.is_newcomer, self.newcomer_percent),
         ];
-        factor *= knobs.iter().filter(|of| of.0).map(|of| share(of.1)).product::<f64>();
+        factor *= knobs.iter().filter(|one| one.0).map(|one| share(one.1)).product::<f64>();
         if moment.is_bot { factor * BOT } else { factor }
     }
 
@@ -279,8 +279,9 @@ mod tests {
 
     #[test]
     fn each_knob_of_the_date_acts_on_its_days_and_devices() {
-        let of = |maker: &str| DateEffect { from_day: 4, percent: 130, maker: maker.to_owned() };
-        let world = World { dates: vec![of("North"), of("South")], ..World::default() };
+        let effect =
+            |maker: &str| DateEffect { from_day: 4, percent: 130, maker: maker.to_owned() };
+        let world = World { dates: vec![effect("North"), effect("South")], ..World::default() };
         assert!(is_about(world.factor(&at(3, 23)), 1.0));
         assert!(is_about(world.factor(&at(4, 0)), 1.3));
         let weekend = World { weekend_percent: 120, ..World::default() };

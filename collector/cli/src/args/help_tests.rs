@@ -10,8 +10,11 @@ fn commands() -> Vec<Command> {
     let mut all = vec![program];
     let mut at = 0;
     while let Some(command) = all.get(at) {
-        let below: Vec<_> =
-            command.get_subcommands().filter(|of| of.get_name() != "help").cloned().collect();
+        let below: Vec<_> = command
+            .get_subcommands()
+            .filter(|command| command.get_name() != "help")
+            .cloned()
+            .collect();
         at += 1;
         all.splice(at..at, below);
     }

@@ -56,8 +56,8 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
     let Sent { truth, took, bytes, put_off } = send(&fleet)?;
     let seconds = started.elapsed().as_secs_f64();
     let rank = |percent: usize| {
-        let place = (took.len() * percent).div_ceil(100).saturating_sub(1);
-        took.get(place).copied().unwrap_or_default().as_secs_f64() * 1e3
+        let rank = (took.len() * percent).div_ceil(100).saturating_sub(1);
+        took.get(rank).copied().unwrap_or_default().as_secs_f64() * 1e3
     };
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     let rate = took.len() as f64 / seconds;

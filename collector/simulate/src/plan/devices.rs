@@ -117,9 +117,9 @@ impl<'a> PlannedDevice<'a> {
 /// Chooses one of several, by their shares.
 pub(crate) fn chosen<'a, T>(rng: &mut Rng, all: &'a [T], share: fn(&T) -> u64) -> Option<&'a T> {
     let mut at = rng.u64(0..all.iter().map(share).sum::<u64>().max(1));
-    all.iter().find(|of| {
-        let is_it = at < share(of);
-        at = at.saturating_sub(share(of));
+    all.iter().find(|one| {
+        let is_it = at < share(one);
+        at = at.saturating_sub(share(one));
         is_it
     })
 }
@@ -196,7 +196,7 @@ impl Plan {
         class: Option<&PlannedClass>,
     ) -> Changed {
         let has =
-            |names: &[String], name: &str| names.is_empty() || names.iter().any(|of| of == name);
+            |names: &[String], name: &str| names.is_empty() || names.iter().any(|one| one == name);
         let class = class.map_or("", |class| &class.name);
         let mut changed = Changed { rate_percent: 100, time_percent: 100 };
         for change in &self.changes {
@@ -235,12 +235,14 @@ impl Plan {
         }
         let is_named = |name: &str| self.versions.iter().any(|version| version.name == name);
         match &self.rollout {
-            Some(of) if !is_named(&of.from) || !is_named(&of.to) => {
+            Some(one) if !is_named(&one.from) || !is_named(&one.to) => {
                 Some("rollout: name two versions of the plan")
             }
-            Some(of) if !(1..=1000).contains(&of.captures) || of.release_hour > 1_000_000 => Some(
-                "rollout: captures must be between 1 and 1,000, and release_hour at most 1,000,000",
-            ),
+            Some(one) if !(1..=1000).contains(&one.captures) || one.release_hour > 1_000_000 => {
+                Some(
+                    "rollout: captures must be between 1 and 1,000, and release_hour at most 1,000,000",
+                )
+            }
             None if self.world.newcomers_percent > 0 || !self.world.later_screens.is_empty() => {
                 Some("world: newcomers_percent and later_screens need a rollout")
             }

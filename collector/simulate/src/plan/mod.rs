@@ -137,7 +137,7 @@ impl Default for Plan {
     fn default() -> Self {
         let cause =
             |slice: &str, cause: &str, in_10000, ms, screens: &[&str], versions: &[&str]| {
-                let names = |of: &[&str]| of.iter().map(|&name| name.to_owned()).collect();
+                let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
                 PlannedCause {
                     slice: slice.to_owned(),
                     plant: Plant::Work,
@@ -240,7 +240,7 @@ impl Plan {
         let of_the_last =
             self.frames.saturating_sub(self.frames.div_ceil(screens).saturating_mul(screens - 1));
         if of_the_last < LEAST_OF_A_LOOP
-            && self.pipelines.values().any(|of| *of == PlannedPipeline::Gl)
+            && self.pipelines.values().any(|pipeline| *pipeline == PlannedPipeline::Gl)
         {
             return Some("frames: a screen of the pipeline gl needs at least 3");
         }
@@ -249,6 +249,6 @@ impl Plan {
 
     /// True if a frame of the cause may be on the screen.
     pub(crate) fn has_on(cause: &PlannedCause, screen: &str) -> bool {
-        cause.screens.is_empty() || cause.screens.iter().any(|of| of == screen)
+        cause.screens.is_empty() || cause.screens.iter().any(|name| name == screen)
     }
 }

@@ -113,7 +113,7 @@ pub(super) fn find(args: &AtraceArgs) -> Result<Vec<Target>> {
     }
     let all = carriers()?;
     if let Some(pid) = args.pid {
-        let one = all.into_iter().find(|(of, _)| *of == pid);
+        let one = all.into_iter().find(|(process, _)| *process == pid);
         let Some((pid, name)) = one else {
             bail!(
                 "no agent listens in process {pid}. An app must call Tracetee.install or tracetee_install; start a \
@@ -131,13 +131,13 @@ pub(super) fn find(args: &AtraceArgs) -> Result<Vec<Target>> {
         .map(|(pid, name)| Target::Process { pid, name })
         .collect();
     if chosen.is_empty() {
-        let of = if patterns.is_empty() {
+        let choice = if patterns.is_empty() {
             String::new()
         } else {
             format!(" matches {}", patterns.join(" or "))
         };
         bail!(
-            "no process with the agent{of}. Pass a program to run (-- PROGRAM); for a phone, run `adb forward tcp:8441 \
+            "no process with the agent{choice}. Pass a program to run (-- PROGRAM); for a phone, run `adb forward tcp:8441 \
              localabstract:tracetee-PID` and pass --connect 127.0.0.1:8441"
         );
     }

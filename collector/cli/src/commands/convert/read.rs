@@ -86,8 +86,8 @@ pub(super) fn read(
         shifts_ns.push(0);
     }
     let named: Vec<_> = paths.iter().zip(traces.iter().zip(shifts_ns.iter().copied())).collect();
-    for (place, (second_path, second)) in named.iter().enumerate() {
-        for (first_path, first) in named.iter().take(place) {
+    for (index, (second_path, second)) in named.iter().enumerate() {
+        for (first_path, first) in named.iter().take(index) {
             refuse_same_switches((first_path, *first), (second_path, *second))?;
         }
     }

@@ -300,8 +300,8 @@ impl Visit<'_> {
         let log = Log::parse(&text, pid);
         let skip = log.warnings.len().saturating_sub(MAX_WARNINGS);
         for warning in log.warnings.into_iter().skip(skip) {
-            let of = if pid.is_none() { " (of any app)" } else { "" };
-            self.found("log", format!("{warning}{of}"));
+            let origin = if pid.is_none() { " (of any app)" } else { "" };
+            self.found("log", format!("{warning}{origin}"));
         }
         for violation in log.violations {
             self.found(

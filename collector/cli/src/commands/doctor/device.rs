@@ -64,14 +64,14 @@ impl Package {
         let mut this = Self { has_wire_driver: text.contains(&receiver), ..Self::default() };
         for line in lines.take_while(|line| !line.starts_with("Package [")) {
             for (name, value) in line.split_whitespace().filter_map(|word| word.split_once('=')) {
-                let place = match name {
+                let field = match name {
                     "versionName" => &mut this.version_name,
                     "versionCode" => &mut this.version_code,
                     "primaryCpuAbi" => &mut this.abi,
                     _ => continue,
                 };
                 if value != "null" {
-                    place.get_or_insert_with(|| value.to_owned());
+                    field.get_or_insert_with(|| value.to_owned());
                 }
             }
             let lists = ["flags=[", "privateFlags=[", "pkgFlags=[", "privatePkgFlags=["];
@@ -162,8 +162,8 @@ impl Log {
         let mut violation: Option<&str> = None;
         for line in text.lines() {
             let Some((origin, message)) = line.split_once("): ") else { continue };
-            let Some((tag, of)) = origin.split_once('(') else { continue };
-            if pid.is_some() && of.trim().parse().ok() != pid {
+            let Some((tag, logger)) = origin.split_once('(') else { continue };
+            if pid.is_some() && logger.trim().parse().ok() != pid {
                 continue;
             }
             match tag.trim() {

@@ -84,7 +84,7 @@ pub(crate) fn of_process(pid: u32, names: &[&str]) -> Result<String> {
             for slot in &slots {
                 let address = address_of(&image, mapping.start, slot.vaddr);
                 let target = match value_at(&memory, address, image.class()) {
-                    Some(value) => format!("-> {}", place(&mappings, value)),
+                    Some(value) => format!("-> {}", location(&mappings, value)),
                     None => "(not readable)".to_owned(),
                 };
                 let _ = writeln!(text, "{}", line(slot, names, address, &target));
@@ -147,7 +147,7 @@ fn value_at(memory: &File, address: u64, class: Class) -> Option<u64> {
 }
 
 /// `libc.so.6+0x1234`, as the file's offset.
-fn place(mappings: &[Mapping<'_>], value: u64) -> String {
+fn location(mappings: &[Mapping<'_>], value: u64) -> String {
     let found =
         mappings.iter().find(|mapping| (mapping.start as u64..mapping.end as u64).contains(&value));
     match found {
