@@ -37,6 +37,24 @@ fn a_worse_version_is_found_though_everything_became_faster() {
 }
 
 #[test]
+fn the_same_code_gets_a_go_of_enough_devices() {
+    let scenario = scenarios().into_iter().find(|scenario| scenario.name == "null").unwrap();
+    for seed in 0..ROLLOUTS {
+        let rollout = scenario.rollout(seed, 10_000, rig::DAYS);
+        assert_eq!(adapter::look(&rollout, rig::DAYS), adapter::Said::Go, "{seed}");
+    }
+}
+
+#[test]
+fn a_search_among_versions_of_the_same_code_finds_none() {
+    let mut scenario =
+        scenarios().into_iter().find(|scenario| scenario.name == "push-130").unwrap();
+    scenario.releases = 3;
+    let found = run(&scenario, 0..ROLLOUTS, 1000);
+    assert_eq!((found.rollouts, found.changed), (ROLLOUTS, 0));
+}
+
+#[test]
 fn of_a_version_with_a_screen_of_its_own_nobody_says_that_it_is_the_same() {
     let found = outcomes("new-screen", Expected::Unknown, 2500);
     assert_eq!((found.unknown + found.found, found.goes), (ROLLOUTS, 0), "{found:?}");

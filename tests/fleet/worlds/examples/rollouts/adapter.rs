@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use tracetee_fleet::change::answer::{Verdict, answer};
+use tracetee_fleet::change::bisect;
 use tracetee_fleet::change::comparison::{self, comparison};
 use tracetee_fleet::change::observations::{Builder, Fleet, Traits};
 use tracetee_fleet::change::segment::Segment;
@@ -34,17 +35,18 @@ pub(crate) struct Compared {
 
 /// Looks at the end of a day, as a guard.
 pub(crate) fn look(rollout: &Rollout, day: i64) -> Said {
-    match answer(&fleet(rollout, day), RISE_PERCENT).verdict {
+    match answer(&fleet(rollout, day, 0), RISE_PERCENT).verdict {
         Verdict::Go => Said::Go,
         Verdict::Stop => Said::Stop,
         Verdict::NotYet => Said::NotYet,
     }
 }
 
-/// The rows that a collector has at the end of a day, as its tables have them.
-fn fleet(rollout: &Rollout, day: i64) -> Fleet {
+/// The rows of a version and the next one that a collector has at the end of a day, as its tables have them.
+fn fleet(rollout: &Rollout, day: i64, from: usize) -> Fleet {
     let mut of_devices: BTreeMap<(usize, usize), Vec<&Row>> = BTreeMap::new();
-    for row in rollout.rows.iter().filter(|row| row.look <= day) {
+    let is_of = |row: &&Row| row.look <= day && (from..=from + 1).contains(&row.version);
+    for row in rollout.rows.iter().filter(is_of) {
         of_devices.entry((row.version, row.device)).or_default().push(row);
     }
     let mut builder = Builder::new(&Segment::default(), false);
@@ -58,7 +60,7 @@ fn fleet(rollout: &Rollout, day: i64) -> Fleet {
             quick_ns: quick / rows.len() as u64,
             is_test: false,
         };
-        builder.device(version, &device.id, traits);
+        builder.device(version - from, &device.id, traits);
         for row in rows {
             let day = Rollout::date(row.day);
             for visit in &row.visits {
@@ -74,10 +76,19 @@ fn fleet(rollout: &Rollout, day: i64) -> Fleet {
     builder.finish()
 }
 
+/// Compares each of several versions with the one before it, as `bisect`. Returns the number of changes.
+pub(crate) fn changes(rollout: &Rollout, releases: usize) -> usize {
+    let compare = |from: usize| {
+        let [name, next] = [from, from + 1].map(|version| format!("2.{version}"));
+        comparison(&name, &next, &fleet(rollout, i64::MAX, from))
+    };
+    bisect::changes((0..releases).map(compare).collect(), None).changes.len()
+}
+
 /// Compares the versions by all rows.
 pub(crate) fn compared(rollout: &Rollout) -> Compared {
     let [from, to] = VERSIONS;
-    let found = comparison(from, to, &fleet(rollout, i64::MAX));
+    let found = comparison(from, to, &fleet(rollout, i64::MAX, 0));
     if std::env::var_os("SAY").is_some() {
         println!("{}", found.sentence);
         for row in &found.rows {

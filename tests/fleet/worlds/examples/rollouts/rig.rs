@@ -5,7 +5,7 @@ use statrs::distribution::{Beta, ContinuousCDF};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracetee_worlds::{Rollout, Scenario};
+use tracetee_worlds::{RELEASE_DAYS, Rollout, Scenario};
 
 /// Days after the release; the guard looks at the end of each.
 pub(crate) const DAYS: i64 = 14;
@@ -29,6 +29,8 @@ pub(crate) struct Outcomes {
     pub(crate) found: u64,
     /// Those in which the comparison could not compare a part.
     pub(crate) unknown: u64,
+    /// Those in which a search among the versions found a change.
+    pub(crate) changed: u64,
 }
 
 impl Outcomes {
@@ -75,6 +77,7 @@ impl Outcomes {
         self.false_better += other.false_better;
         self.found += other.found;
         self.unknown += other.unknown;
+        self.changed += other.changed;
     }
 }
 
@@ -92,7 +95,14 @@ pub(crate) fn run(scenario: &Scenario, seeds: Range<u64>, devices: usize) -> Out
                     if seed >= seeds.end {
                         break;
                     }
-                    let rollout = scenario.rollout(seed, devices, DAYS);
+                    let releases = scenario.releases;
+                    let days = DAYS + RELEASE_DAYS * (releases as i64 - 1);
+                    let rollout = scenario.rollout(seed, devices, days);
+                    if releases > 1 {
+                        own.rollouts += 1;
+                        own.changed += u64::from(adapter::changes(&rollout, releases) > 0);
+                        continue;
+                    }
                     let look = |day| adapter::look(&rollout, day);
                     let said: Vec<Said> = (0..DAYS).map(look).collect();
                     own.take(&rollout, &said, &adapter::compared(&rollout));
