@@ -40,8 +40,6 @@ set! {
     CAUSES_BY_VERSION "causes_by_version" "causes" ["ver"];
     CAUSES_BY_SCREEN "causes_by_screen" "causes" ["screen"];
     EXAMPLES "examples" "examples" [];
-    COMPARISON "comparison" "comparison" [];
-    COMPARISON_DEVICES "comparison_devices" "comparison_devices" [];
     STARTUP "startup" "startup" [];
     STACKS "stacks" "stacks" [];
     LOSSES "losses" "losses" [];
@@ -114,14 +112,7 @@ pub fn choose(app: &str, screen: &str) -> String {
     for rollups in ["frame_rollups", "cause_rollups"] {
         sql += &chosen_rows(rollups, &[("app", app), ("screen", screen)]);
     }
-    sql + &choose_devices(app, screen) + &render(include_str!("../queries/shared_sums.sql"), &[])
-}
-
-/// Returns the statements that choose what [`COMPARISON`] and [`COMPARISON_DEVICES`] read.
-#[must_use]
-pub fn choose_devices(app: &str, screen: &str) -> String {
-    chosen_rows("device_values", &[("app", app), ("screen", screen)])
-        + &chosen_rows("device_traits", &[("app", app)])
+    sql + &render(include_str!("../queries/shared_sums.sql"), &[])
 }
 
 fn quoted(text: &str) -> String {

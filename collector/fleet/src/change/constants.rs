@@ -27,5 +27,5 @@ pub const LEAST_ALIKE: usize = 30;
 pub const DAYS_BEFORE: u32 = 28;
 /// One in so many devices of the later version is before its release: their clocks are wrong, or they test it.
 pub const EARLY_IN: usize = 100;
-/// Maximum number of devices that are compared, chosen by the digests of their install ids.
+/// Maximum number of devices that are compared; of more, a sample is.
 pub const MOST_DEVICES: usize = 100_000;

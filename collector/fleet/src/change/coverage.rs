@@ -1,6 +1,6 @@
 //! The part of a later version that is compared, and what is not.
 
-use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN};
+use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN, MOST_DEVICES};
 use super::control::{Days, Design};
 use super::observations::{Fleet, Sums, at};
 use crate::significance::real;
@@ -26,6 +26,8 @@ pub struct LaterScreen {
 /// The part of a later version that is compared.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Coverage {
+    /// Number of devices of which those compared are a sample; `None`: all were read.
+    pub sampled_from: Option<u64>,
     /// Devices with frames that rates count, of both versions.
     pub sent: [u64; 2],
     /// Devices that updated and are compared, each with a control.
@@ -52,7 +54,8 @@ impl Coverage {
     /// Counts what a design compares.
     pub(crate) fn of(days: &Days<'_>, design: &Design) -> Self {
         let fleet = days.fleet;
-        let mut found = Self { test_devices: fleet.test_devices, ..Self::default() };
+        let Fleet { sampled_from, test_devices, .. } = *fleet;
+        let mut found = Self { sampled_from, test_devices, ..Self::default() };
         let later = || design.rows.iter().filter(|of| of.is_later);
         let updated: BTreeSet<usize> = later().map(|of| of.device).collect();
         let cells: BTreeSet<usize> = later().map(|of| of.cell).collect();
@@ -147,6 +150,9 @@ impl Coverage {
             if count > 0 {
                 let _ = write!(text, " Not compared: {count} that {why}.");
             }
+        }
+        if let Some(all) = self.sampled_from {
+            let _ = write!(text, " These are a sample of {MOST_DEVICES} of {all} devices.");
         }
         text
     }

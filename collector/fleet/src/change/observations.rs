@@ -5,7 +5,6 @@
 
 use super::Series;
 use super::classes::{ModelClasses, class_of};
-use super::constants::MOST_DEVICES;
 use super::segment::Segment;
 use crate::table::Text;
 use foldhash::fast::RandomState;
@@ -72,8 +71,10 @@ pub struct Fleet {
     pub series: Vec<Series>,
     /// Screen of each series.
     pub screen_of: Vec<u32>,
-    /// Devices, in the order of the digests of their install ids, which nobody chooses; of many devices the first ones.
+    /// Devices.
     pub devices: Vec<Device>,
+    /// Number of devices of which these are a sample; `None`: these are all.
+    pub sampled_from: Option<u64>,
     /// Emulators and debuggable builds that were left out.
     pub test_devices: u64,
 }
@@ -196,8 +197,7 @@ impl Builder {
     /// Returns the devices.
     #[must_use]
     pub fn finish(self) -> Fleet {
-        let Self { segment, has_test_devices, days, mut screens, series, devices, found, .. } =
-            self;
+        let Self { segment, has_test_devices, days, mut screens, series, found, .. } = self;
         let screen = |of: &Series| number(&mut screens, of.screen.as_deref().unwrap_or_default());
         let screen_of = series.iter().map(screen).collect();
         let series = series.into_iter().collect();
@@ -212,8 +212,7 @@ impl Builder {
         fleet.days = order.iter().filter_map(|index| days.get_index(*index).cloned()).collect();
         let quick = found.iter().filter_map(|of| of.traits[0].as_ref());
         let models = ModelClasses::of_devices(quick.map(|of| (&of.model, of.quick_ns)));
-        let mut kept = Vec::new();
-        for (id, Found { traits, mut days }) in devices.iter().zip(found) {
+        for Found { traits, mut days } in found {
             // Those before the update: the later version cannot move them.
             let [before, after] = traits;
             let is_test = [&before, &after].into_iter().flatten().any(|traits| traits.is_test);
@@ -235,14 +234,8 @@ impl Builder {
             let Traits { model, api, hz, quick_ns, .. } = &traits;
             let class = models.class(model).map_or_else(String::new, by_size);
             let alike = format!("{class} {} {api} {hz}", by_size(class_of(*quick_ns)));
-            kept.push((
-                hmac_sha256::Hash::hash(id.as_bytes()),
-                Device { alike: alike.into(), days },
-            ));
+            fleet.devices.push(Device { alike: alike.into(), days });
         }
-        kept.sort_by_key(|(digest, _)| *digest);
-        kept.truncate(MOST_DEVICES);
-        fleet.devices = kept.into_iter().map(|(_, device)| device).collect();
         fleet
     }
 }

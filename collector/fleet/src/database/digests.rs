@@ -8,12 +8,13 @@
 //! more, or finds twice, changes the sum as well.
 
 use super::{Database, tables};
+use crate::change::constants::MOST_DEVICES;
 use crate::error::Error;
 use crate::schema::{CAPTURES, LOSSES};
 use crate::sums::schema::{DEVICE_ROLLUPS, DEVICE_TRAITS, DEVICE_VALUES, FLEET_ROLLUPS, ROLLUPS};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Null, Type, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -265,27 +266,34 @@ impl Database {
         self.check(CHANGES, None)
     }
 
-    /// Checks what the report of an app reads: its sums, and with `compares` the values of each device. The caller has a
-    /// snapshot.
+    /// Checks the sums that the report of an app reads, but for those of each device. The caller has a snapshot.
     ///
     /// # Errors
     /// [`Error::Checksum`]: rows are not as they were written.
-    pub(crate) fn check_sums(&self, app: &str, compares: bool) -> Result<(), Error> {
+    pub(crate) fn check_sums(&self, app: &str) -> Result<(), Error> {
         let rollups = ROLLUPS.iter().chain(FLEET_ROLLUPS).map(|rollup| rollup.table.name);
         // No report reads `device_rollups`; it reads the sums over them.
-        let of_devices = [DEVICE_TRAITS.table.name, DEVICE_VALUES.table.name];
-        let read = rollups.filter(|name| {
-            *name != DEVICE_ROLLUPS.table.name && (compares || !of_devices.contains(name))
-        });
+        let of_devices = [DEVICE_ROLLUPS, DEVICE_TRAITS, DEVICE_VALUES].map(|of| of.table.name);
+        let read = rollups.filter(|name| !of_devices.contains(name));
         read.chain(["names"]).try_for_each(|name| self.check(name, Some(app)))
     }
 
-    /// Checks the sums of each device, which a guard reads. The caller has a snapshot.
+    /// Checks the traits and values of each device, which comparisons and guards read. If there are so many that these read a sample,
+    /// only [`Self::check_all`] does. The caller has a snapshot.
     ///
     /// # Errors
     /// [`Error::Checksum`]: rows are not as they were written.
     pub(crate) fn check_devices(&self, app: &str) -> Result<(), Error> {
-        self.check(DEVICE_ROLLUPS.table.name, Some(app))
+        let tables = [DEVICE_TRAITS.table.name, DEVICE_VALUES.table.name];
+        let sql =
+            format!("SELECT count(*) FROM (SELECT 1 FROM {} WHERE app = ? LIMIT ?)", tables[0]);
+        let most = i64::try_from(MOST_DEVICES).unwrap_or(i64::MAX - 1);
+        let rows: i64 =
+            self.connection.query_row(&sql, params![app, most + 1], |row| row.get(0))?;
+        if rows > most {
+            return Ok(());
+        }
+        tables.iter().try_for_each(|name| self.check(name, Some(app)))
     }
 
     /// Checks the captures and loss reports of all apps, with their devices.

@@ -1,18 +1,20 @@
-//! Reads the devices of two versions: row by row, because a fleet has hundreds of thousands of them.
+//! Reads the devices of two versions: row by row, because a fleet has hundreds of thousands of them. Of a larger fleet it reads a
+//! sample: the devices whose ids have the smallest hashes, so that each look has the same ones, under both versions.
 
 use super::Database;
+use crate::change::constants::MOST_DEVICES;
 use crate::change::observations::{Builder, Fleet, Traits};
 use crate::change::segment::Segment;
 use crate::error::Error;
-use crate::queries;
 use crate::table::Text;
-use rusqlite::Row;
 use rusqlite::types::ValueRef;
+use rusqlite::{Row, params};
+use twox_hash::XxHash64;
 
 /// Largest number of rows of a device under a version that count: no device has so many causes that is not hostile.
 const MOST_OF_DEVICE: u32 = 10_000;
 
-/// Traits of a device, and the frames that have them.
+/// Traits of a device under a version, and the frames that have them.
 struct Known {
     device: Text,
     traits: Traits,
@@ -30,6 +32,18 @@ fn count(row: &Row<'_>, place: usize) -> Result<u64, Error> {
     })
 }
 
+/// The devices of two versions that are read.
+struct Sample {
+    /// Limit of their hashes; `None`: all.
+    below: Option<u64>,
+    /// Number of all devices, if not all are read.
+    sampled_from: Option<u64>,
+}
+
+fn hash_of(device: &str) -> u64 {
+    XxHash64::oneshot(0, device.as_bytes())
+}
+
 impl Database {
     /// Reads the devices of two versions of an app, of a segment.
     ///
@@ -43,7 +57,6 @@ impl Database {
         has_test_devices: bool,
     ) -> Result<Fleet, Error> {
         let _snapshot = self.snapshot()?;
-        self.check_sums(app, true)?;
         self.check_devices(app)?;
         let fleet = self.devices(app, versions, segment, has_test_devices)?;
         if fleet.devices.iter().all(|device| device.days[0].is_empty()) {
@@ -54,7 +67,7 @@ impl Database {
         Ok(fleet)
     }
 
-    /// Reads the devices as [`Self::fleet`], from rows that have been checked.
+    /// Reads the devices as [`Self::fleet`], in a snapshot of the caller's, also if none has the earlier version.
     pub(crate) fn devices(
         &self,
         app: &str,
@@ -62,13 +75,93 @@ impl Database {
         segment: &Segment,
         has_test_devices: bool,
     ) -> Result<Fleet, Error> {
-        let screen = segment.screen.as_deref().unwrap_or_default();
-        self.run(&queries::choose_devices(app, screen))?;
+        self.at_most(MOST_DEVICES, app, versions, segment, has_test_devices)
+    }
+
+    fn at_most(
+        &self,
+        most: usize,
+        app: &str,
+        versions: [&str; 2],
+        segment: &Segment,
+        has_test_devices: bool,
+    ) -> Result<Fleet, Error> {
+        let sample = self.sample(most, app, versions, segment)?;
         let mut builder = Builder::new(segment, has_test_devices);
         for (version, ver) in versions.into_iter().enumerate() {
-            self.collect(&mut builder, version, ver)?;
+            let known = self.known(app, ver, sample.below)?;
+            let sql = "SELECT day, screen, cause, cause_key, frames, ns FROM device_values \
+                       WHERE app = ? AND ver = ? AND device = ? LIMIT ?";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            for Known { device, traits, .. } in known {
+                builder.device(version, &device, traits);
+                let mut rows = statement.query(params![app, ver, &*device, MOST_OF_DEVICE])?;
+                while let Some(row) = rows.next()? {
+                    let [day, screen, cause] = [text(row, 0)?, text(row, 1)?, text(row, 2)?];
+                    if cause.is_empty() {
+                        builder.frames(day, screen, count(row, 4)?, count(row, 5)?);
+                    } else {
+                        builder.cause(day, screen, cause, text(row, 3)?, count(row, 5)?);
+                    }
+                }
+            }
         }
-        Ok(builder.finish())
+        Ok(Fleet { sampled_from: sample.sampled_from, ..builder.finish() })
+    }
+
+    /// Chooses the devices that are read.
+    fn sample(
+        &self,
+        most: usize,
+        app: &str,
+        versions: [&str; 2],
+        Segment { model, api, hz, .. }: &Segment,
+    ) -> Result<Sample, Error> {
+        let sql = "SELECT device FROM device_traits WHERE app = ? AND ver IN (?, ?) \
+                   AND model = ifnull(?, model) AND api = ifnull(?, api) AND hz = ifnull(?, hz)";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let [from, to] = versions;
+        let numbers = [api, hz].map(|of| of.map(u64::cast_signed));
+        let of = params![app, from, to, model.as_deref(), numbers[0], numbers[1]];
+        let mut rows = statement.query(of)?;
+        let mut hashes = Vec::new();
+        while let Some(row) = rows.next()? {
+            hashes.push(hash_of(text(row, 0)?));
+        }
+        hashes.sort_unstable();
+        hashes.dedup();
+        let below = hashes.get(most).copied();
+        Ok(Sample { below, sampled_from: below.map(|_| hashes.len() as u64) })
+    }
+
+    /// Reads the traits of devices under a version whose hashes are below a limit.
+    fn known(&self, app: &str, ver: &str, below: Option<u64>) -> Result<Vec<Known>, Error> {
+        let sql = "SELECT device, model, api, hz, debuggable, emulator, frames, quick_ns \
+                   FROM device_traits WHERE app = ? AND ver = ? ORDER BY device";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([app, ver])?;
+        let mut known: Vec<Known> = Vec::new();
+        while let Some(row) = rows.next()? {
+            let device = text(row, 0)?;
+            if below.is_some_and(|below| hash_of(device) >= below) {
+                continue;
+            }
+            let frames = count(row, 6)?;
+            let traits = Traits {
+                model: Text::from(text(row, 1)?),
+                api: count(row, 2)?,
+                hz: count(row, 3)?,
+                quick_ns: count(row, 7)? / frames.max(1),
+                is_test: count(row, 4)? > 0 || count(row, 5)? > 0,
+            };
+            match known.last_mut().filter(|last| last.device == device) {
+                // The system was updated between two captures: most frames decide.
+                Some(last) if last.frames >= frames => {}
+                Some(last) => (last.traits, last.frames) = (traits, frames),
+                None => known.push(Known { device: Text::from(device), traits, frames }),
+            }
+        }
+        Ok(known)
     }
 
     /// Returns the versions of an app, the earliest first.
@@ -85,59 +178,36 @@ impl Database {
         }
         Ok(versions)
     }
+}
 
-    fn collect(&self, builder: &mut Builder, version: usize, ver: &str) -> Result<(), Error> {
-        let of_version = |query: queries::Query| {
-            format!("SELECT * FROM ({}) WHERE ver = ?", query.text().trim_end())
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::observations::Device;
+
+    #[test]
+    fn a_sample_has_the_same_devices_under_both_versions_and_of_its_segment() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::open(&directory.path().join("tables.sqlite")).unwrap();
+        for (device, version) in (0..100).flat_map(|device| [(device, "1"), (device, "2")]) {
+            let head = format!("'a', '{version}', 'device {device}'");
+            let sql = format!(
+                "INSERT INTO device_traits VALUES ({head}, 'model {}', 34, 60, 0, 0, 1, 9, 9);\
+                 INSERT INTO device_values VALUES ({head}, '2026-09-0{version}', 'Feed', '', '', 9, 9)",
+                device % 2
+            );
+            database.run(&sql).unwrap();
+        }
+        let devices = |most, segment: &str| {
+            let segment = Segment::parse(segment).unwrap();
+            let fleet = database.at_most(most, "a", ["1", "2"], &segment, false).unwrap();
+            let has_both = |of: &Device| of.days.iter().all(|days| days.len() == 1);
+            assert!(fleet.devices.iter().all(has_both), "{fleet:?}");
+            (fleet.devices.len(), fleet.sampled_from)
         };
-        let mut known: Vec<Known> = Vec::new();
-        let mut statement =
-            self.connection.prepare_cached(&of_version(queries::COMPARISON_DEVICES))?;
-        let mut rows = statement.query([ver])?;
-        while let Some(row) = rows.next()? {
-            let (device, frames) = (text(row, 2)?, count(row, 9)?);
-            let traits = Traits {
-                model: Text::from(text(row, 3)?),
-                api: count(row, 4)?,
-                hz: count(row, 5)?,
-                quick_ns: count(row, 10)? / frames.max(1),
-                is_test: count(row, 6)? > 0 || count(row, 7)? > 0,
-            };
-            match known.last_mut().filter(|last| last.device == device) {
-                // The system was updated between two captures: most frames decide.
-                Some(last) if last.frames >= frames => {}
-                Some(last) => (last.traits, last.frames) = (traits, frames),
-                None => known.push(Known { device: Text::from(device), traits, frames }),
-            }
-        }
-        drop(rows);
-        let mut known = known.into_iter().peekable();
-        let mut statement = self.connection.prepare_cached(&of_version(queries::COMPARISON))?;
-        let mut rows = statement.query([ver])?;
-        let (mut current, mut row_count) = (Text::default(), 0);
-        let mut is_known = false;
-        while let Some(row) = rows.next()? {
-            let device = text(row, 2)?;
-            if row_count == 0 || current != device {
-                (current, row_count) = (Text::from(device), 0);
-                while known.next_if(|of| of.device < current).is_some() {}
-                let found = known.next_if(|of| of.device == current);
-                is_known = found.is_some();
-                if let Some(Known { traits, .. }) = found {
-                    builder.device(version, device, traits);
-                }
-            }
-            row_count += 1;
-            if !is_known || row_count > MOST_OF_DEVICE {
-                continue;
-            }
-            let [day, screen, cause] = [text(row, 3)?, text(row, 4)?, text(row, 5)?];
-            if cause.is_empty() {
-                builder.frames(day, screen, count(row, 7)?, count(row, 8)?);
-            } else {
-                builder.cause(day, screen, cause, text(row, 6)?, count(row, 8)?);
-            }
-        }
-        Ok(())
+        assert_eq!(devices(100, ""), (100, None));
+        assert_eq!(devices(40, ""), (40, Some(100)));
+        assert_eq!(devices(40, "model=model 1"), (40, Some(50)));
+        assert_eq!(devices(60, "model=model 1"), (50, None));
     }
 }

@@ -69,7 +69,10 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
         class: ask.class,
     };
     let selected = if chosen == Chosen::default() {
-        all.check_sums(app, ask.compare.is_some())?;
+        all.check_sums(app)?;
+        if ask.compare.is_some() {
+            all.check_devices(app)?;
+        }
         None
     } else {
         all.check_captures(app)?;
