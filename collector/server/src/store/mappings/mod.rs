@@ -373,8 +373,8 @@ mod tests {
             mappings.put(&Version::new("a", ver), &body.path, &incoming).unwrap()
         };
         let name = |ver: &str| mappings.of(&key(ver)).0.unwrap().apply("a.a").into_owned();
-        assert_eq!(put("1", "First -> a.a:\n"), Put::New);
-        assert_eq!(put("2", "Second -> a.a:\n"), Put::New);
+        assert_eq!(upload("1", "First -> a.a:\n"), Put::New);
+        assert_eq!(upload("2", "Second -> a.a:\n"), Put::New);
         let path = |ver: &str| Version::new("a", ver).directory(root).join(CLASSES);
         // The texts are not read again: what stands in their places now is none.
         let texts = ["1", "2"].map(|ver| fs::read(path(ver)).unwrap());
@@ -399,7 +399,7 @@ mod tests {
             assert!(open_packed(&path(ver)).is_some());
         }
         // Another mapping replaces both.
-        assert_eq!(put("1", "Third -> a.a:\n"), Put::Replaced);
+        assert_eq!(upload("1", "Third -> a.a:\n"), Put::Replaced);
         assert_eq!([name("1"), name("2")], ["Third", "Second"]);
         assert_eq!(first.apply("a.a"), "First", "an analysis under way keeps its own");
     }
