@@ -5,6 +5,8 @@
 //! a rename would replace it by a regular file.
 
 use anyhow::{Context, Result};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -148,7 +150,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 /// Compression of a file, by the end of its name.
 enum Packer {
     Plain(BufWriter<Sink>),
-    Gzip(flate2::write::GzEncoder<BufWriter<Sink>>),
+    Gzip(BufWriter<GzEncoder<BufWriter<Sink>>>),
     Zstd(zstd::stream::write::Encoder<'static, BufWriter<Sink>>),
 }
 
@@ -192,7 +194,9 @@ impl Output {
         let out = BufWriter::with_capacity(1 << 18, sink);
         let packer = match path.extension().and_then(|extension| extension.to_str()) {
             Some("gz") => {
-                Packer::Gzip(flate2::write::GzEncoder::new(out, flate2::Compression::default()))
+                // Each write to the encoder clears its buffer.
+                let packer = GzEncoder::new(out, Compression::default());
+                Packer::Gzip(BufWriter::with_capacity(1 << 16, packer))
             }
             Some("zst") => Packer::Zstd(zstd::stream::write::Encoder::new(out, 3)?),
             _ => Packer::Plain(out),
@@ -204,7 +208,9 @@ impl Output {
     pub(crate) fn finish(self) -> Result<()> {
         let out = match self.packer {
             Packer::Plain(out) => out,
-            Packer::Gzip(packer) => packer.finish()?,
+            Packer::Gzip(packer) => {
+                packer.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?
+            }
             Packer::Zstd(packer) => packer.finish()?,
         };
         drop(out.into_inner().map_err(io::IntoInnerError::into_error)?);

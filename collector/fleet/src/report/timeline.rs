@@ -3,7 +3,7 @@
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use tracetee_convert::{About, Frame};
 use tracetee_jank::{Analysis, FrameExplanation, Named};
 use tracetee_trace::Trace;
@@ -39,10 +39,12 @@ pub fn page(title: &str, trace: &Trace, analysis: &Analysis) -> io::Result<Vec<u
 /// # Errors
 /// As [`page()`].
 pub fn compressed(title: &str, trace: &Trace, analysis: &Analysis) -> io::Result<Vec<u8>> {
+    // Each write to an encoder clears its buffer, and numbers are written one by one.
     let out = GzEncoder::new(Vec::new(), Compression::default());
+    let out = BufWriter::with_capacity(1 << 16, out);
     let mut page = Limited { out, left: MAX_PAGE_BYTES };
     write(title, trace, analysis, &mut page)?;
-    page.out.finish()
+    page.out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
 }
 
 /// A writer that fails after so many bytes.
