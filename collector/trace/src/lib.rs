@@ -37,6 +37,7 @@ pub mod text;
 mod timeline;
 mod twins;
 mod wall_clock;
+mod zip;
 
 pub use error::Error;
 pub use event_text::EventText;
