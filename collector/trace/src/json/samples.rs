@@ -42,6 +42,9 @@ pub(super) fn take(builder: &mut Builder, members: &mut Map<String, Value>) -> b
         return is_profile;
     }
     let samples = members.remove("samples");
+    if is_profile {
+        builder.new_thread(OF_PROFILE, Some(OF_PROFILE));
+    }
     let mut now_ns = members.get("startTime").and_then(ns).unwrap_or_default();
     let mut deltas = members.get("timeDeltas").and_then(Value::as_array).into_iter().flatten();
     for sample in samples.as_ref().and_then(Value::as_array).into_iter().flatten() {

@@ -423,6 +423,7 @@ fn a_cpuprofile_becomes_samples_that_stand_for_the_time_before_them() {
         (125_000, 110_000, 1, 1, "(root)".to_owned()),
     ];
     assert_eq!(samples(&trace), expected);
+    assert_eq!(trace.threads.keys().collect::<Vec<_>>(), [&1], "flame graphs are of threads");
     assert_eq!(trace.losses.unread, [("samples".to_owned(), 1)].into());
 }
 
