@@ -42,6 +42,8 @@ const MAGICS: &[Foreign] = &[
     foreign(b"bplist00", "a binary property list (of Instruments or Xcode)", INSTRUMENTS),
     foreign(b"tlZ\x04", "a capture of Tracy", "export it with tracy-csvexport"),
     foreign(b"tr\xFDP", "a capture of Tracy", "export it with tracy-csvexport"),
+    foreign(b"PK\x03\x04", NO_TRACE_IN_ZIP, UNPACK),
+    foreign(b"PK\x05\x06", "an empty ZIP archive", NO_TIMES),
     foreign(b"7z\xBC\xAF\x27\x1C", "a 7z archive", UNPACK),
     foreign(b"\xFD7zXZ\0", "compressed by xz", "decompress it with `xz -d`"),
     foreign(b"BZh", "compressed by bzip2", "decompress it with `bzip2 -d`"),
@@ -61,16 +63,16 @@ const MAGICS: &[Foreign] = &[
     ),
 ];
 
+const NO_TRACE_IN_ZIP: &str =
+    "a ZIP archive (as a bug report or an APK) in which no file is named as a trace is";
 const INSTRUMENTS: &str = "traces of Apple's Instruments are not read";
-const BUGREPORT: &str = "it has no trace; if systrace.trace or a .perfetto-trace lies in the bug report's ZIP, pass that";
+const BUGREPORT: &str =
+    "it has no trace; pass the bug report's ZIP archive, in which there may be one";
 
 /// Returns what a file is and what to do with it, if its first bytes are those of a known kind that is not read.
 pub(crate) fn named(head: &[u8]) -> Option<String> {
     if let Some(found) = MAGICS.iter().find(|kind| head.starts_with(kind.magic)) {
         return Some(format!("it is {}; {}", found.what, found.instead));
-    }
-    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
-        return Some(zip(head));
     }
     if head.get(257..262) == Some(b"ustar") {
         return Some(format!("it is a tar archive; {UNPACK}"));
@@ -88,25 +90,6 @@ pub(crate) fn named(head: &[u8]) -> Option<String> {
     None
 }
 
-/// A ZIP archive, by the name of its first file.
-fn zip(head: &[u8]) -> String {
-    let length = head.get(26..28).and_then(|bytes| <[u8; 2]>::try_from(bytes).ok());
-    let length = length.map_or(0, |bytes| usize::from(u16::from_le_bytes(bytes)));
-    let name =
-        head.get(30..).and_then(|rest| rest.get(..length.min(rest.len()))).unwrap_or_default();
-    let name = String::from_utf8_lossy(name);
-    let is = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
-    if is(&["bugreport", "dumpstate", "main_entry.txt", "version.txt", "FS/"]) {
-        format!("it is a bug report's ZIP archive; {BUGREPORT}")
-    } else if is(&["AndroidManifest.xml", "classes.dex", "META-INF/"]) {
-        format!("it is an APK or a JAR; {NO_TIMES}")
-    } else if is(&[".trace/", "Trace1.run", "form.template", "corespace"]) {
-        format!("it is a ZIP archive of Apple's Instruments; {INSTRUMENTS}")
-    } else {
-        format!("it is a ZIP archive; {UNPACK}")
-    }
-}
-
 /// JSON of other profilers, by members that no trace has.
 fn json(head: &[u8]) -> Option<String> {
     let has = |part: &[u8]| memchr::memmem::find(head, part).is_some();
@@ -115,8 +98,6 @@ fn json(head: &[u8]) -> Option<String> {
     }
     let (what, instead) = if has(b"speedscope.app/file-format-schema") {
         ("a profile of speedscope", "open it in speedscope")
-    } else if has(b"\"nodes\":[") && (has(b"\"callFrame\"") || has(b"\"functionName\"")) {
-        ("a CPU profile of V8 or Hermes (.cpuprofile)", "open it in Chrome's developer tools")
     } else if has(b"\"snapshot\":{\"meta\"") {
         ("a heap snapshot of V8", HEAP)
     } else if has(b"\"meta\"") && has(b"\"processType\"") {
@@ -162,41 +143,19 @@ mod tests {
     }
 
     #[test]
-    fn a_zip_is_named_by_its_first_file() {
-        let zip = |name: &str| {
-            let mut bytes = b"PK\x03\x04".to_vec();
-            bytes.extend([0; 22]);
-            bytes.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
-            bytes.extend([0; 2]);
-            bytes.extend(name.as_bytes());
-            refused(bytes)
-        };
-        assert_eq!(zip("a.txt"), "it is a ZIP archive; unpack it, and pass the trace inside");
-        assert!(zip("bugreport-2026-11-22.txt").contains("bug report"));
-        assert!(zip("AndroidManifest.xml").contains("APK"));
-        assert!(zip("Trace1.run/RunIssues.storedata").contains("Instruments"));
-        // A length beyond the end.
-        let mut cut = b"PK\x03\x04".to_vec();
-        cut.extend([0xff; 26]);
-        assert!(refused(cut).contains("ZIP"));
-    }
-
-    #[test]
     fn profiles_in_json_are_told_from_traces() {
         let why = refused(
             br#"{"$schema":"https://www.speedscope.app/file-format-schema.json"}"#.to_vec(),
         );
         assert!(why.contains("speedscope"), "{why}");
-        let why = refused(br#"{"nodes":[{"id":1,"callFrame":{}}],"startTime":1}"#.to_vec());
-        assert!(why.contains("cpuprofile"), "{why}");
         let trace = br#"{"meta":1,"processType":2,"traceEvents":[{"ph":"i","name":"x","ts":1}]}"#;
         assert_eq!(read_any(Cursor::new(trace.to_vec())).unwrap().instants.len(), 1);
     }
 
     proptest::proptest! {
         #[test]
-        fn no_bytes_are_too_much_for_it(kind in 0..MAGICS.len() + 1, bytes: Vec<u8>) {
-            let magic = MAGICS.get(kind).map_or(&b"PK\x03\x04"[..], |kind| kind.magic);
+        fn no_bytes_are_too_much_for_it(kind in 0..MAGICS.len(), bytes: Vec<u8>) {
+            let magic = MAGICS[kind].magic;
             proptest::prop_assert!(named(&[magic, &bytes].concat()).is_some());
             let _ = named(&bytes);
         }

@@ -1,4 +1,4 @@
-//! Reads traces (Perfetto's protobuf, ftrace text, Chrome's and Dart's JSON, method traces) into one model: threads with slices, counters,
+//! Reads traces (Perfetto's protobuf, ftrace text, Chrome's and Dart's JSON, method traces, gfxinfo's framestats) into one model: threads with slices, counters,
 //! instants, async slices and flows.
 //!
 //! The journey: [`open()`] decompresses a file (gzip, zstd, atrace's zlib); [`perfetto`], [`text`], [`json`] or [`method`] parses it;
@@ -13,6 +13,7 @@ mod event_text;
 mod flows;
 mod foreign;
 mod frames;
+mod framestats;
 mod gaps;
 pub mod json;
 mod kernel;
@@ -37,6 +38,7 @@ pub mod text;
 mod timeline;
 mod twins;
 mod wall_clock;
+mod zip;
 
 pub use error::Error;
 pub use event_text::EventText;
@@ -126,6 +128,9 @@ fn read_by<R: std::io::Read + 'static>(
     let mut unpacked = open(file)?;
     let kind = Kind::sniff(&mut *unpacked)?;
     match kind {
+        Kind::Text if unpacked.fill_buf().is_ok_and(framestats::begins) => {
+            framestats::read(unpacked)
+        }
         Kind::Text => read_text(unpacked),
         Kind::Json => json::read(unpacked),
         Kind::Method => method::read(unpacked).map(|trace| trace.to_trace()),

@@ -1,6 +1,7 @@
-//! Decompresses a trace: gzip, zstd (one frame or many), atrace's `TRACE:` and zlib.
+//! Decompresses a trace: gzip, zstd (one frame or many), ZIP, atrace's `TRACE:` and zlib; and makes UTF-8 of UTF-16.
 
 use crate::error::Error;
+use crate::zip;
 use std::io::{BufRead, BufReader, Cursor, Read};
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
@@ -21,7 +22,7 @@ pub fn open<R: Read + 'static>(mut file: R) -> Result<Box<dyn BufRead>, Error> {
     let mut head = Vec::new();
     file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(Error::Io)?;
     let kind = sniff(&head);
-    if kind == Wrapped::Zstd {
+    if matches!(kind, Wrapped::Zstd) {
         let more = (WHOLE_FILE_BYTES - HEAD_BYTES) as u64;
         file.by_ref().take(more).read_to_end(&mut head).map_err(Error::Io)?;
         if head.len() < WHOLE_FILE_BYTES
@@ -33,6 +34,18 @@ pub fn open<R: Read + 'static>(mut file: R) -> Result<Box<dyn BufRead>, Error> {
     let whole = Cursor::new(head).chain(file);
     let text: Box<dyn Read> = match kind {
         Wrapped::Plain => Box::new(whole),
+        Wrapped::Zip => {
+            // Without a trace the archive is refused by its first bytes.
+            let first = whole.get_ref().0.get_ref().clone();
+            zip::trace(BufReader::new(whole))
+                .map_err(Error::Io)?
+                .unwrap_or_else(|| Box::new(Cursor::new(first)))
+        }
+        Wrapped::Utf16(unit) => {
+            let mut inner = whole;
+            inner.read_exact(&mut [0; 2]).map_err(Error::Io)?;
+            Box::new(Utf16 { inner, unit, text: Vec::new(), taken: 0 })
+        }
         Wrapped::Gzip => Box::new(flate2::read::MultiGzDecoder::new(whole)),
         Wrapped::Zstd => Box::new(zstd::stream::Decoder::new(whole).map_err(Error::Io)?),
         Wrapped::Zlib { skip } => {
@@ -58,9 +71,11 @@ pub fn decompress_whole(frames: &[u8], most: usize) -> Option<Vec<u8>> {
     zstd::bulk::decompress(frames, bytes).ok()
 }
 
-#[derive(Debug, PartialEq, Eq)]
 enum Wrapped {
     Plain,
+    Zip,
+    /// Text as Windows' shells redirect it.
+    Utf16(fn([u8; 2]) -> u16),
     Gzip,
     Zstd,
     /// A zlib stream after so many bytes.
@@ -76,6 +91,12 @@ fn sniff(head: &[u8]) -> Wrapped {
     if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         return Wrapped::Zstd;
     }
+    match head {
+        _ if head.starts_with(zip::MAGIC) => return Wrapped::Zip,
+        [0xff, 0xfe, ..] => return Wrapped::Utf16(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => return Wrapped::Utf16(u16::from_be_bytes),
+        _ => {}
+    }
     // atrace -z: what it says of itself, then TRACE: and a zlib stream.
     let marker = memchr::memmem::find(head, b"TRACE:\n").map(|at| at + b"TRACE:\n".len());
     for skip in [marker.unwrap_or(0), 0] {
@@ -87,6 +108,44 @@ fn sniff(head: &[u8]) -> Wrapped {
         }
     }
     Wrapped::Plain
+}
+
+/// UTF-8 of a UTF-16 text; what is no text becomes U+FFFD.
+struct Utf16<R> {
+    inner: R,
+    unit: fn([u8; 2]) -> u16,
+    text: Vec<u8>,
+    taken: usize,
+}
+
+impl<R: Read> Utf16<R> {
+    fn next_unit(&mut self) -> Option<std::io::Result<u16>> {
+        let mut bytes = [0; 2];
+        match self.inner.read_exact(&mut bytes) {
+            Ok(()) => Some(Ok((self.unit)(bytes))),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl<R: Read> Read for Utf16<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.taken == self.text.len() {
+            let mut units = Vec::with_capacity(HEAD_BYTES);
+            // A pair of surrogates is not cut.
+            while units.len() < HEAD_BYTES || matches!(units.last(), Some(0xd800..0xdc00)) {
+                match self.next_unit() {
+                    Some(unit) => units.push(unit?),
+                    None => break,
+                }
+            }
+            (self.text, self.taken) = (String::from_utf16_lossy(&units).into_bytes(), 0);
+        }
+        let count = self.text.get(self.taken..).unwrap_or_default().read(into)?;
+        self.taken += count;
+        Ok(count)
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +179,12 @@ mod tests {
             let mut wrapped = b"capturing trace... done\nTRACE:\n".to_vec();
             wrapped.extend(zlib.finish().unwrap());
             assert_eq!(text(wrapped), TEXT);
+        }
+        for order in [u16::to_le_bytes, u16::to_be_bytes] {
+            // The pair of surrogates lies across the reader's parts.
+            let long = format!("{}\u{1f600}{TEXT}", "x".repeat(HEAD_BYTES - 1));
+            let units = [0xfeff].into_iter().chain(long.encode_utf16());
+            assert_eq!(text(units.flat_map(order).collect()), long);
         }
         assert_eq!(text(Vec::new()), "");
         assert_eq!(text(b"x".to_vec()), "x");

@@ -114,7 +114,7 @@ fn files_that_are_no_traces_are_named_as_what_they_are() {
     write(path, "x.xml", b"<?xml version=\"1.0\"?>\n<trace-toc><run number=\"1\">");
     for (name, what) in [
         ("run.trace", "is not a trace: it is a directory, a bundle of Apple's Instruments"),
-        ("a.zip", "is not a trace: it is a ZIP archive; unpack it"),
+        ("a.zip", "is not a trace: it is a ZIP archive (as a bug report or an APK) in which"),
         ("perf.data", "is not a trace: it is perf.data of simpleperf or perf"),
         ("heap.hprof", "is not a trace: it is a heap dump (HPROF)"),
         ("x.xml", "is not a trace: it is an export of Apple's Instruments"),

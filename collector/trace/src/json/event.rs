@@ -131,11 +131,11 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
         b'E' => Kind::End,
         b'X' => {
             let dur = text.dur.filter(|dur| dur.get() != "null");
-            let dur_ns = match dur.map(ns) {
+            let dur_ns = match dur.map(RawValue::get).map(ns) {
                 Some(None) => return Err("the dur of a complete event is not a time"),
                 dur_ns => dur_ns.flatten(),
             };
-            Kind::Complete { dur_ns, cpu_ns: text.tdur.and_then(ns) }
+            Kind::Complete { dur_ns, cpu_ns: text.tdur.map(RawValue::get).and_then(ns) }
         }
         b'i' | b'I' | b'R' => Kind::Instant,
         b'n' => Kind::AsyncInstant,
@@ -150,14 +150,15 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
         b'M' if name_text == "process_name" => Kind::ProcessName,
         other => Kind::Other(other),
     };
-    let (pid, tid) = (text.pid.map_or(0, process), text.tid.map_or(0, process));
+    let id = |text: &RawValue| process(text.get());
+    let (pid, tid) = (text.pid.map_or(0, id), text.tid.map_or(0, id));
     let named = [text.pid, text.tid].map(|id| {
         let id = id?.get();
         let id: Cow<'_, str> = serde_json::from_str(id.starts_with('"').then_some(id)?).ok()?;
         id.parse::<i64>().is_err().then(|| names.id(id.as_bytes()))
     });
     let is_timeless = matches!(kind, Kind::ThreadName | Kind::ProcessName | Kind::Other(_));
-    let at_ns = match text.ts.and_then(ns) {
+    let at_ns = match text.ts.map(RawValue::get).and_then(ns) {
         Some(at_ns) => at_ns,
         None if is_timeless => 0,
         None => return Err("the ts of an event is not a time"),
@@ -230,7 +231,7 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
     let scope = scope.or(is_of_process.then_some(name));
     let is_global = kind == Kind::Instant && text.s.as_deref() == Some("g");
     // Nothing begins with a processor time of 0: it is not known.
-    let cpu_ns = text.tts.and_then(ns).filter(|&cpu_ns| cpu_ns > 0);
+    let cpu_ns = text.tts.map(RawValue::get).and_then(ns).filter(|&cpu_ns| cpu_ns > 0);
     let event = Event {
         kind,
         at_ns,
@@ -292,8 +293,8 @@ const NUMBERS: [&[u8]; 8] =
 
 /// Microseconds, as ns; some write numbers as text. The decimals are read as an integer: an f64 of microseconds since 1970 has
 /// steps of 250 ns.
-fn ns(text: &RawValue) -> Option<u64> {
-    let text = text.get().trim_matches('"').trim();
+pub(super) fn ns(text: &str) -> Option<u64> {
+    let text = text.trim_matches('"').trim();
     let (number, exponent) = match text.split_once(['e', 'E']) {
         Some((number, exponent)) => (number, exponent.parse::<i32>().ok()?),
         None => (text, 0),
@@ -334,8 +335,7 @@ fn real(text: &RawValue, losses: &mut Losses) -> Option<f64> {
 }
 
 /// A process or a thread: a number, or a text that stands for one.
-fn process(text: &RawValue) -> u32 {
-    let text = text.get();
+pub(super) fn process(text: &str) -> u32 {
     let number = text.trim_matches('"').parse::<i64>().ok();
     match number.and_then(|number| u32::try_from(number).ok()) {
         Some(number) if number < crate::model::FIRST_KEY => number,

@@ -4,6 +4,7 @@
 //! not be) and put into the model. A complete event (X) becomes a slice like one of B and E.
 
 mod event;
+mod samples;
 mod scan;
 
 use crate::builder::{Builder, Live, MAX_EVENTS, MAX_LOOKED_AT};
@@ -27,6 +28,10 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     let mut reader = Reader::default();
     let mut scanner = Scanner::new(text);
     let end = scanner.scan(&mut reader)?;
+    if let Some(packets) = scanner.packets.take() {
+        return crate::perfetto::read(&*packets);
+    }
+    let is_profile = samples::take(&mut reader.builder, &mut scanner.members);
     let losses = &mut reader.builder.trace.losses;
     if let Some(end) = end {
         if losses.lines == 0 {
@@ -40,7 +45,7 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
         let why = losses.shown.first().map_or("", |bad| bad.why);
         return Err(Error::NoTrace(format!("none of its {} events is valid: {why}", losses.lines)));
     }
-    if !scanner.has_events {
+    if !scanner.has_events && !is_profile {
         return Err(Error::NoTrace("its object has no traceEvents".to_owned()));
     }
     for what in BESIDE {

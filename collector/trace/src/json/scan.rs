@@ -7,6 +7,10 @@ use std::io::{BufRead, ErrorKind};
 
 /// An event, or another value, that is longer is left out.
 const MAX_VALUE_BYTES: usize = 1 << 20;
+/// Limit of the members beside the events, all together, as text.
+const MAX_MEMBERS_BYTES: usize = 16 << 20;
+/// Limit of the numbers of DevTools' `traceBinary`, as text.
+const MAX_PACKETS_BYTES: usize = 512 << 20;
 /// The longest name of a member that matters.
 const MAX_KEY_BYTES: usize = 256;
 
@@ -30,8 +34,12 @@ pub(crate) struct Scanner<R> {
     inner: R,
     offset: u64,
     failed: Option<std::io::Error>,
-    /// Members of the object beside its events; `true` in place of a long one.
+    /// Members of the object beside its events; `true` in place of one for which there is no room.
     pub(crate) members: Map<String, Value>,
+    /// Room for more of them.
+    room: usize,
+    /// Perfetto's packets in an export of DevTools.
+    pub(crate) packets: Option<Vec<u8>>,
     /// True if there is an array of events.
     pub(crate) has_events: bool,
 }
@@ -56,7 +64,15 @@ enum Found {
 
 impl<R: BufRead> Scanner<R> {
     pub(crate) fn new(inner: R) -> Self {
-        Self { inner, offset: 0, failed: None, members: Map::new(), has_events: false }
+        Self {
+            inner,
+            offset: 0,
+            failed: None,
+            members: Map::new(),
+            room: MAX_MEMBERS_BYTES,
+            packets: None,
+            has_events: false,
+        }
     }
 
     /// Gives all events.
@@ -132,17 +148,26 @@ impl<R: BufRead> Scanner<R> {
                         Elements::Within => return Some(WITHIN_EVENT),
                     }
                 }
-                // The answer of the Dart VM's service.
-                ("result", Some(b'{')) if depth == 0 => {
+                // The answer of the Dart VM's service, and an export of DevTools.
+                ("result" | "performance", Some(b'{')) if depth == 0 => {
                     self.skip();
                     if let Some(why) = self.object(take, 1) {
                         return Some(why);
                     }
                 }
+                ("traceBinary", Some(b'[')) => {
+                    let mut text = Vec::new();
+                    match self.value(&mut text, MAX_PACKETS_BYTES) {
+                        Found::Whole => self.packets = serde_json::from_slice(&text).ok(),
+                        Found::TooLong => return Some("has a traceBinary of more than 512 MB"),
+                        Found::Ended => return Some("ends inside its traceBinary"),
+                    }
+                }
                 _ => {
                     let mut text = Vec::new();
-                    match self.value(&mut text, MAX_VALUE_BYTES) {
+                    match self.value(&mut text, self.room) {
                         Found::Whole => {
+                            self.room = self.room.saturating_sub(key.len() + text.len());
                             if let Ok(value) = serde_json::from_slice(&text) {
                                 self.members.insert(key, value);
                             }

@@ -388,3 +388,62 @@ fn what_is_no_json_in_an_event_is_text_and_texts_in_place_of_ids_are_names() {
         trace.losses.unread.iter().map(|(what, count)| (&**what, *count)).collect();
     assert_eq!(unread, [("callstacks of events", 1), ("samples", 2), ("systemTraceEvents", 1)]);
 }
+
+/// Time, begin of the time it stands for, process, thread, and the names of the stack, the innermost first.
+fn samples(trace: &Trace) -> Vec<(u64, u64, u32, u32, String)> {
+    let told = trace.samples.iter().map(|sample| {
+        let frames = trace.stacks.frames(sample.stack);
+        let names: Vec<_> = frames.map(|frame| trace.names.text(frame.function)).collect();
+        (sample.at_ns, sample.since_ns, sample.pid, sample.tid, names.join("<"))
+    });
+    told.collect()
+}
+
+#[test]
+fn samples_beside_events_have_their_stacks() {
+    let trace = parsed(
+        r#"{"traceEvents":[{"ph":"X","name":"a","ts":0,"dur":9,"pid":1,"tid":1}],
+        "samples":[{"ts":"2","pid":1,"tid":"5","weight":"1","sf":2},{"ts":1,"pid":1,"tid":5,"sf":"1"},{"sf":1}],
+        "stackFrames":{"1":{"name":"[root]"},"2":{"name":"render","parent":1}}}"#,
+    );
+    let expected =
+        [(1000, 1000, 1, 5, "[root]".to_owned()), (2000, 2000, 1, 5, "render<[root]".to_owned())];
+    assert_eq!((samples(&trace), trace.slice_count()), (expected.to_vec(), 1));
+    assert_eq!(trace.losses.unread, [("samples".to_owned(), 1)].into());
+}
+
+#[test]
+fn a_cpuprofile_becomes_samples_that_stand_for_the_time_before_them() {
+    let profile = r#"{ "nodes": [{"id": 1, "callFrame": {"functionName": "(root)"}, "children": [2]},
+        {"id": 2, "callFrame": {"functionName": "work"}}],
+        "startTime": 100, "endTime": 130, "samples": [2, 1, 9], "timeDeltas": [10, 15] }"#;
+    let trace = crate::read_any(std::io::Cursor::new(profile)).unwrap();
+    let expected = [
+        (110_000, 100_000, 1, 1, "work<(root)".to_owned()),
+        (125_000, 110_000, 1, 1, "(root)".to_owned()),
+    ];
+    assert_eq!(samples(&trace), expected);
+    assert_eq!(trace.threads.keys().collect::<Vec<_>>(), [&1], "flame graphs are of threads");
+    assert_eq!(trace.losses.unread, [("samples".to_owned(), 1)].into());
+}
+
+#[test]
+fn frames_that_call_each_other_in_a_circle_are_cut() {
+    let trace = parsed(
+        r#"{"traceEvents":[],"samples":[{"ts":1,"sf":1}],
+        "stackFrames":{"1":{"name":"a","parent":2},"2":{"name":"b","parent":1}}}"#,
+    );
+    assert_eq!(trace.stacks.frames(trace.samples[0].stack).count(), 1024);
+}
+
+#[test]
+fn exports_of_devtools_are_read() {
+    let packets: &[u8] = &[10, 4, 64, 1, 80, 7];
+    let binary =
+        format!(r#"{{"devToolsSnapshot": true, "performance": {{"traceBinary": {packets:?}}}}}"#);
+    let expected = crate::perfetto::read(packets);
+    assert_eq!(format!("{:?}", read(binary.as_bytes())), format!("{expected:?}"));
+    let old = r#"{"devToolsSnapshot":true,"performance":{"selectedFrameId":1,"traceEvents":[
+        {"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1}]}}"#;
+    assert_eq!(slices(&parsed(old), 1), [("a", "", 1, 3, None)]);
+}
