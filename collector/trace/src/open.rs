@@ -133,12 +133,15 @@ impl<R: Read> Read for Utf16<R> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         if self.taken == self.text.len() {
             let mut units = Vec::with_capacity(HEAD_BYTES);
-            // A pair of surrogates is not cut.
-            while units.len() < HEAD_BYTES || matches!(units.last(), Some(0xd800..0xdc00)) {
+            while units.len() < HEAD_BYTES {
                 match self.next_unit() {
                     Some(unit) => units.push(unit?),
                     None => break,
                 }
+            }
+            // A pair of surrogates is not cut.
+            if let Some(0xd800..0xdc00) = units.last() {
+                units.extend(self.next_unit().transpose()?);
             }
             (self.text, self.taken) = (String::from_utf16_lossy(&units).into_bytes(), 0);
         }
@@ -186,6 +189,9 @@ mod tests {
             let units = [0xfeff].into_iter().chain(long.encode_utf16());
             assert_eq!(text(units.flat_map(order).collect()), long);
         }
+        // Halves of pairs only.
+        let halves = [0xff, 0xfe].into_iter().chain([0, 0xd8].repeat(3 * HEAD_BYTES)).collect();
+        assert_eq!(text(halves), "\u{fffd}".repeat(3 * HEAD_BYTES));
         assert_eq!(text(Vec::new()), "");
         assert_eq!(text(b"x".to_vec()), "x");
     }
