@@ -93,7 +93,7 @@ pub fn rows<R: Read + 'static>(
     mapping: Option<&Mapping>,
     limits: &Limits,
 ) -> Result<Rows, Error> {
-    rows_of_text(tracetee_trace::open(body)?, about, mapping, limits)
+    rows_of_text(tracetee_trace::decompress(body)?, about, mapping, limits)
 }
 
 /// Makes the rows of a capture whose decompressed content is `text`.

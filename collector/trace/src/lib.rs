@@ -51,7 +51,7 @@ pub use model::{
     LooseEnd, Losses, NO_PARENT, Package, Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
 };
 pub use names::{NameId, NameSet, Names};
-pub use open::{MAX_TEXT_BYTES, decompress_whole, open};
+pub use open::{MAX_TEXT_BYTES, decompress, decompress_whole, open};
 pub use process_names::{ProcessNames, is_system_process};
 pub use samples::{Sample, StackFrame, Stacks};
 pub use scheduling::{Blocked, CpuClock, INTERRUPT, NO_WAKER, Scheduling, Transaction};

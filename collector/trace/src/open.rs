@@ -14,15 +14,52 @@ const HEAD_BYTES: usize = 4096;
 const WHOLE_FILE_BYTES: usize = 1 << 20;
 const WHOLE_TEXT_BYTES: usize = 16 << 20;
 
-/// Returns the decompressed content of `file`, which is read on demand.
+/// Returns the content of a file that somebody has: decompressed, of an archive the trace, of UTF-16 the text in UTF-8. It is
+/// read on demand.
 ///
 /// # Errors
 /// [`Error::Io`] if the beginning cannot be read.
-pub fn open<R: Read + 'static>(mut file: R) -> Result<Box<dyn BufRead>, Error> {
+pub fn open<R: Read + 'static>(file: R) -> Result<Box<dyn BufRead>, Error> {
+    let (head, file) = begin(file)?;
+    let unit = match &*head {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ if head.starts_with(zip::MAGIC) => {
+            // Without a trace the archive is refused by its first bytes.
+            let first = Cursor::new(head.clone());
+            let trace = zip::trace(BufReader::new(Cursor::new(head).chain(file)));
+            let trace = trace.map_err(Error::Io)?.unwrap_or_else(|| Box::new(first));
+            return Ok(Box::new(BufReader::new(trace)));
+        }
+        _ => return decompressed(head, file),
+    };
+    let mut inner = Cursor::new(head).chain(file);
+    inner.read_exact(&mut [0; 2]).map_err(Error::Io)?;
+    Ok(Box::new(BufReader::new(Utf16 { inner, unit, text: Vec::new(), taken: 0 })))
+}
+
+/// Returns the decompressed content of a file from a sender, which is read on demand.
+///
+/// # Errors
+/// [`Error::Io`] if the beginning cannot be read.
+pub fn decompress<R: Read + 'static>(file: R) -> Result<Box<dyn BufRead>, Error> {
+    let (head, file) = begin(file)?;
+    decompressed(head, file)
+}
+
+/// Reads the begin of a file.
+fn begin<R: Read>(mut file: R) -> Result<(Vec<u8>, R), Error> {
     let mut head = Vec::new();
     file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(Error::Io)?;
+    Ok((head, file))
+}
+
+fn decompressed<R: Read + 'static>(
+    mut head: Vec<u8>,
+    mut file: R,
+) -> Result<Box<dyn BufRead>, Error> {
     let kind = sniff(&head);
-    if matches!(kind, Wrapped::Zstd) {
+    if kind == Wrapped::Zstd {
         let more = (WHOLE_FILE_BYTES - HEAD_BYTES) as u64;
         file.by_ref().take(more).read_to_end(&mut head).map_err(Error::Io)?;
         if head.len() < WHOLE_FILE_BYTES
@@ -34,18 +71,6 @@ pub fn open<R: Read + 'static>(mut file: R) -> Result<Box<dyn BufRead>, Error> {
     let whole = Cursor::new(head).chain(file);
     let text: Box<dyn Read> = match kind {
         Wrapped::Plain => Box::new(whole),
-        Wrapped::Zip => {
-            // Without a trace the archive is refused by its first bytes.
-            let first = whole.get_ref().0.get_ref().clone();
-            zip::trace(BufReader::new(whole))
-                .map_err(Error::Io)?
-                .unwrap_or_else(|| Box::new(Cursor::new(first)))
-        }
-        Wrapped::Utf16(unit) => {
-            let mut inner = whole;
-            inner.read_exact(&mut [0; 2]).map_err(Error::Io)?;
-            Box::new(Utf16 { inner, unit, text: Vec::new(), taken: 0 })
-        }
         Wrapped::Gzip => Box::new(flate2::read::MultiGzDecoder::new(whole)),
         Wrapped::Zstd => Box::new(zstd::stream::Decoder::new(whole).map_err(Error::Io)?),
         Wrapped::Zlib { skip } => {
@@ -71,11 +96,9 @@ pub fn decompress_whole(frames: &[u8], most: usize) -> Option<Vec<u8>> {
     zstd::bulk::decompress(frames, bytes).ok()
 }
 
+#[derive(Debug, PartialEq, Eq)]
 enum Wrapped {
     Plain,
-    Zip,
-    /// Text as Windows' shells redirect it.
-    Utf16(fn([u8; 2]) -> u16),
     Gzip,
     Zstd,
     /// A zlib stream after so many bytes.
@@ -91,12 +114,6 @@ fn sniff(head: &[u8]) -> Wrapped {
     if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         return Wrapped::Zstd;
     }
-    match head {
-        _ if head.starts_with(zip::MAGIC) => return Wrapped::Zip,
-        [0xff, 0xfe, ..] => return Wrapped::Utf16(u16::from_le_bytes),
-        [0xfe, 0xff, ..] => return Wrapped::Utf16(u16::from_be_bytes),
-        _ => {}
-    }
     // atrace -z: what it says of itself, then TRACE: and a zlib stream.
     let marker = memchr::memmem::find(head, b"TRACE:\n").map(|at| at + b"TRACE:\n".len());
     for skip in [marker.unwrap_or(0), 0] {
@@ -110,7 +127,7 @@ fn sniff(head: &[u8]) -> Wrapped {
     Wrapped::Plain
 }
 
-/// UTF-8 of a UTF-16 text; what is no text becomes U+FFFD.
+/// UTF-8 of a UTF-16 text, as Windows' shells redirect it; what is no text becomes U+FFFD.
 struct Utf16<R> {
     inner: R,
     unit: fn([u8; 2]) -> u16,

@@ -331,7 +331,7 @@ const HEAD_BYTES: u64 = 64 * 1024;
 /// True if the readable part of a capture's header has such metadata.
 pub(crate) fn header_has(path: &Path, has: &dyn Fn(&CaptureMeta) -> bool) -> bool {
     let Ok(file) = File::open(path) else { return false };
-    let Ok(text) = tracetee_trace::open(file) else { return false };
+    let Ok(text) = tracetee_trace::decompress(file) else { return false };
     let mut text = text.take(HEAD_BYTES);
     let mut line = Vec::new();
     while text.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) && line.starts_with(b"#") {

@@ -53,7 +53,7 @@ impl<R: Read> Read for Limited<R> {
 /// Validates a mapping, compressed or not, then writes it compressed. Returns the name of its file in the store.
 pub(crate) fn validate(body: &Path, to: &Path) -> Result<(&'static str, Mapping), Refused> {
     let open = || {
-        tracetee_trace::open(File::open(body)?)
+        tracetee_trace::decompress(File::open(body)?)
             .map_err(|error| Refused::NoMapping(error.to_string()))
     };
     let mut text = BufReader::new(Limited { text: open()?, bytes: 0 });
@@ -106,7 +106,7 @@ pub(crate) fn open_packed(path: &Path) -> Option<Mapping> {
 
 pub(crate) fn text_of(path: &Path) -> Result<Mapping> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    tracetee_trace::open(file)
+    tracetee_trace::decompress(file)
         .map_err(|error| error.to_string())
         .and_then(Mapping::read)
         .map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))
