@@ -12,7 +12,6 @@
 mod budget;
 mod http;
 mod line_a_minute;
-mod niceness;
 mod server;
 mod store;
 mod turns;

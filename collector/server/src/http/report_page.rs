@@ -7,7 +7,6 @@
 
 use super::tokens::Viewer;
 use crate::budget::Budget;
-use crate::niceness;
 use crate::store::objects::disk::tables_of;
 use crate::turns::Turns;
 use serde::Deserialize;
@@ -25,6 +24,8 @@ use tracetee_fleet::selection::Since;
 
 /// Requests that are worked on at once, of different people: at least so many, and one for each processor.
 const AT_ONCE: usize = 2;
+/// Niceness of the threads: nice(1)'s default.
+const NICENESS: libc::c_int = 10;
 /// Bytes of the reports that are remembered, as JSON.
 const MAX_REMEMBERED_BYTES: u64 = 128 << 20;
 /// Reports that a look at all apps makes anew though older ones are remembered.
@@ -159,7 +160,8 @@ impl Maker {
         let (made, result) = oneshot::channel();
         // Not one of tokio's threads, which cannot take a low priority back.
         let begun = std::thread::Builder::new().name("page".to_owned()).spawn(move || {
-            niceness::lower();
+            // SAFETY: sets a number of this thread.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
             let _turn = turn;
             let _ = made.send(work(&maker, &is_unwanted));
         });
@@ -381,11 +383,13 @@ mod tests {
 
     #[test]
     fn pages_are_made_on_threads_that_let_uploads_go_first() {
+        // SAFETY: reads a number of this thread.
+        let niceness = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let maker = Arc::new(Maker::new(Path::new("nowhere")));
-        let before = niceness::of_thread();
-        let of_page = runtime.block_on(maker.make("", |_, _| Ok(niceness::of_thread()))).unwrap();
-        assert_eq!((of_page, niceness::of_thread()), (niceness::LOW, before));
+        let before = niceness();
+        let of_page = runtime.block_on(maker.make("", move |_, _| Ok(niceness()))).unwrap();
+        assert_eq!((of_page, niceness()), (NICENESS, before));
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! The threads of the indexer that analyse: from a stored capture or loss report to its rows.
 //!
-//! The threads have a low priority: what one app has sent keeps no other app's upload waiting. New captures take precedence
-//! over those that are analysed again because a mapping has come. What fails twice goes to quarantine; a capture that
-//! already has rows keeps them.
+//! New captures take precedence over those that are analysed again because a mapping has come. What fails twice goes to
+//! quarantine; a capture that already has rows keeps them.
 
-use crate::niceness;
 use crate::store::captures::arrived::Arrived;
 use crate::store::captures::local_store::{about_with, meta_of, set_aside};
 use crate::store::index::attempts::{Attempt, End};
@@ -78,7 +76,6 @@ pub(crate) struct Analyst {
 impl Analyst {
     /// Analyses until no new work can come: what is to be done again is then left for the next start.
     pub(crate) fn run(&self, to_do: &Receiver<()>, to_redo: &Receiver<Again>) {
-        niceness::lower();
         while let Some(next) = select_biased! {
             recv(to_do) -> work => work.ok().map(|()| Next::New),
             recv(to_redo) -> again => again.ok().map(Next::Again),

@@ -430,7 +430,6 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::niceness;
     use crate::store::captures::local_store::LocalStore;
     use crate::store::objects::disk::tables_of;
     use crate::store::test_store::put;
@@ -460,26 +459,5 @@ mod tests {
         assert_eq!(indexer.finish(), 2);
         let frames: Vec<_> = observed.sums().iter().map(|(_, sums)| sums.frames).collect();
         assert_eq!(frames, [2]);
-    }
-
-    #[test]
-    fn captures_are_analysed_on_threads_that_let_uploads_go_first() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path();
-        let attempts = Attempts::start(root, 1).unwrap();
-        let analyst = Analyst {
-            root: root.to_owned(),
-            rows: bounded(0).0,
-            shared: Arc::default(),
-            mappings: Arc::new(Mappings::new(root)),
-            attempt: attempts.of_thread(0),
-        };
-        let before = niceness::of_thread();
-        let thread = std::thread::spawn(move || {
-            let ((_, no_work), (_, nothing_again)) = (bounded(0), bounded(0));
-            analyst.run(&no_work, &nothing_again);
-            niceness::of_thread()
-        });
-        assert_eq!((thread.join().unwrap(), niceness::of_thread()), (niceness::LOW, before));
     }
 }
