@@ -1,7 +1,7 @@
 //! Shows the progress of a command that takes more than a second, on stderr if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -26,8 +26,13 @@ pub(crate) fn begin(doing: &'static str) {
     });
 }
 
+/// A file, or what stands for one.
+pub(crate) trait Source: Read + Seek {}
+
+impl<T: Read + Seek> Source for T {}
+
 /// Counts the bytes of a file of that length while it is read.
-pub(crate) fn reading(file: impl Read + 'static, bytes: u64) -> Box<dyn Read> {
+pub(crate) fn reading(file: impl Source + 'static, bytes: u64) -> Box<dyn Source> {
     let Some(bar) = PROGRESS.get() else { return Box::new(file) };
     bar.set_style(style("{msg} {wide_bar} {bytes} of {total_bytes}, {elapsed}"));
     bar.set_length(bytes);

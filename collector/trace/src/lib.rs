@@ -62,6 +62,7 @@ pub use timeline::{Event, Timeline};
 pub use twins::same_switches;
 pub use wall_clock::{SAME_CLOCK_NS, WallClock};
 
+use std::io::{Read, Seek};
 use std::path::Path;
 
 /// Reads a file, compressed or not.
@@ -117,11 +118,11 @@ pub fn open_file(path: &Path) -> Result<std::fs::File, Error> {
 ///
 /// # Errors
 /// [`Error`] names the problem.
-pub fn read_any<R: std::io::Read + 'static>(file: R) -> Result<Trace, Error> {
+pub fn read_any<R: Read + Seek + 'static>(file: R) -> Result<Trace, Error> {
     read_by(file, text::read)
 }
 
-fn read_by<R: std::io::Read + 'static>(
+fn read_by<R: Read + Seek + 'static>(
     file: R,
     read_text: impl FnOnce(Box<dyn std::io::BufRead>) -> Result<Trace, Error>,
 ) -> Result<Trace, Error> {

@@ -2,7 +2,8 @@
 
 use crate::error::Error;
 use crate::zip;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use encoding_rs_io::DecodeReaderBytes;
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
 /// Limit of a file's text in bytes: more than any device records, less than a bomb.
@@ -19,23 +20,21 @@ const WHOLE_TEXT_BYTES: usize = 16 << 20;
 ///
 /// # Errors
 /// [`Error::Io`] if the beginning cannot be read.
-pub fn open<R: Read + 'static>(file: R) -> Result<Box<dyn BufRead>, Error> {
+pub fn open<R: Read + Seek + 'static>(file: R) -> Result<Box<dyn BufRead>, Error> {
     let (head, file) = begin(file)?;
-    let unit = match &*head {
-        [0xff, 0xfe, ..] => u16::from_le_bytes,
-        [0xfe, 0xff, ..] => u16::from_be_bytes,
-        _ if head.starts_with(zip::MAGIC) => {
-            // Without a trace the archive is refused by its first bytes.
-            let first = Cursor::new(head.clone());
-            let trace = zip::trace(BufReader::new(Cursor::new(head).chain(file)));
-            let trace = trace.map_err(Error::Io)?.unwrap_or_else(|| Box::new(first));
-            return Ok(Box::new(BufReader::new(trace)));
+    match &*head {
+        // Windows' shells redirect text so. Halves of pairs become U+FFFD.
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            let text = DecodeReaderBytes::new(Cursor::new(head).chain(file));
+            Ok(Box::new(BufReader::new(text)))
         }
-        _ => return decompressed(head, file),
-    };
-    let mut inner = Cursor::new(head).chain(file);
-    inner.read_exact(&mut [0; 2]).map_err(Error::Io)?;
-    Ok(Box::new(BufReader::new(Utf16 { inner, unit, text: Vec::new(), taken: 0 })))
+        // Without a trace the archive is refused by its first bytes.
+        _ if head.starts_with(zip::MAGIC) => Ok(match zip::trace(file) {
+            Some(trace) => Box::new(BufReader::new(trace)),
+            None => Box::new(Cursor::new(head)),
+        }),
+        _ => decompressed(head, file),
+    }
 }
 
 /// Returns the decompressed content of a file from a sender, which is read on demand.
@@ -125,47 +124,6 @@ fn sniff(head: &[u8]) -> Wrapped {
         }
     }
     Wrapped::Plain
-}
-
-/// UTF-8 of a UTF-16 text, as Windows' shells redirect it; what is no text becomes U+FFFD.
-struct Utf16<R> {
-    inner: R,
-    unit: fn([u8; 2]) -> u16,
-    text: Vec<u8>,
-    taken: usize,
-}
-
-impl<R: Read> Utf16<R> {
-    fn next_unit(&mut self) -> Option<std::io::Result<u16>> {
-        let mut bytes = [0; 2];
-        match self.inner.read_exact(&mut bytes) {
-            Ok(()) => Some(Ok((self.unit)(bytes))),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => None,
-            Err(error) => Some(Err(error)),
-        }
-    }
-}
-
-impl<R: Read> Read for Utf16<R> {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        if self.taken == self.text.len() {
-            let mut units = Vec::with_capacity(HEAD_BYTES);
-            while units.len() < HEAD_BYTES {
-                match self.next_unit() {
-                    Some(unit) => units.push(unit?),
-                    None => break,
-                }
-            }
-            // A pair of surrogates is not cut.
-            if let Some(0xd800..0xdc00) = units.last() {
-                units.extend(self.next_unit().transpose()?);
-            }
-            (self.text, self.taken) = (String::from_utf16_lossy(&units).into_bytes(), 0);
-        }
-        let count = self.text.get(self.taken..).unwrap_or_default().read(into)?;
-        self.taken += count;
-        Ok(count)
-    }
 }
 
 #[cfg(test)]

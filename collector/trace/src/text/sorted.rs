@@ -2,7 +2,7 @@
 
 use super::line;
 use crate::{Kind, open};
-use std::io::Read;
+use std::io::{Read, Seek};
 
 /// Limit of a text that is sorted, which takes twice its size in memory. A longer one keeps its order, and ends may get wrong
 /// begins.
@@ -10,7 +10,7 @@ const MAX_BYTES: u64 = 256 << 20;
 
 /// Returns the lines by time; `None` if the file is too long, damaged or no text. Lines of the same time keep their order, and
 /// lines without a time stay before the next event.
-pub(crate) fn sorted(file: impl Read + 'static) -> Option<Vec<u8>> {
+pub(crate) fn sorted(file: impl Read + Seek + 'static) -> Option<Vec<u8>> {
     let (mut text, mut whole) = (open(file).ok()?, Vec::new());
     let is_text = Kind::sniff(&mut *text).ok()? == Kind::Text;
     let bytes = text.take(MAX_BYTES + 1).read_to_end(&mut whole).ok()?;

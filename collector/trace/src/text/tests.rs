@@ -489,7 +489,7 @@ fn lines_of_one_processor_after_those_of_another_are_paired_by_time() {
         #@ {\"args\":{\"k\":1}}\n\
         ui-900 (900) [001] ...1 10.000400: tracing_mark_write: B|900|next\n\
         ui-900 (900) [001] ...1 10.000500: tracing_mark_write: E|900";
-    let sorted = sorted(text.as_bytes()).unwrap();
+    let sorted = sorted(std::io::Cursor::new(text)).unwrap();
     let trace = read(&*sorted).unwrap();
     let thread = &trace.threads[&900];
     let slices: Vec<_> = thread
