@@ -215,8 +215,8 @@ fn short_sections_and_other_threads_are_left_out_when_asked_for() {
         (of("|long"), of("|short"), of("|inside"), lines.len())
     };
     assert_eq!(count(json!({})), (20, 20, 20, 100));
-    let all = json!({"min_slice_us": {"main": 20_000, "other": 20_000}});
+    let all = json!({"min_slice_us": {"main": 50_000, "other": 50_000}});
     assert_eq!(count(all), (20, 0, 20, 60));
-    assert_eq!(count(json!({"min_slice_us": {"other": 20_000}})), (20, 10, 20, 80));
+    assert_eq!(count(json!({"min_slice_us": {"other": 50_000}})), (20, 10, 20, 80));
     assert_eq!(count(json!({"main_thread_only": true})), (10, 10, 10, 50));
 }
