@@ -51,7 +51,7 @@ pub(crate) fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
             builder.trace.losses.lines += 1;
             match frame(&columns, line) {
                 Some(Row { flags: 0, start_ns, end_ns, deadline_ns, token }) => {
-                    // Rows of versions without a vsync's id are told apart by their number.
+                    // Without the column of vsync ids (before Android 12), the line's number stands for one.
                     let token = token.unwrap_or(number);
                     put(&mut builder, (pid, token), start_ns, (end_ns, deadline_ns));
                 }
@@ -149,7 +149,7 @@ mod tests {
              0,10,4000000000,,,\n",
         )
         .unwrap();
-        let told = trace.frames.iter().map(|frame| {
+        let frames = trace.frames.iter().map(|frame| {
             let late = frame.actual.map(|actual| (actual.jank, actual.on_time));
             (frame.pid, frame.token, frame.start_ns / 1_000_000, frame.end_ns / 1_000_000, late)
         });
@@ -159,7 +159,7 @@ mod tests {
             (1234, 8, 2000, 2016, None),
             (1234, 8, 2000, 2012, Some((1, true))),
         ];
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(frames.collect::<Vec<_>>(), expected);
         assert_eq!(trace.losses.unread.values().sum::<u64>(), 1);
         assert_eq!(trace.losses.bad_lines, 1);
         assert_eq!(trace.names.text(trace.processes[&1234].name), "com.example");

@@ -84,7 +84,7 @@ pub fn answers(
 /// Tolerance for numbers that are not integers: the order of a sum is undefined.
 const TOLERANCE: f64 = 1e-9;
 
-/// What comparisons and guards read of devices: the tables as they are. A query over rows has the same answer.
+/// Queries over rows, and the tables that comparisons and guards read, which must equal their answers.
 const OBSERVATIONS: [(&str, &str); 2] =
     [("comparison", "device_values"), ("comparison_devices", "device_traits")];
 

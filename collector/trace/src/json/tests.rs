@@ -391,12 +391,12 @@ fn what_is_no_json_in_an_event_is_text_and_texts_in_place_of_ids_are_names() {
 
 /// Time, begin of the time it stands for, process, thread, and the names of the stack, the innermost first.
 fn samples(trace: &Trace) -> Vec<(u64, u64, u32, u32, String)> {
-    let told = trace.samples.iter().map(|sample| {
+    let samples = trace.samples.iter().map(|sample| {
         let frames = trace.stacks.frames(sample.stack);
         let names: Vec<_> = frames.map(|frame| trace.names.text(frame.function)).collect();
         (sample.at_ns, sample.since_ns, sample.pid, sample.tid, names.join("<"))
     });
-    told.collect()
+    samples.collect()
 }
 
 #[test]
