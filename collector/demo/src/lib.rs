@@ -32,7 +32,7 @@ use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::grouped;
-use tracetee_fleet::report::html::{self, Captures, Timeline};
+use tracetee_fleet::report::html::{self, Timeline};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline;
 use tracetee_protocol::health::TagReport;
@@ -160,7 +160,7 @@ fn push_report(
 ) -> Result<()> {
     let page = out.join("report.html");
     let report = FleetReport::from_database(&Database::read(&tables_of(store))?, &Ask::default())?;
-    std::fs::write(&page, html::fleet(&report, Captures::At("store/"), &BTreeMap::new()))?;
+    std::fs::write(&page, html::fleet(&report, Some("store/"), &BTreeMap::new()))?;
     let pages = ["report-jank.html", "timeline-jank.html"].map(|name| out.join(name));
     // The end of a start may have cut the others short.
     let Some(jank) = longest_of_jank(collected) else {

@@ -32,14 +32,40 @@ impl Clusters {
         if self.whole > 0.0 { self.part / self.whole } else { 0.0 }
     }
 
-    /// Returns the number of independent observations that would have the share's variance.
-    fn observations(&self) -> f64 {
+    /// Adds a cluster.
+    pub(crate) fn add(&mut self, part: f64, whole: f64) {
+        self.clusters += 1;
+        self.part += part;
+        self.whole += whole;
+        self.part_squares += part * part;
+        self.whole_squares += whole * whole;
+        self.products += part * whole;
+    }
+
+    /// Returns the variance of the share.
+    fn variance(&self) -> f64 {
         let clusters = real(self.clusters);
         let share = self.share();
         let squares =
             self.part_squares - 2.0 * share * self.products + share * share * self.whole_squares;
-        let variance = squares * clusters / (clusters - 1.0) / (self.whole * self.whole);
-        let observations = share * (1.0 - share) / variance;
+        squares * clusters / (clusters - 1.0) / (self.whole * self.whole)
+    }
+
+    /// Returns the interval (95 %) of the share where it is a ratio that may exceed 1.
+    pub(crate) fn ratio_interval(&self) -> [f64; 2] {
+        let degrees_of_freedom = real(self.clusters.saturating_sub(1));
+        let Ok(distribution) = StudentsT::new(0.0, 1.0, degrees_of_freedom) else {
+            return [0.0, f64::MAX];
+        };
+        let half = distribution.inverse_cdf(0.975) * self.variance().max(0.0).sqrt();
+        [self.share() - half, self.share() + half]
+    }
+
+    /// Returns the number of independent observations that would have the share's variance.
+    fn observations(&self) -> f64 {
+        let clusters = real(self.clusters);
+        let share = self.share();
+        let observations = share * (1.0 - share) / self.variance();
         if observations.is_finite() && observations > 0.0 {
             observations.clamp(1.0, self.whole)
         } else {

@@ -17,7 +17,7 @@ use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_w
 use tracetee_fleet::change::comparison::Verdict;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
-use tracetee_fleet::report::html::{self, Captures, Timeline};
+use tracetee_fleet::report::html::{self, Timeline};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline;
 use tracetee_fleet::rows::{About, from_capture};
@@ -94,14 +94,14 @@ type FileOf<'a> = dyn Fn(&str) -> Result<PathBuf> + 'a;
 fn written(
     args: &ReportArgs,
     report: &FleetReport,
-    captures: Captures<'_>,
+    captures_at: Option<&str>,
     file_of: &FileOf<'_>,
 ) -> Result<(Vec<u8>, Vec<Verdict>)> {
     let text = match args.format() {
         ReportFormat::Text => report.to_text(),
         ReportFormat::Markdown => report.to_markdown(),
         ReportFormat::Json => serde_json::to_string_pretty(report)? + "\n",
-        ReportFormat::Html => html::fleet(report, captures, &timelines(args, report, file_of)?),
+        ReportFormat::Html => html::fleet(report, captures_at, &timelines(args, report, file_of)?),
         ReportFormat::Folded => report.to_folded(),
         ReportFormat::Pprof => return Ok((report.to_pprof(), report.verdicts().collect())),
     };
@@ -269,5 +269,5 @@ fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<(Vec<u8>, Vec<Verd
         bail!("none of the {} files is a readable trace", paths.len());
     }
     let report = FleetReport::from_database(&database, &ask(args))?;
-    written(args, &report, Captures::At(""), &|raw_key| Ok(PathBuf::from(raw_key)))
+    written(args, &report, Some(""), &|raw_key| Ok(PathBuf::from(raw_key)))
 }

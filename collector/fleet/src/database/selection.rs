@@ -11,8 +11,9 @@ use super::{Database, SharedEnd};
 use crate::change::classes::class_of;
 use crate::error::Error;
 use crate::rows::Value;
-use crate::schema::{LOSSES, LossRow};
+use crate::schema::{CaptureRow, LOSSES, LossRow};
 use crate::selection::Chosen;
+use crate::sums::Sums;
 use rusqlite::{Connection, params};
 use std::collections::HashSet;
 
@@ -20,12 +21,16 @@ use std::collections::HashSet;
 const BATCH: usize = 2_000;
 
 impl Database {
-    /// Makes tables of the captures of an app that a report asks for, by time, version, API level and class of device. Loss
-    /// reports have the time alone: with another filter, none is selected.
+    /// Makes tables of the captures of an app that a report asks for, by time, version, API level and class of device, and
+    /// returns the captures' numbers. Loss reports have the time alone: with another filter, none is selected.
     ///
     /// # Errors
     /// [`Error::Sqlite`]; [`Error::Damaged`].
-    pub(crate) fn selected(&self, app: &str, chosen: Chosen<'_>) -> Result<Self, Error> {
+    pub(crate) fn selected(
+        &self,
+        app: &str,
+        chosen: Chosen<'_>,
+    ) -> Result<(Self, Vec<i64>), Error> {
         let selected = Self::temporary(self.end.clone())?;
         let Chosen { since, version, api, class } = chosen;
         let devices = class.map(|class| self.devices_of(app, class)).transpose()?;
@@ -48,14 +53,10 @@ impl Database {
         drop(rows);
         for batch in numbers.chunks(BATCH) {
             let mut changes = Changes::default();
-            for &number in batch {
-                self.end.check()?;
-                let Some((capture, sums)) = contribution(&self.connection, number)? else {
-                    continue;
-                };
-                changes.sums.merge(&sums, 1);
-                changes.offer_examples(&capture, &sums);
-            }
+            self.read_captures(batch, |capture, sums| {
+                changes.sums.merge(sums, 1);
+                changes.offer_examples(capture, sums);
+            })?;
             selected.add(changes)?;
         }
         if version.is_none() && api.is_none() && class.is_none() {
@@ -71,7 +72,33 @@ impl Database {
             }
             selected.add(changes)?;
         }
-        Ok(selected)
+        Ok((selected, numbers))
+    }
+
+    /// Returns the numbers of an app's captures.
+    pub(crate) fn numbers(&self, app: &str) -> Result<Vec<i64>, Error> {
+        // The index by day has them without their rows.
+        let sql = format!(
+            "SELECT {NUMBER} FROM (SELECT DISTINCT dt FROM capture_rollups WHERE app = ?1) AS days \
+             CROSS JOIN captures ON captures.dt = days.dt AND app = ?1"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        Ok(statement.query_map([app], |row| row.get(0))?.collect::<Result<_, _>>()?)
+    }
+
+    /// Calls `take` with each of these captures and what it has added to the sums.
+    pub(crate) fn read_captures(
+        &self,
+        numbers: &[i64],
+        mut take: impl FnMut(&CaptureRow, &Sums),
+    ) -> Result<(), Error> {
+        for &number in numbers {
+            self.end.check()?;
+            if let Some((capture, sums)) = contribution(&self.connection, number)? {
+                take(&capture, &sums);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the devices of an app that are of a class.

@@ -1,5 +1,6 @@
 //! The report of a fleet: smoothness of versions and screens, causes of jank, and what a version made worse.
 
+use super::breakdown::Breakdowns;
 use super::fixes::Fixes;
 use super::quantile_errors::QuantileErrors;
 use crate::change::classes::range_ms;
@@ -87,6 +88,8 @@ pub struct AppReport {
     pub causes_by_screen: Vec<CauseOf>,
     /// Gains of fixes: late frames that would be in time without a cause.
     pub fixes: Fixes,
+    /// Groups of devices that have more jank than others.
+    pub breakdowns: Breakdowns,
     /// Comparison of two versions, if requested.
     pub comparison: Option<Comparison>,
     /// Stacks of late frames.

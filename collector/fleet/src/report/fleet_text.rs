@@ -7,6 +7,7 @@ use super::quantile_errors::QuantileErrors;
 use super::table::{Column, broken, left, right, table};
 use super::{grouped, ms, percent};
 use crate::database::{Exceeded, OTHER};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use tracetee_convert::pprof;
 use tracetee_jank::{Evidence, Named, Pipeline};
@@ -182,7 +183,7 @@ impl AppReport {
             });
         }
         text.push_str("\nCauses of late frames, by devices x overrun\n");
-        text.push_str(&causes(&self.causes, SHOWN));
+        text.push_str(&causes(&self.causes.iter().collect::<Vec<_>>(), SHOWN));
         self.push_causes_by(text, "version", &self.causes_by_version, |cause| cause.ver.as_deref());
         let has_screens = self
             .causes_by_screen
@@ -194,6 +195,7 @@ impl AppReport {
             });
         }
         push_fixes(text, &self.fixes);
+        self.breakdowns.push(text);
         for Exceeded { kind, limit, days } in &self.limits_exceeded {
             let limit = grouped(*limit);
             let _ = writeln!(
@@ -224,25 +226,13 @@ impl AppReport {
         causes_by: &[CauseOf],
         group: fn(&CauseOf) -> Option<&str>,
     ) {
-        let mut groups: Vec<&str> = Vec::new();
+        let mut groups: BTreeMap<&str, Vec<&CauseOf>> = BTreeMap::new();
         for cause in causes_by {
-            let group = group(cause).unwrap_or_default();
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
+            groups.entry(group(cause).unwrap_or_default()).or_default().push(cause);
         }
-        if groups.len() < 2 {
-            return;
-        }
-        groups.sort_unstable();
-        for name in groups {
-            let of: Vec<CauseOf> = causes_by
-                .iter()
-                .filter(|cause| group(cause).unwrap_or_default() == name)
-                .cloned()
-                .collect();
+        for (name, of) in groups.iter().filter(|_| groups.len() > 1) {
             let _ = writeln!(text, "\n  of {what} {}", shown(&named(what, name)));
-            text.push_str(&causes(&of, SHOWN_OF));
+            text.push_str(&causes(of, SHOWN_OF));
         }
     }
 }
@@ -268,7 +258,7 @@ fn smooth<'a, R: 'a>(of: fn(&R) -> Option<&Smoothness>) -> [Column<'a, R>; 8] {
         .map(|(title, cell)| right(title, move |row| of(row).map_or_else(|| "-".to_owned(), cell)))
 }
 
-fn causes(causes: &[CauseOf], shown: usize) -> String {
+fn causes(causes: &[&CauseOf], shown: usize) -> String {
     if causes.is_empty() {
         return "  no late frames\n".to_owned();
     }
@@ -289,7 +279,7 @@ fn causes(causes: &[CauseOf], shown: usize) -> String {
             cause.examples.first().map_or(String::new(), |example| example.capture_id.clone())
         }));
     }
-    table(causes.iter().take(shown), &columns)
+    table(causes.iter().copied().take(shown), &columns)
 }
 
 /// Writes the gains of fixes.

@@ -1,5 +1,6 @@
 //! Makes the report of a fleet from the tables: one query for each part, app by app.
 
+use super::breakdown::{Breakdowns, MOST_CAPTURES};
 use super::fixes::CauseRow;
 use super::fleet::{AppReport, Ask, CauseOf, Example, FleetReport, Smoothness, Startup};
 use crate::change::comparison::comparison;
@@ -68,15 +69,21 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
         api: ask.api,
         class: ask.class,
     };
-    let selected = if chosen == Chosen::default() {
+    let (selected, numbers) = if chosen == Chosen::default() {
         all.check_sums(app)?;
         if ask.compare.is_some() {
             all.check_devices(app)?;
         }
-        None
+        let numbers = all.numbers(app)?;
+        // Of more, a sample is read, which the check of the whole file covers.
+        if numbers.len() <= MOST_CAPTURES {
+            all.check_captures(app)?;
+        }
+        (None, numbers)
     } else {
         all.check_captures(app)?;
-        Some(all.selected(app, chosen)?)
+        let (selected, numbers) = all.selected(app, chosen)?;
+        (Some(selected), numbers)
     };
     let database = selected.as_ref().unwrap_or(all);
     let screen = ask.screen.as_deref().unwrap_or_default();
@@ -129,22 +136,16 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
             row.examples.push(example);
         }
     }
-    let mut counts = HashMap::new();
-    for row in database.rows::<CauseOf>(&queries::CAUSES_BY_VERSION.text())? {
-        if is_among_first(&mut counts, row.ver.as_ref()) {
-            report.causes_by_version.push(row);
-        }
-    }
-    let mut counts = HashMap::new();
-    for row in database.rows::<CauseRow>(&queries::CAUSES_BY_SCREEN.text())? {
-        report.fixes.take(&row);
-        if is_among_first(&mut counts, row.cause.screen.as_ref()) {
-            report.causes_by_screen.push(row.cause);
-        }
-    }
+    let by_version = database.rows::<CauseOf>(&queries::CAUSES_BY_VERSION.text())?;
+    report.causes_by_version = first_of_each(by_version, |cause| cause.ver.clone());
+    let by_screen = database.rows::<CauseRow>(&queries::CAUSES_BY_SCREEN.text())?;
+    by_screen.iter().for_each(|row| report.fixes.take(row));
+    let by_screen = by_screen.into_iter().map(|row| row.cause).collect();
+    report.causes_by_screen = first_of_each(by_screen, |cause| cause.screen.clone());
     report.stacks = database.rows(&queries::STACKS.text())?;
     report.stacks.truncate(MAX_STACKS);
     report.fixes.rank();
+    report.breakdowns = Breakdowns::of(all, numbers, &report, screen)?;
     report.limits_exceeded = all.exceeded_limits(app)?;
     if let Some((from, to)) = &ask.compare {
         let has = |ver: &str| report.versions.iter().any(|version| version.ver == ver);
@@ -159,11 +160,15 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
     Ok(Some(report))
 }
 
-/// Counts a cause of a group. Returns true if it is one of the first.
-fn is_among_first(groups: &mut HashMap<String, usize>, group: Option<&String>) -> bool {
-    let count = groups.entry(group.cloned().unwrap_or_default()).or_default();
-    *count += 1;
-    *count <= MAX_CAUSES_OF
+/// Keeps the first causes of each group.
+fn first_of_each(mut causes: Vec<CauseOf>, group: fn(&CauseOf) -> Option<String>) -> Vec<CauseOf> {
+    let mut counts: HashMap<Option<String>, usize> = HashMap::new();
+    causes.retain(|cause| {
+        let count = counts.entry(group(cause)).or_default();
+        *count += 1;
+        *count <= MAX_CAUSES_OF
+    });
+    causes
 }
 
 /// The 50th, 90th and 99th percentile of groups, by version, screen and pipeline.

@@ -31,31 +31,18 @@ const SCRIPT: &str = concat!(
     "})();\n"
 );
 
-/// Link target of captures.
-#[derive(Debug, Clone, Copy)]
-pub enum Captures<'a> {
-    /// Address that the raw key is appended to: a store's directory, or a collector.
-    At(&'a str),
-    /// No links.
-    Nowhere,
-}
-
-/// Makes the page of a fleet for a file. `timelines` has pages as gzip ([`super::timeline::compressed`]) by the id of the
+/// Makes the page of a fleet for a file. Captures are linked at an address with their raw key appended, if there is one. `timelines` has pages as gzip ([`super::timeline::compressed`]) by the id of the
 /// capture; they become part of this one.
 #[must_use]
 pub fn fleet(
     report: &FleetReport,
-    captures: Captures<'_>,
+    captures_at: Option<&str>,
     timelines: &BTreeMap<String, Vec<u8>>,
 ) -> String {
-    let at = match captures {
-        Captures::At(address) => Some(address),
-        Captures::Nowhere => None,
-    };
     let timelines: BTreeMap<_, _> =
         timelines.iter().map(|(id, gzip)| (id, STANDARD.encode(gzip))).collect();
     page(&json!({
-        "kind": "fleet", "report": report, "captures_at": at, "live_s": null, "timelines": timelines,
+        "kind": "fleet", "report": report, "captures_at": captures_at, "live_s": null, "timelines": timelines,
     }))
 }
 

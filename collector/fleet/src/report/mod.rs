@@ -1,6 +1,7 @@
 //! Reports: of a fleet ([`fleet`], [`crate::change::comparison`]) and of one capture ([`single`]), each as a structure that is JSON by
 //! itself, as text for a terminal, of a fleet as Markdown, as one HTML file ([`html`]), and as folded stacks; and what the timeline's page of a trace says of its frames ([`timeline`]).
 
+pub mod breakdown;
 mod comparison_text;
 pub mod fixes;
 pub mod fleet;
@@ -44,6 +45,11 @@ pub fn grouped(count: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// Writes a count with its noun: `1 frame`, `2,000 frames`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// Writes a share in percent with one decimal.

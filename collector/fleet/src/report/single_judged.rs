@@ -1,9 +1,9 @@
 //! How a capture's report says by which evidence its frames are judged, and what the display got. By markers alone, no
 //! vsync is known to be missed: a frame is over one period, and other traces tell how many of such frames missed one.
 
-use super::grouped;
 use super::single::SingleReport;
 use super::single_rows::Worst;
+use super::{counted, grouped};
 use std::fmt::Write;
 use tracetee_jank::{Evidence, Missed, Outcome};
 
@@ -19,11 +19,8 @@ impl SingleReport {
             let of = self.judged.iter().filter(|(evidence, _)| evidence.shows_display() == shown);
             of.map(|(_, judged)| judged.dropped).sum::<u64>()
         };
-        let counted = |count: u64, one: &str, many: &str| {
-            format!("{} {}", grouped(count), if count == 1 { one } else { many })
-        };
-        let periods = counted(sum(false), "whole period over one", "whole periods over one");
-        let missed = counted(sum(true), "vsync missed", "vsyncs missed");
+        let periods = counted(sum(false), "whole period") + " over one";
+        let missed = counted(sum(true), "vsync") + " missed";
         match (self.shows_display(), sum(false)) {
             (false, _) => periods,
             (true, 0) => missed,
@@ -59,10 +56,9 @@ pub(super) fn lateness(worst: &Worst) -> String {
     if worst.evidence == Evidence::Markers {
         return "over one period".to_owned();
     }
-    let vsyncs = if worst.dropped == 1 { "vsync" } else { "vsyncs" };
     let way = match worst.outcome {
         Outcome::App => String::new(),
         way => format!(", {}", way.text(worst.evidence)),
     };
-    format!("late, {} {vsyncs} missed{way}", worst.dropped)
+    format!("late, {} missed{way}", counted(worst.dropped, "vsync"))
 }

@@ -3,7 +3,7 @@
 use super::single::{Long, SingleReport};
 use super::single_late::in_brackets;
 use super::table::{left, right, table};
-use super::{grouped, ms, percent};
+use super::{counted, grouped, ms, percent};
 use std::fmt::Write;
 use tracetee_jank::{Interaction, LongKind, Named, Pipeline, PipelineTotals, Startup, Totals};
 use tracetee_trace::shown;
@@ -43,9 +43,9 @@ impl SingleReport {
         if let Some(composition) = &self.composition {
             let _ = writeln!(
                 text,
-                "Jetpack Compose: {} in {} frames, {} of them late; {} outside of frames",
+                "Jetpack Compose: {} in {}, {} of them late; {} outside of frames",
                 ms(composition.in_frames_ns),
-                grouped(composition.frames),
+                counted(composition.frames, "frame"),
                 grouped(composition.late),
                 ms(composition.outside_ns),
             );
@@ -134,7 +134,8 @@ impl SingleReport {
         let others: Vec<_> = others
             .map(|other| {
                 let name = if other.name.is_empty() { "unnamed" } else { &other.name };
-                format!("{} (pid {}, {} frames)", shown(name), other.pid, other.frames)
+                let frames = counted(other.frames as u64, "frame");
+                format!("{} (pid {}, {frames})", shown(name), other.pid)
             })
             .collect();
         let more = match self.other_processes.len().saturating_sub(SHOWN) {

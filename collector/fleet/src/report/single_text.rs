@@ -3,7 +3,7 @@
 use super::single::SingleReport;
 use super::single_rows::{CauseRow, FrameRow, Worst};
 use super::table::broken;
-use super::{grouped, ms, percent};
+use super::{counted, grouped, ms, percent};
 use crate::rows::UNKNOWN;
 use std::fmt::Write;
 use tracetee_convert::pprof;
@@ -121,8 +121,8 @@ impl SingleReport {
         };
         let _ = writeln!(
             text,
-            "{} frames at {hz} Hz ({source}{switches}): {} {late} ({}), {} janky ({}), {} frozen; {} beyond the frame budget in total",
-            grouped(totals.frames),
+            "{} at {hz} Hz ({source}{switches}): {} {late} ({}), {} janky ({}), {} frozen; {} beyond the frame budget in total",
+            counted(totals.frames, "frame"),
             grouped(totals.slow),
             percent(totals.slow, totals.frames),
             grouped(totals.janky),
@@ -205,9 +205,6 @@ impl SingleReport {
                 "Recording exceeded its CPU budget and was stopped: do not derive rates from this capture.\n",
             );
         }
-        if self.lost_records > 0 {
-            let _ = writeln!(text, "{} records were dropped.", grouped(self.lost_records));
-        }
         for (what, &count) in &self.lost_events {
             let _ = writeln!(text, "Lost by the recorder: {} {}.", grouped(count), shown(what));
         }
@@ -220,16 +217,17 @@ impl SingleReport {
                 grouped(still.times)
             );
         }
-        for (count, what) in [
-            (still.frames, "frames are left out: the app stood still in them"),
-            (still.torn_frames, "frames are left out: records of theirs are missing"),
-            (self.bad_lines, "lines could not be read"),
-            (self.verdicts_left_out, "verdicts of the platform fit no frame, or could not be read"),
-            (self.unmatched_ends, "section ends had no begin"),
-            (self.unclosed, "sections were open at the end"),
+        for (count, how, noun, why) in [
+            (self.lost_records, "Dropped", "record", ""),
+            (still.frames, "Left out", "frame", ", in which the app stood still"),
+            (still.torn_frames, "Left out", "frame", ", some of whose records are missing"),
+            (self.bad_lines, "Not read", "line", ""),
+            (self.verdicts_left_out, "Not read, or of no frame", "verdict", " of the platform"),
+            (self.unmatched_ends, "Without a begin", "section end", ""),
+            (self.unclosed, "Open at the end", "section", ""),
         ] {
             if count > 0 {
-                let _ = writeln!(text, "{} {what}.", grouped(count));
+                let _ = writeln!(text, "{how}: {}{why}.", counted(count, noun));
             }
         }
         self.push_unknown(text);
@@ -318,10 +316,10 @@ mod tests {
             SingleReport::from_capture(&Capture { trace, analysis }).to_text()
         };
         let with = made(&[100, 200]);
-        assert!(with.contains("1 frames at 60 Hz"), "{with}");
+        assert!(with.contains("1 frame at 60 Hz"), "{with}");
         assert!(with.contains("(no thread is known to draw it)"), "{with}");
         assert!(with.contains("1  App Deadline Missed"), "{with}");
-        assert!(with.contains("unnamed (pid 200, 1 frames)"), "{with}");
+        assert!(with.contains("unnamed (pid 200, 1 frame)"), "{with}");
         assert!(made(&[]).contains("No frames"));
     }
 }

@@ -17,7 +17,7 @@ use std::io::Read;
 /// Sums by key, of several tables.
 #[derive(Debug, Clone, Default)]
 pub struct Sums {
-    pub(super) symbols: Symbols,
+    pub(crate) symbols: Symbols,
     pub(super) tables: BTreeMap<&'static str, HashMap<Key, Added, RandomState>>,
 }
 
@@ -70,7 +70,7 @@ impl Sums {
     }
 
     /// Returns the rows of a table, in any order.
-    pub(super) fn rows<R: RollupRow>(&self) -> impl Iterator<Item = R> + '_ {
+    pub(crate) fn rows<R: RollupRow>(&self) -> impl Iterator<Item = R> + '_ {
         let rows = self.tables.get(R::ROLLUP.table.name).into_iter().flatten();
         rows.map(|(key, sums)| R::of_codes(key, sums))
     }

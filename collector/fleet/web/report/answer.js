@@ -16,15 +16,15 @@ const sentence = (...parts) => make("p", {}, ...parts);
 const listed = (nodes) => nodes.flatMap((node, i) => (i === 0 ? [node] : [i === nodes.length - 1 ? " and " : ", ", node]));
 const nameOf = (row) => `${row.cause}: ${row.key}`;
 
-/** "These causes make 72 % of the time past the deadlines: …", each with links. */
-function causesSentence(causes, table, example) {
+/** "These causes make 72 % of the time past the deadlines: …", each with `links`. */
+function causesSentence(causes, table, links) {
   const total = sumOf(causes, "overrun_ns");
   // In the order of the table that the sentence leads to.
   const top = causes.slice(0, MOST).filter((row) => row.overrun_ns / (total || 1) >= NOISE);
   if (!top.length) return null;
   const [verb, noun] = top.length === 1 ? ["makes", "One cause"] : ["make", `${["", "", "Two", "Three"][top.length]} causes`];
   return sentence(`${noun} ${verb} ${share(sumOf(top, "overrun_ns"), total)} of the time past the deadlines: `,
-    ...listed(top.map((row) => make("span", {}, goTo(table, nameOf(row)), ` (${share(row.overrun_ns, total)}`, ...(example(row) ? ["; ", example(row)] : []), ")"))), ".");
+    ...listed(top.map((row) => make("span", {}, goTo(table, nameOf(row)), ` (${share(row.overrun_ns, total)}`, ...links(row).filter((one) => one).flatMap((one) => ["; ", one]), ")"))), ".");
 }
 
 const ESTIMATED = "late, as in traces that show the display";
@@ -47,7 +47,7 @@ function answerOf(report) {
   const { totals } = report;
   const made = make("section", { id: "answer", "aria-label": "Answer" });
   if (!totals.frames) {
-    const others = report.other_processes.slice(0, MOST).map((other) => `${other.name} (${count(other.frames)} frames)`);
+    const others = report.other_processes.slice(0, MOST).map((other) => `${other.name} (${counted(other.frames, "frame")})`);
     made.append(sentence(`No frames of ${report.app} are in this capture.`, others.length ? ` Others have some: ${others.join(", ")}; --process chooses one.` : ""));
     return made;
   }
@@ -60,7 +60,7 @@ function answerOf(report) {
     ...(worst ? [", ", goTo("worst-0", `the worst by ${ms(worst.overrun_ns)}`), ...(open ? [" (", open, ")"] : [])] : []), `${end}.`));
   const atCause = (row) => {
     const place = report.worst.findIndex((one) => one.parts.some((part) => part.cause === row.cause && part.key === row.key));
-    return place < 0 ? null : goTo(`worst-${place}`, "a frame");
+    return [place < 0 ? null : goTo(`worst-${place}`, "a frame")];
   };
   made.append(causesSentence(report.causes, "causes", atCause) || "");
   return made;
@@ -69,11 +69,15 @@ function answerOf(report) {
 function answerOfFleet(report, rates) {
   const made = make("section", { class: "answer", "aria-label": "Answer" });
   const frames = sumOf(rates, "frames"), late = sumOf(rates, "slow"), devices = sumOf(report.versions.filter(isWanted), "devices");
-  const [verb, end] = latenessOfRates(rates);
+  const [verb, end] = latenessOfRates(rates), onDevices = counted(devices, "device");
+  const devicesOf = (row, text) => {
+    const found = report.breakdowns.rows.find((one) => one.screen === data.report.screen && one.cause === row.cause && one.key === row.key);
+    return found ? goTo(devicesId(report, found), text) : null;
+  };
   made.append(frames
-    ? sentence(goTo(`versions-${report.app}`, `${count(late)} of ${count(frames)} frames (${share(late, frames)}) ${verb}`), `, on ${count(devices)} device${devices === 1 ? "" : "s"}${report.versions.length > 1 ? ", counted once for each version" : ""}.${late ? end : ""}`)
+    ? sentence(goTo(`versions-${report.app}`, `${count(late)} of ${count(frames)} frames (${share(late, frames)}) ${verb}`), ", on ", devicesOf({ cause: null, key: "" }, onDevices) || onDevices, `${report.versions.length > 1 ? ", counted once for each version" : ""}.${late ? end : ""}`)
     : sentence(`${count(sumOf(report.versions, "captures"))} captures show late frames, but none was taken by schedule: they do not say how many frames are late.`));
-  const atCause = (row) => (row.examples.length ? timelineOf(row, row.examples[0], "worst frame") : null);
+  const atCause = (row) => [row.examples.length ? timelineOf(row, row.examples[0], "worst frame") : null, devicesOf(row, "which devices")];
   made.append(causesSentence(report.causes.filter(isWanted), `causes-${report.app}`, atCause) || "");
   made.append(changeSentence(report) || "");
   return made;
@@ -88,7 +92,7 @@ function changeSentence(report) {
   }
   const known = report.versions.filter((row) => row.smoothness && isWanted(row));
   if (known.length < 2) return null;
-  const [before, after] = known.slice(-2), rate = (row) => row.smoothness.jank_ms_in_1000.toFixed(1);
+  const [before, after] = known.slice(-2), rate = (row) => fixed(row.smoothness.jank_ms_in_1000);
   return sentence(goTo(`versions-${report.app}`, `${after.ver} has ${rate(after)} ms of jank in a thousand frames, ${before.ver} had ${rate(before)}`), "; whether the version is the reason, only a comparison of like devices says (",
     data.live_s ? link("compare them", () => ask({ compare: `${before.ver}..${after.ver}` })) : `report --compare ${before.ver} ${after.ver}`, ").");
 }

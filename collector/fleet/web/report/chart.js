@@ -71,7 +71,7 @@ function dayChart(days, versions, jankOf, label) {
     const stroke = colours[place % colours.length];
     const points = days.map((dt, i) => [i, jankOf(dt, ver)]).filter(([, value]) => value !== null);
     made.append(svg("path", { d: points.map(([i, value], n) => `${n ? "L" : "M"}${x(i)} ${y(value)}`).join(""), fill: "none", stroke, "stroke-width": 2 }));
-    for (const [i, value] of points) made.append(svg("circle", { cx: x(i), cy: y(value), r: 3, fill: stroke }, svg("title", {}, `${ver}, ${days[i]}: ${value.toFixed(1)} ms`)));
+    for (const [i, value] of points) made.append(svg("circle", { cx: x(i), cy: y(value), r: 3, fill: stroke }, svg("title", {}, `${ver}, ${days[i]}: ${fixed(value)} ms`)));
   });
   const every = Math.ceil(days.length / Math.max(1, Math.floor((wide - LEFT) / 90)));
   days.forEach((dt, i) => { if (i % every === 0) made.append(svg("text", { x: x(i), y: TALL - 6, class: "label" }, dt)); });

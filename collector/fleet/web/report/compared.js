@@ -3,12 +3,12 @@
 // The rows of a comparison, and the devices that it is made of.
 function compared(comparison) {
   const { from, to, rows, sentence, devices_sentence } = comparison;
-  const signed = (percent) => (percent >= 0 ? "+" : "") + percent.toFixed(0);
+  const signed = (percent) => (percent >= 0 ? "+" : "") + fixed(percent, 0);
   page.append(make("h2", { id: "comparison" }, `From ${from} to ${to}`), make("p", {}, sentence), table([
     ["", (row) => row.cause || "all jank", true], ["what", (row) => row.key, true],
-    [from, (row) => row.ms_in_1000[0].toFixed(1)], [to, (row) => row.ms_in_1000[1].toFixed(1)],
-    ["others", (row) => row.control_ms_in_1000.map((ms) => ms.toFixed(1)).join(" to ")],
-    ["change", (row) => `${signed(row.percent)} % (${row.percent_interval.map(signed).join(" to ")})`], ["p", (row) => row.p.toFixed(4)],
+    [from, (row) => fixed(row.ms_in_1000[0])], [to, (row) => fixed(row.ms_in_1000[1])],
+    ["others", (row) => row.control_ms_in_1000.map((ms) => fixed(ms)).join(" to ")],
+    ["change", (row) => `${signed(row.percent)} % (${row.percent_interval.map(signed).join(" to ")})`], ["p", (row) => fixed(row.p, 4)],
     ["", (row) => make("span", { class: row.verdict }, VERDICTS[row.verdict]), true],
   ], rows, { id: "comparison" }));
   page.append(make("p", {}, devices_sentence));

@@ -5,7 +5,7 @@ const smoothColumns = [
   ["slow", (row) => share(row.slow, row.frames)], ["janky", (row) => share(row.janky, row.frames)],
   ["frozen", (row) => share(row.frozen, row.frames)],
   ["p50", (row) => tenths(row.p50_100us)], ["p90", (row) => tenths(row.p90_100us)], ["p99", (row) => tenths(row.p99_100us)],
-  ["jank ms in 1000", (row) => row.jank_ms_in_1000.toFixed(1)],
+  ["jank ms in 1000", (row) => fixed(row.jank_ms_in_1000)],
 ];
 
 const AT_CAUSE = "the frame of this capture that lost most by this cause";
@@ -38,6 +38,8 @@ const causeColumns = (more) => [
   ["devices", (row) => count(row.devices)], ["frames", (row) => count(row.frames)],
   ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)], ["p50", (row) => ms(row.p50_ns)], ["p90", (row) => ms(row.p90_ns)], ["p99", (row) => ms(row.p99_ns)],
 ];
+// The place of a breakdown on the page.
+const devicesId = (report, { screen, cause, key }) => `devices-${[report.app, screen ?? "", cause ?? "", key].join("|")}`;
 const VERDICTS = { worse: "worse", better: "better", same: "same", unknown: "cannot know" };
 
 function app(report) {
@@ -48,14 +50,13 @@ function app(report) {
   }
   const rates = report.versions.filter(isWanted).map((version) => version.smoothness).filter((found) => found);
   page.append(answerOfFleet(report, rates));
-  const sum = (rows, field) => rows.reduce((total, row) => total + row[field], 0);
   page.append(make("div", { class: "tiles" },
-    tile("captures", count(sum(report.versions, "captures"))), tile("of them in rates", count(sum(report.versions, "counted"))),
-    tile("frames", count(sum(rates, "frames"))), tile("janky", share(sum(rates, "janky"), sum(rates, "frames"))),
-    tile("frozen", count(sum(rates, "frozen"))), tile("ANRs", count(sum(report.versions, "anrs")))));
+    tile("captures", count(sumOf(report.versions, "captures"))), tile("of them in rates", count(sumOf(report.versions, "counted"))),
+    tile("frames", count(sumOf(rates, "frames"))), tile("janky", share(sumOf(rates, "janky"), sumOf(rates, "frames"))),
+    tile("frozen", count(sumOf(rates, "frozen"))), tile("ANRs", count(sumOf(report.versions, "anrs")))));
   if (!rates.length) page.append(make("p", { class: "faint" }, "No rates: no capture was taken by schedule. Configure a window that opens by \"schedule\"."));
 
-  const overrun = report.causes.reduce((sum, cause) => sum + cause.overrun_ns, 0), score = report.causes[0]?.score || 1;
+  const overrun = sumOf(report.causes, "overrun_ns"), score = report.causes[0]?.score || 1;
   const quiet = { share: (row) => row.overrun_ns / (overrun || 1), of: "the time past the deadlines" };
   page.append(make("h2", { id: `causes-${report.app}` }, "Causes of late frames"),
     make("p", { class: "faint" }, "Ranked by devices × overrun: the cause's share of the time past the deadlines. A cause's captures show it best."));
@@ -63,20 +64,31 @@ function app(report) {
     page.append(table([...causeColumns([]), ["devices × s", (cause) => barCell(cause.score / score, (cause.score / 1000).toFixed(cause.score < 10000 ? 1 : 0))], ["best example", examples, true]], report.causes, { id: `causes.${report.app}`, noise: quiet }));
   } else page.append(make("p", {}, report.versions.length ? "No frame was late." : "No capture has frames."));
 
+  const { breakdowns } = report;
+  if (breakdowns.rows.length) {
+    page.append(make("h2", { id: `devices-${report.app}` }, "Which devices"),
+      make("p", { class: "faint" }, `Jank in a thousand frames by group, as a multiple of the fleet's (lift), with its interval of 95 % over devices; of a cause, in frames of which it took a tenth or more. From ${count(breakdowns.captures)} of ${count(breakdowns.all_captures)} captures, those that rates count.`),
+      ...breakdowns.rows.map((row) => make("details", { id: devicesId(report, row) }, make("summary", {}, row.sentence), table([
+        ["by", (group) => group.dimension, true], ["group", (group) => group.value, true], ["devices", (group) => count(group.devices)],
+        ["ms in 1000", (group) => fixed(group.ms_in_1000)], ["lift", (group) => barCell(group.lift / row.groups[0].lift, fixed(group.lift))],
+        ["interval", (group) => group.lift_from_to.map((end) => fixed(end)).join(" to ")],
+      ], row.groups, { id: devicesId(report, row) }))));
+  }
+
   const { fixes } = report;
   if (fixes.rows.length) {
     page.append(make("h2", {}, "Gain of a fix"),
       make("p", { class: "faint" }, `Late frames that would be in time without the cause. One fix alone saves ${share(fixes.saved_by_any, fixes.late)} of the ${count(fixes.late)} late frames that rates count; “once”: each frame at the fix that gains most. ±: 95 %, over devices. ${share(fixes.late_stateless, fixes.late)} of the late frames have no scheduler states: their waits are taken to last as long as they did.`),
       table([
         ["screen", (fix) => (fix.screen === null ? "(all)" : named(fix.screen)), true], ["cause", (fix) => fix.cause, true], ["what", (fix) => fix.key, true],
-        ["frames", (fix) => count(fix.saved)], ["removed", (fix) => `${fix.percent.toFixed(1)} % ± ${((fix.percent_from_to[1] - fix.percent_from_to[0]) / 2).toFixed(1)}`],
+        ["frames", (fix) => count(fix.saved)], ["removed", (fix) => `${fixed(fix.percent)} % ± ${fixed((fix.percent_from_to[1] - fix.percent_from_to[0]) / 2)}`],
         ["halved", (fix) => share(fix.saved_halved, fix.late)], ["off the first thread", (fix) => share(fix.saved_moved, fix.late)], ["once", (fix) => share(fix.saved_most, fix.late)],
         ["devices", (fix) => `${count(fix.devices)} of ${count(fix.all_devices)}`],
       ], fixes.rows, { id: `fixes.${report.app}` }));
   }
 
   for (const { kind, limit, days } of report.limits_exceeded) {
-    page.append(make("p", { class: "faint" }, `On ${count(days)} day${days === 1 ? "" : "s"} there were more than ${count(limit)} ${kind}: those that came later count as (other).`));
+    page.append(make("p", { class: "faint" }, `On ${counted(days, "day")} there were more than ${count(limit)} ${kind}: those that came later count as (other).`));
   }
   page.append(make("h2", { id: `versions-${report.app}` }, "Versions"), table([
     ["version", (row) => row.ver, true], ["devices", (row) => count(row.devices)], ["captures", (row) => count(row.captures)], ["in rates", (row) => count(row.counted)],

@@ -76,7 +76,7 @@ function single() {
   }
   if (report.composition) {
     const of = report.composition;
-    page.append(make("p", {}, `Jetpack Compose: ${ms(of.in_frames_ns)} in ${count(of.frames)} frames, ${count(of.late)} of them late; ${ms(of.outside_ns)} outside of frames.`));
+    page.append(make("p", {}, `Jetpack Compose: ${ms(of.in_frames_ns)} in ${counted(of.frames, "frame")}, ${count(of.late)} of them late; ${ms(of.outside_ns)} outside of frames.`));
   }
   const overrun = report.causes.reduce((sum, row) => sum + row.overrun_ns, 0);
   page.append(make("h2", { id: "causes" }, "Causes of the late frames"),
@@ -133,17 +133,17 @@ function single() {
     ], report.long_slices, { id: "long" }));
   }
   const quality = [];
-  if (report.overhead_percent !== null) quality.push(`Recording took ${report.overhead_percent.toFixed(2)} % of a CPU.`);
+  if (report.overhead_percent !== null) quality.push(`Recording took ${fixed(report.overhead_percent, 2)} % of a CPU.`);
   if (report.over_budget) quality.push("Recording exceeded its CPU budget and was stopped.");
-  if (report.lost_records) quality.push(`${count(report.lost_records)} records were dropped.`);
+  if (report.lost_records) quality.push(`Dropped: ${counted(report.lost_records, "record")}.`);
   for (const [what, lost] of Object.entries(report.lost_events)) quality.push(`Lost by the recorder: ${count(lost)} ${what}.`);
-  if (report.bad_lines) quality.push(`${count(report.bad_lines)} lines could not be read.`);
+  if (report.bad_lines) quality.push(`Not read: ${counted(report.bad_lines, "line")}.`);
   const still = report.stood_still;
   if (still.times) quality.push(`No thread of the app could run for ${ms(still.ns)} (times: ${count(still.times)}; suspended, frozen or stopped).`);
-  if (still.frames) quality.push(`${count(still.frames)} frames are left out: the app stood still in them.`);
-  if (still.torn_frames) quality.push(`${count(still.torn_frames)} frames are left out: records of theirs are missing.`);
-  if (report.verdicts_left_out) quality.push(`${count(report.verdicts_left_out)} verdicts of the platform fit no frame, or could not be read.`);
-  if (report.other_processes.length) quality.push("Other processes with frames: " + report.other_processes.slice(0, 10).map((other) => `${other.name} (pid ${other.pid}, ${other.frames} frames)`).join(", ") + ".");
+  if (still.frames) quality.push(`Left out: ${counted(still.frames, "frame")}, in which the app stood still.`);
+  if (still.torn_frames) quality.push(`Left out: ${counted(still.torn_frames, "frame")}, some of whose records are missing.`);
+  if (report.verdicts_left_out) quality.push(`Not read, or of no frame: ${counted(report.verdicts_left_out, "verdict")} of the platform.`);
+  if (report.other_processes.length) quality.push("Other processes with frames: " + report.other_processes.slice(0, 10).map((other) => `${other.name} (pid ${other.pid}, ${counted(other.frames, "frame")})`).join(", ") + ".");
   if (quality.length) page.append(make("p", { class: "faint" }, quality.join(" ")));
   if (data.unknown.length && totals.frames) {
     page.append(make("h2", {}, "The trace does not show (in brackets: the events to switch on)"), make("ul", { id: "unknown" }, ...data.unknown.map((text) => make("li", {}, text))));

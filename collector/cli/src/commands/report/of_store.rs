@@ -9,7 +9,6 @@ use tracetee_fleet::change::comparison::Verdict;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::report::fleet::FleetReport;
-use tracetee_fleet::report::html::Captures;
 
 /// The report of a store, and whether its comparison has found something worse.
 pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, Vec<Verdict>)> {
@@ -31,8 +30,7 @@ pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, Vec<Verdict>)> {
     // Links of a page on this machine lead into the store.
     let at = std::fs::canonicalize(store).ok();
     let at = at.map(|path| format!("file://{}/", path.display()));
-    let captures = at.as_deref().map_or(Captures::Nowhere, Captures::At);
-    written(args, &report, captures, &|raw_key| Ok(store.join(raw_key)))
+    written(args, &report, at.as_deref(), &|raw_key| Ok(store.join(raw_key)))
 }
 
 /// The report of an object store, by a copy of its tables on this machine.
@@ -40,7 +38,7 @@ fn of_objects(args: &ReportArgs, address: &str) -> Result<(Vec<u8>, Vec<Verdict>
     with_copies(address, args.cache.as_deref(), |copies| {
         let database = Database::read(&copies.reader.tables())?;
         let report = FleetReport::from_database(&database, &ask(args))?;
-        written(args, &report, Captures::Nowhere, &|raw_key| copies.file(raw_key))
+        written(args, &report, None, &|raw_key| copies.file(raw_key))
     })
 }
 
