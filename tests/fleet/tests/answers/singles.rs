@@ -1,0 +1,241 @@
+//! The sentences of a capture's report.
+
+use super::{
+    Drawn, Found, MOST_BARS, Report, causes_sentence, grouped, ms, number, percent, rows, sum,
+    text, without_links,
+};
+use serde_json::Value;
+
+const WAYS: [(&str, &str); 8] = [
+    ("in_time", "in time"),
+    ("app", "late by the app"),
+    ("system", "late by SurfaceFlinger or the graphics processor"),
+    ("display", "late by the display"),
+    ("stuffing", "behind earlier buffers"),
+    ("dropped", "never shown"),
+    ("undrawn", "without a buffer"),
+    ("unknown", "late for an unknown reason"),
+];
+
+/// Returns a frame's way to the display in words.
+fn way(outcome: &str) -> &'static str {
+    WAYS.iter().find(|(name, _)| *name == outcome).unwrap().1
+}
+
+/// Checks the report of a capture.
+pub(crate) fn check(found: &mut Found, report: &Report, drawn: &Drawn) {
+    let json = &report.json;
+    let totals = &json["totals"];
+    let [frames, slow, janky, frozen] =
+        ["frames", "slow", "janky", "frozen"].map(|field| number(totals, field));
+    for (tile, expected) in [
+        ("frames", grouped(frames)),
+        ("slow", percent(slow, frames)),
+        ("janky", percent(janky, frames)),
+        ("frozen", grouped(frozen)),
+        ("beyond the budget", ms(number(totals, "jank_ns"))),
+        ("p50", ms(number(totals, "p50_ns"))),
+        ("p90", ms(number(totals, "p90_ns"))),
+        ("p99", ms(number(totals, "p99_ns"))),
+    ] {
+        found.same(tile, &drawn.tiles[tile], &expected);
+    }
+    if frames == 0 {
+        return;
+    }
+    let headline = format!(
+        "({}), {} janky ({}), {} frozen; {} beyond the frame budget in total",
+        percent(slow, frames),
+        grouped(janky),
+        percent(janky, frames),
+        grouped(frozen),
+        ms(number(totals, "jank_ns"))
+    );
+    found.has("headline", &report.text, &headline);
+    chart(found, json, drawn);
+    if slow == 0 {
+        let expected = format!("All {} frames were in time.", grouped(frames));
+        found.same("first sentence", &drawn.answer[0], &expected);
+        return;
+    }
+    first(found, json, drawn);
+    judged(found, json, report, drawn);
+    let causes = rows(json, "causes");
+    let said = drawn.answer.get(1).map_or("", |said| said);
+    let expected = causes_sentence(causes).unwrap_or_default();
+    found.same("causes", &without_links(said), &expected);
+    let cells = causes.iter().map(|row| {
+        let counts = ["frames", "saved", "saved_halved", "saved_moved"];
+        let mut cells = vec![text(row, "cause").to_owned(), text(row, "key").to_owned()];
+        cells.extend(counts.map(|field| grouped(number(row, field))));
+        cells.extend(["overrun_ns", "self_ns"].map(|field| ms(number(row, field))));
+        cells
+    });
+    found.table("causes", drawn, "causes", &cells.collect::<Vec<_>>());
+    worst(found, json, report, drawn);
+}
+
+fn first(found: &mut Found, json: &Value, drawn: &Drawn) {
+    let totals = &json["totals"];
+    let [frames, slow] = ["frames", "slow"].map(|field| number(totals, field));
+    let markers = &json["judged"]["markers"];
+    let late = markers["late"].as_u64().unwrap_or(0);
+    let verb = match late {
+        0 => "were late for people",
+        late if late == slow => "took longer than one period",
+        _ => "were late",
+    };
+    let share = percent(slow, frames);
+    let begin = format!("{} of {} frames ({share}) {verb}", grouped(slow), grouped(frames));
+    found.has("first sentence", &drawn.answer[0], &begin);
+    let worst = format!(", the worst by {}", ms(number(&json["worst"][0], "overrun_ns")));
+    found.has("the worst frame", &drawn.answer[0], &worst);
+    if late == 0 {
+        return;
+    }
+    let [likely, least, most] =
+        ["likely", "least", "most"].map(|field| number(&markers["missed"], field));
+    let of = match late == slow {
+        true => "these".to_owned(),
+        false => format!("the {} that the app's markers judge", grouped(late)),
+    };
+    let [likely_text, least_text, most_text] = [likely, least, most].map(grouped);
+    let end = format!("; people see about {likely_text} of {of} ({least_text} to {most_text})");
+    found.has("what people see", &drawn.answer[0], &end);
+    let is_part = least <= likely && likely <= most && most <= late;
+    found.is_true("a part of the late frames", is_part);
+}
+
+fn judged(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
+    let judged = json["judged"].as_object().unwrap();
+    let mut all = 0;
+    for (evidence, of) in judged {
+        for (outcome, count) in of["outcomes"].as_object().unwrap() {
+            let count = count.as_u64().unwrap();
+            all += count;
+            let way = match (&**evidence, &**outcome) {
+                ("markers", "in_time") => "within it",
+                ("markers", "app") => "over one period",
+                _ => way(outcome),
+            };
+            let expected = format!("{} {way}", grouped(count));
+            found.has("judged on the page", &drawn.paragraphs.join(" "), &expected);
+            found.has("judged in text", &report.text, &expected);
+        }
+    }
+    let late: u64 = judged.values().map(|of| number(of, "late")).sum();
+    let totals = &json["totals"];
+    found.is_true("frames by evidence", all == number(totals, "frames"));
+    found.is_true("late frames by evidence", late == number(totals, "slow"));
+}
+
+fn chart(found: &mut Found, json: &Value, drawn: &Drawn) {
+    let frames = rows(json, "frames");
+    let rated = || frames.iter().filter(|frame| frame["pipeline"] != "vsync_callback");
+    let is_slow = |frame: &&Value| frame["slow"] == true;
+    let [all, slow] = [rated().count(), rated().filter(is_slow).count()];
+    found.same("frames", &all.to_string(), &json["totals"]["frames"].to_string());
+    found.same("late frames", &slow.to_string(), &json["totals"]["slow"].to_string());
+    if frames.len() > MOST_BARS {
+        return;
+    }
+    found.same("bars", &drawn.bars.len().to_string(), &frames.len().to_string());
+    let (mut late, mut deadlines) = (0, 0);
+    for frame in frames {
+        let [dur, deadline] = ["dur_ns", "deadline_ns"].map(|field| number(frame, field));
+        let is_due = is_slow(&frame) || dur <= deadline;
+        late += usize::from(is_slow(&frame));
+        deadlines += usize::from(is_due);
+        let end = match is_due {
+            true => format!("due after {}", ms(deadline)),
+            false => way(text(frame, "outcome")).to_owned(),
+        };
+        let expected = format!("{} at {}, {end}", ms(dur), ms(number(frame, "at_ns")));
+        found.is_true(&format!("bar {expected:?}"), drawn.bars.contains(&expected));
+    }
+    found.same("late bars", &drawn.late_bars.to_string(), &late.to_string());
+    found.same("deadlines of bars", &drawn.deadlines.to_string(), &deadlines.to_string());
+}
+
+fn worst(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
+    let worst = rows(json, "worst");
+    let order: Vec<u64> = worst.iter().map(|one| number(one, "overrun_ns")).collect();
+    found.is_true("order of the worst frames", order.is_sorted_by(|a, b| a >= b));
+    for one in worst {
+        let said = sentence(one);
+        let [took, at] = ["dur_ns", "at_ns"].map(|field| ms(number(one, field)));
+        found.same("a frame's sentence", text(one, "sentence"), &said);
+        let summary = format!("{took} at {at}, {said}; ");
+        found.has("a frame on the page", &drawn.summaries.join(" / "), &summary);
+        let in_text = format!("frame {} at {at}: {took}, {said}", one["number"]);
+        found.has("a frame in text", &report.text, &in_text);
+        let place = usize::try_from(number(one, "number") - 1).unwrap();
+        let row = &rows(json, "frames")[place];
+        found.is_true("a frame's row", number(row, "dur_ns") == number(one, "dur_ns"));
+        let parts = sum(rows(one, "parts"), "overrun_ns");
+        let overrun = number(one, "overrun_ns");
+        // Each part is rounded down to a ns.
+        found.is_true("overruns of parts", parts <= overrun && overrun - parts <= 64);
+        if let Some(place) = one["explanation"].as_u64() {
+            let explained = &rows(json, "explanations")[usize::try_from(place).unwrap()];
+            let expected = format!(", complete {} after that", ms(number(explained, "overrun_ns")));
+            found.has("an explanation", &drawn.paragraphs.join(" "), &expected);
+            let of_causes = sum(rows(explained, "causes"), "overrun_ns");
+            found.same("overruns of a frame's causes", &ms(of_causes), &ms(parts));
+        }
+    }
+}
+
+/// Writes a frame's sentence.
+fn sentence(one: &Value) -> String {
+    let dropped = number(one, "dropped");
+    let lateness = match (text(one, "evidence"), text(one, "outcome")) {
+        ("markers", _) => "over one period".to_owned(),
+        (_, outcome) => {
+            let plural = if dropped == 1 { "" } else { "s" };
+            let way = match outcome {
+                "app" => String::new(),
+                other => format!(", {}", way(other)),
+            };
+            format!("late, {dropped} vsync{plural} missed{way}")
+        }
+    };
+    let late = format!("{} {lateness}", ms(number(one, "overrun_ns")));
+    let parts = rows(one, "parts");
+    let most = parts.iter().map(|part| number(part, "overrun_ns")).max();
+    let Some(part) = parts.iter().find(|part| Some(number(part, "overrun_ns")) == most) else {
+        return late;
+    };
+    let took = ms(number(part, "self_ns") + number(part, "carried_ns"));
+    let name = text(part, "name").trim_matches(['(', ')']);
+    let is_section = name == text(part, "name");
+    if part["thread"] == "gpu" && !is_section {
+        return format!("{late}: complete, it waited {took} for the {name}");
+    }
+    let states = [
+        ("unknown_ns", "took"),
+        ("io_ns", "waited for a disk for"),
+        ("uninterruptible_ns", "waited in the kernel for"),
+        ("asleep_ns", "slept"),
+        ("runnable_ns", "waited for a processor for"),
+        ("running_ns", "ran"),
+    ];
+    // The first of the longest.
+    let mut longest = states[0];
+    for state in states {
+        if number(&part["states"], state.0) > number(&part["states"], longest.0) {
+            longest = state;
+        }
+    }
+    let inside = if is_section { format!(" in {name}") } else { String::new() };
+    let (cause, key) = (text(part, "cause"), text(part, "key"));
+    let why = match (cause, key) {
+        ("sleep", _) => " until a timer".to_owned(),
+        ("wait", key) if key.starts_with("woken by ") => format!(" until {} woke it", &key[9..]),
+        ("preempted", key) => format!(", which {} had", key.strip_prefix("by ").unwrap_or(key)),
+        ("runnable" | "section" | "unexplained", _) => String::new(),
+        (cause, key) if key == name => format!(" ({cause})"),
+        (cause, key) => format!(" ({cause}: {key})"),
+    };
+    format!("{late}: {} {} {took}{inside}{why}", text(part, "thread"), longest.1)
+}
