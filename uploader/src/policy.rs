@@ -31,6 +31,8 @@ pub const SLOWEST_BYTES_PER_S: u64 = 4_000;
 pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// Default interval between requests for the configuration.
 pub const POLL: Duration = Duration::from_secs(3600);
+/// Least interval after a request for the configuration that got no answer: two idle passes.
+pub const POLL_AGAIN: Duration = Duration::from_secs(120);
 
 /// The result of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]

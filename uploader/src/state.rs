@@ -33,9 +33,12 @@ pub(crate) struct Wait {
 impl Wait {
     /// Returns the remaining delay in ms.
     pub(crate) fn left_ms(&self, now: Now) -> u64 {
-        let most_ms = u64::try_from(MAX_RETRY_AFTER.as_millis()).unwrap_or(DAY_MS);
-        self.wait_ms.min(most_ms).saturating_sub(self.since.age_ms(now))
+        self.wait_ms.min(millis(MAX_RETRY_AFTER)).saturating_sub(self.since.age_ms(now))
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl State {
@@ -56,7 +59,7 @@ impl State {
     }
 
     pub(crate) fn set_wait(&mut self, failures: u32, wait: Duration, demanded: bool, now: Now) {
-        let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let ms = millis(wait);
         let by = if demanded { "server" } else { "us" };
         self.hold("wait", format!("{failures}~{ms}~{by}~{}", Timestamp(now).to_text()));
     }
@@ -91,14 +94,20 @@ impl State {
         (since.age_ms(now) < DAY_MS).then_some((Spent { unmetered, metered }, since))
     }
 
-    /// Returns the time since the last request for the configuration in ms; `None` if there was none.
-    pub(crate) fn asked_ms_ago(&self, now: Now) -> Option<u64> {
-        let mark = Timestamp::parse(&self.get("asked")?)?;
-        Some(mark.age_ms(now))
+    /// Returns true if the configuration was not asked for in its interval, or in the shorter one that
+    /// [`State::set_asked`] set.
+    pub(crate) fn is_config_due(&self, poll: Duration, now: Now) -> bool {
+        let parse = |text: &str| {
+            let (wait_ms, since) = text.split_once('~')?;
+            Some((wait_ms.parse::<u64>().ok()?, Timestamp::parse(since)?))
+        };
+        let asked = self.get("asked").and_then(|text| parse(&text));
+        asked.is_none_or(|(wait_ms, since)| since.age_ms(now) >= wait_ms.min(millis(poll)))
     }
 
-    pub(crate) fn set_asked(&mut self, now: Now) {
-        self.hold("asked", Timestamp(now).to_text());
+    /// Enters a request for the configuration, and the most time until the next one.
+    pub(crate) fn set_asked(&mut self, wait: Duration, now: Now) {
+        self.hold("asked", format!("{}~{}", millis(wait), Timestamp(now).to_text()));
     }
 
     fn get(&self, what: &'static str) -> Option<String> {
@@ -162,10 +171,12 @@ mod tests {
     fn facts_outlive_the_process_as_one_file_each() {
         let directory = tempfile::tempdir().unwrap();
         let mut state = State::new(directory.path().to_owned());
-        assert_eq!((state.wait(), state.asked_ms_ago(at(1))), (Wait::default(), None));
+        let hours = |hours| Duration::from_millis(hours * HOUR_MS);
+        assert_eq!(state.wait(), Wait::default());
+        assert!(state.is_config_due(hours(9), at(1)));
         for failures in 1..5 {
             state.set_wait(failures, Duration::from_secs(7200), false, at(1));
-            state.set_asked(at(2));
+            state.set_asked(hours(2), at(2));
             state.spend(Spent { unmetered: 10, metered: 3 }, at(1)).unwrap();
         }
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 3);
@@ -173,7 +184,8 @@ mod tests {
         assert_eq!(next.wait().failures, 4);
         assert_eq!(next.wait().left_ms(at(2)), HOUR_MS);
         assert_eq!(next.wait().left_ms(at(3)), 0);
-        assert_eq!(next.asked_ms_ago(at(3)), Some(HOUR_MS));
+        assert!(next.is_config_due(hours(1), at(3)) && !next.is_config_due(hours(9), at(3)));
+        assert!(next.is_config_due(hours(9), at(4)));
         assert_eq!(next.spent(at(2)), Spent { unmetered: 40, metered: 12 });
         next.clear_wait();
         assert_eq!(state.wait(), Wait::default());

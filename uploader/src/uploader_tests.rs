@@ -390,6 +390,36 @@ fn the_configuration_is_asked_for_when_it_is_due_and_handed_on_untouched() {
 }
 
 #[test]
+fn a_configuration_without_an_answer_is_asked_for_again_before_its_interval_is_over() {
+    let mut device = Device::new();
+    device.conditions.poll = Some(Duration::from_secs(3600));
+    let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        device.pass(|_| panic!("the process dies"));
+    }));
+    assert!(killed.is_err());
+    let asks = |device: &mut Device, answer: fn() -> Result<Response, Failure>| {
+        device.pass(|_| answer()).1.iter().filter(|asked| asked.starts_with("GET")).count()
+    };
+    assert_eq!(asks(&mut device, || status(404)), 0, "not at each start of an app that dies");
+    device.later(Duration::from_secs(120));
+    assert_eq!(asks(&mut device, || Err(Failure::Unreachable("no such host".to_owned()))), 1);
+    // A capture is sent between two failures of the configuration.
+    for failures in 1..9 {
+        let id = device.put("a").id();
+        device.later(Duration::from_millis(device.uploader.state.wait().left_ms(device.now.get())));
+        device.later(Duration::from_secs(60));
+        let (pass, asked) = device.pass(|_| status(201));
+        assert_eq!((pass.delivered, asked.len()), (vec![id], 1), "{failures}");
+        device.later(Duration::from_secs(120));
+        assert_eq!(asks(&mut device, || status(500)), 1, "{failures}");
+    }
+    device.later(Duration::from_secs(120));
+    assert_eq!(asks(&mut device, || status(404)), 1);
+    device.later(Duration::from_secs(3599));
+    assert_eq!(asks(&mut device, || status(404)), 0, "an answer holds for the interval");
+}
+
+#[test]
 fn by_ticket_an_object_goes_to_the_address_that_it_is_given() {
     let mut device = Device::with(Endpoint::new(URL, Some("t0ken"), true, false).unwrap());
     let id = device.put("a").id();

@@ -4,6 +4,7 @@
 
 use crate::network::{NetState, Network};
 use crate::policy::{self, Outcome};
+use crate::timestamp::Now;
 use crate::transport::Failure;
 use crate::uploader::{Pass, PassContext, StopReason, Uploader, real_time};
 use std::fs;
@@ -32,21 +33,21 @@ impl Uploader {
         let Some(poll) = context.conditions.poll else { return Ok(()) };
         let now = (context.clock)();
         let NetState { network, roaming, .. } = context.conditions.net;
-        let poll_ms = u64::try_from(poll.as_millis()).unwrap_or(u64::MAX);
-        let is_due = self.state.asked_ms_ago(now).is_none_or(|ago_ms| ago_ms >= poll_ms);
         // Battery and cost do not count: it is a few hundred bytes, and brings the kill switch.
-        if !is_due || network == Network::None || roaming {
+        if !self.state.is_config_due(poll, now) || network == Network::None || roaming {
             return Ok(());
         }
-        self.state.set_asked(now);
+        // The process may die before the answer.
+        self.state.set_asked(policy::POLL_AGAIN, now);
         let etag = self.etag_of(context.conditions.config_digest);
         let request = self.endpoint.config(etag.as_deref(), context.stop);
         let response = match context.transport.send(&request) {
             Ok(response) => response,
             Err(Failure::Unreachable(why) | Failure::Broken(why)) => {
-                return Err(self.failed(None, why, (context.clock)()));
+                return Err(self.config_failed(None, why, (context.clock)()));
             }
         };
+        self.state.set_asked(poll, now);
         match response.status {
             200 => {
                 let digest = hmac_sha256::Hash::hash(&response.body);
@@ -68,11 +69,20 @@ impl Uploader {
             _ => {
                 let now = (context.clock)();
                 match policy::classify(&response, real_time(now)) {
-                    Outcome::Retry { after, why, .. } => Err(self.failed(after, why, now)),
+                    Outcome::Retry { after, why, .. } => Err(self.config_failed(after, why, now)),
                     Outcome::Delivered | Outcome::Discard(_) => Ok(()),
                 }
             }
         }
+    }
+
+    /// Counts a failure. A pass without a request for the configuration comes before the next one with it, so that
+    /// captures are sent where only the configuration fails.
+    fn config_failed(&mut self, after: Option<Duration>, why: String, now: Now) -> StopReason {
+        let reason = self.failed(after, why, now);
+        let wait = Duration::from_millis(self.state.wait().left_ms(now));
+        self.state.set_asked((2 * wait).max(policy::POLL_AGAIN), now);
+        reason
     }
 
     fn etag_file(&self) -> PathBuf {
