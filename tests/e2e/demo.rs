@@ -101,8 +101,8 @@ fn planted_causes_come_first(jank: &Path, said: &str) {
         .filter(|line| line.contains(r#""source":"jank_data""#))
         .filter_map(|line| line.split("vsync=").nth(1)?.split(' ').next())
         .collect();
-    let records = trace::records(jank);
-    let samples = records.iter().filter(|line| line.payload.ends_with("|tracetee: stack"));
+    let lines = trace::read(jank);
+    let samples = lines.iter().filter(|line| line.payload.ends_with("|tracetee: stack"));
     let sampled_us: Vec<u64> = samples.map(|line| line.time_us).collect();
     let sections = sections(jank, "com.example.app");
     // A frame that the capture begins or ends in has a part of its samples.

@@ -1,8 +1,9 @@
 /*
  * The demo's sample process: behaves like an app, over the stand-in libcutils.
  *
- *   app SECONDS        a main thread with frames (some of which jank), a render thread, binder-like
- *                      and worker threads that start and end, async sections, counters, instants
+ *   app SECONDS [FILE] a main thread with frames (some of which jank), a render thread, binder-like
+ *                      and worker threads that start and end, async sections, counters, instants;
+ *                      it ends early when FILE exists
  *   app --cost RECORDS writes that many records in a tight loop, prints the ns of processor time that each took
  */
 #define _GNU_SOURCE
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #define FRAME_NS 16666667ll
 
@@ -194,7 +196,7 @@ static void made_late_by_compositor(long vsync, int64_t took_ns) {
     if (tracetee_instant_with) tracetee_instant_with("frame verdict", &details);
 }
 
-static int behave_like_an_app(double seconds) {
+static int behave_like_an_app(double seconds, const char *end_file) {
     static pthread_t short_lived[4096];
     int started = 0;
     pthread_t render;
@@ -208,6 +210,7 @@ static int behave_like_an_app(double seconds) {
     long vsync = 1000;
     int wants_verdict = 0;
     for (long frame = 0; now_ns() - begin < (int64_t)(seconds * 1e9) && started < 4090; frame++) {
+        if (end_file && access(end_file, F_OK) == 0) break;
         if (frame % 20 == 5) start(short_lived, &started, binder_thread, frame / 20);
         if (frame % 8 == 3) start(short_lived, &started, worker_thread, frame / 8);
         int64_t frame_begin = now_ns();
@@ -259,5 +262,5 @@ static int measure_cost(long records) {
 
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "--cost") == 0) return measure_cost(atol(argv[2]));
-    return behave_like_an_app(argc > 1 ? atof(argv[1]) : 3);
+    return behave_like_an_app(argc > 1 ? atof(argv[1]) : 3, argc > 2 ? argv[2] : NULL);
 }

@@ -47,9 +47,15 @@ impl<'a> RunningApp<'a> {
         self.directory.path()
     }
 
-    /// Runs the app with the agent installed in it, and tells what the configuration makes it do.
+    /// Runs the app with the agent installed in it until a time or an event, and tells what the configuration makes it do.
     /// Gives what the agent says of its captures.
-    pub(crate) fn run_installed(&self, url: &str, seconds: &str) -> Result<Vec<CaptureReport>> {
+    pub(crate) fn run_installed(
+        &self,
+        url: &str,
+        seconds: &str,
+        ends: impl Fn(&Progress<'_>) -> bool,
+    ) -> Result<Vec<CaptureReport>> {
+        let end = self.directory.path().join("end");
         let install = serde_json::json!({
             "directory": self.directory.path().join("files"),
             "app": "com.example.app",
@@ -59,6 +65,7 @@ impl<'a> RunningApp<'a> {
         let started = Instant::now();
         let mut app = Command::new(&self.program)
             .arg(seconds)
+            .arg(&end)
             .current_dir(self.directory.path())
             .env("LD_PRELOAD", self.host.library)
             .env("TRACETEE_INSTALL", install.to_string())
@@ -70,8 +77,14 @@ impl<'a> RunningApp<'a> {
             if let Some(stats) = (self.host.health)(app.id()) {
                 progress.tell(&stats, started.elapsed());
             }
+            if ended.is_none() && ends(&progress) {
+                std::fs::write(&end, "")?;
+            }
             match ended {
-                Some(status) if status.success() => return Ok(progress.captures),
+                Some(status) if status.success() => {
+                    let _ = std::fs::remove_file(&end);
+                    return Ok(progress.captures);
+                }
                 Some(status) => bail!("the sample app exited with {status}"),
                 None => std::thread::sleep(Duration::from_millis(100)),
             }

@@ -39,9 +39,9 @@ use tracetee_protocol::health::TagReport;
 use tracetee_protocol::{CaptureReport, HealthReport, Summary};
 use tracetee_server::{Options, Server, StoredCapture, tables_of};
 
-/// Running time of the sample app: until it has its configuration; then the start-up window, and a capture behind it in
-/// which each kind of its late frames has room, on a busy machine, too.
-const FIRST_SECONDS: &str = "3";
+/// Running time of the sample app: at most until it has its configuration, on a busy machine, too; then the start-up
+/// window, and a capture behind it in which each kind of its late frames has room.
+const FIRST_SECONDS: &str = "60";
 const SECONDS: &str = "10";
 /// Number of further starts, until a capture of jank has come.
 const MORE_STARTS: usize = 2;
@@ -97,9 +97,9 @@ pub fn demo(program: &Program<'_>, output: &Path) -> Result<()> {
     print(&format!("1. A collector listens on {url}.\n"));
 
     print("2. The sample app starts for the first time, with the agent installed …\n");
-    app.run_installed(&url, FIRST_SECONDS)?;
+    app.run_installed(&url, FIRST_SECONDS, |progress| progress.has_config())?;
     print(&format!("3. It starts again and runs for {SECONDS} s …\n"));
-    let mut captures = app.run_installed(&url, SECONDS)?;
+    let mut captures = app.run_installed(&url, SECONDS, |_| false)?;
     let is_start_up = |capture: &CaptureReport| capture.window == "start-up";
     // A busy machine may have left no time to keep both captures, and to send that of jank.
     for _ in 0..MORE_STARTS {
@@ -107,7 +107,7 @@ pub fn demo(program: &Program<'_>, output: &Path) -> Result<()> {
             break;
         }
         print("   It starts once more, because a capture is missing …\n");
-        captures.extend(app.run_installed(&url, SECONDS)?);
+        captures.extend(app.run_installed(&url, SECONDS, |_| false)?);
     }
     let Some(start_up) = captures.iter().find(|capture| is_start_up(capture)) else {
         bail!(
