@@ -129,6 +129,10 @@ impl AppReport {
             let _ = writeln!(text, "\nNo report: {}.", shown(why));
             return;
         }
+        self.push_answer(text);
+        if let Some(comparison) = &self.comparison {
+            push_comparison(text, comparison);
+        }
         text.push_str("\nVersions\n");
         let mut columns = vec![
             left("version", |version: &Version| version.ver.clone()),
@@ -202,9 +206,6 @@ impl AppReport {
                 text,
                 "  On {days} days there were more than {limit} {kind}: those that came later count as {OTHER}."
             );
-        }
-        if let Some(comparison) = &self.comparison {
-            push_comparison(text, comparison);
         }
         if !self.losses.is_empty() {
             text.push_str("\nCaptures that devices lost, or that retention deleted\n");

@@ -1,6 +1,7 @@
 //! Reports: of a fleet ([`fleet`], [`crate::change::comparison`]) and of one capture ([`single`]), each as a structure that is JSON by
 //! itself, as text for a terminal, of a fleet as Markdown, as one HTML file ([`html`]), and as folded stacks; and what the timeline's page of a trace says of its frames ([`timeline`]).
 
+mod answer_text;
 pub mod breakdown;
 mod comparison_text;
 pub mod fixes;

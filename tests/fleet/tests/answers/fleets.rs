@@ -21,6 +21,7 @@ pub(crate) fn check(found: &mut Found, app: &Value, report: &Report, drawn: &Dra
         grouped(sum(versions, "devices"))
     );
     found.same("first sentence", drawn.answer[0].split(" On phones").next().unwrap(), &first);
+    found.has("first sentence in text", &report.text, &first);
     for (tile, expected) in [
         ("frames", grouped(frames)),
         ("janky", percent(sum(&rates, "janky"), frames)),
@@ -28,7 +29,7 @@ pub(crate) fn check(found: &mut Found, app: &Value, report: &Report, drawn: &Dra
     ] {
         found.same(tile, &drawn.tiles[tile], &expected);
     }
-    causes(found, app, drawn);
+    causes(found, app, report, drawn);
     change(found, app, report, drawn);
     fixes(found, app, report, drawn);
     judged(found, &rates, report);
@@ -65,10 +66,13 @@ fn version_cells(version: &Value) -> Vec<String> {
     cells
 }
 
-fn causes(found: &mut Found, app: &Value, drawn: &Drawn) {
+fn causes(found: &mut Found, app: &Value, report: &Report, drawn: &Drawn) {
     let causes = rows(app, "causes");
     let Some(expected) = causes_sentence(causes) else { return };
     found.same("causes", &without_links(&drawn.answer[1]), &expected);
+    for part in expected.split('|') {
+        found.has("causes in text", &report.text, part);
+    }
     let cells = causes.iter().map(|row| {
         let times = ["overrun_ns", "self_ns", "p50_ns", "p90_ns", "p99_ns"];
         let mut cells = vec![text(row, "cause").to_owned(), text(row, "key").to_owned()];
@@ -101,6 +105,7 @@ fn change(found: &mut Found, app: &Value, report: &Report, drawn: &Drawn) {
                 rate(before)
             );
             found.has("change", drawn.answer.last().unwrap(), &expected);
+            found.has("change in text", &report.text, &expected);
         }
         return;
     }
