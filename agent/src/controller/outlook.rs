@@ -7,7 +7,7 @@
 use super::budget_ledger::Now;
 use super::state_machine::StateMachine;
 
-/// What is known of the agent's next decisions.
+/// Forecast of the agent's next decisions.
 #[derive(Debug, Default)]
 pub(super) struct Outlook {
     view: View,

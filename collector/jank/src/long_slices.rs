@@ -64,7 +64,7 @@ pub(crate) fn long_slices(
         .filter(|long: &&LongSlice| long.anr)
         .map(|long| (long.start_ns, long.start_ns.saturating_add(long.dur_ns)))
         .collect();
-    // What one hang keeps waiting is one ANR.
+    // All messages that one hang keeps waiting are one ANR.
     let is_known = |from_ns: u64, to_ns: u64| {
         let place = hangs.partition_point(|&(start_ns, _)| start_ns < to_ns);
         place.checked_sub(1).and_then(|last| hangs.get(last)).is_some_and(|hang| hang.1 > from_ns)

@@ -107,7 +107,7 @@ fn a_wait_for_a_busy_thread_ends_when_it_ended() {
     assert_eq!(gain(&analysis, 1, "work"), [NO; 4]);
     // Without it, 27,000 of the 30,000.
     assert_eq!(gain(&analysis, 1, "woken by worker"), [YES, NO, YES, YES]);
-    // What the frame has asked for comes earlier if it asks earlier: 28,000.
+    // A result that the frame has asked for comes earlier if it asks earlier: 28,000.
     let analysis = waiting(true);
     assert_eq!(gain(&analysis, 1, "work"), [YES, NO, YES, NO]);
     assert_eq!(gain(&analysis, 1, "woken by worker"), [YES, NO, YES, YES]);

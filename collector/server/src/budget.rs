@@ -373,7 +373,7 @@ mod tests {
         assert!((1..10).all(|key| budget.weight(&key) == 10));
         assert!(budget.is_full_for(&0) && !budget.is_full_for(&99));
 
-        // Who asks first leaves room for the next one, however many take all that they may.
+        // The first one leaves room for the next, however many take all that they may.
         let mut places = Budget::new(100, u64::MAX);
         let had = [0, 1, 2].map(|key| {
             (0..100)

@@ -59,7 +59,7 @@ impl Turns {
             }
             state.next += 1;
             let number = state.next;
-            // Who gives way sees that its sender is gone.
+            // The one that gives way sees that its sender is gone.
             drop(state.waiting.put(key.to_owned(), number, 1, give));
             self.give(&mut state);
             Waiting(Place { turns: Arc::clone(self), key: key.to_owned(), number })

@@ -8,7 +8,7 @@ from track k left join track up on up.id = k.parent_id
 left join thread t on t.utid = extract_arg(k.dimension_arg_set_id, 'utid')
 left join process p on p.upid = coalesce(extract_arg(k.dimension_arg_set_id, 'upid'), t.upid)"""
 
-# What only names a row of another table or a writer's own number.
+# Columns that only name a row of another table, or a writer's own number.
 NUMBERS = ("'upid', 'utid', 'source', 'trace_id', 'source_id', 'parent_track_id', 'track_compressor_idx', 'trace_id_is_process_scoped', "
            "'legacy_trace_source_id', 'is_root_in_scope', 'end_callsite_id', 'end_utid', 'callsite_id', 'process_track_id'")
 
@@ -83,5 +83,5 @@ WORDS = {
     "clock_snapshot": "clock", "others": "packet field",
 }
 
-# What other formats have no place for, or the engine makes of the format itself.
+# Tables that other formats cannot hold, or that the engine makes of the format itself.
 OF_PERFETTO = {"metadata", "clock_snapshot", "track", "track_args", "unit", "ftrace_event"}

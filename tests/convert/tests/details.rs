@@ -6,7 +6,7 @@ use std::path::Path;
 use tracetee_tests::device::{Device, app_start_window};
 use tracetee_tests_convert::{Catapult, Engine, Rows, run_tool};
 
-/// What the agent writes of two threads; `docs/TRACE-FORMAT.md` has the form. The strings quote lines and ends of scripts.
+/// The agent's text of two threads; `docs/TRACE-FORMAT.md` has the form. The strings quote lines and ends of scripts.
 fn text() -> String {
     let mut text = "# tracer: nop\n# TRACE:\n# tracer: nop\n\
         #           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  FUNCTION\n"

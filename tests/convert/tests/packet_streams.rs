@@ -8,7 +8,7 @@ use std::io::Cursor;
 use tracetee_tests_convert::{Message, trace};
 use tracetee_trace::{NO_PARENT, read_any};
 
-/// What a writer does next.
+/// The next step of a writer.
 #[derive(Debug, Clone, Copy)]
 enum Op {
     Begin {

@@ -94,7 +94,7 @@ function statesBar(times, whole) {
     return element("span", null, bar, words.join(", "));
 }
 
-/** How late a frame is: without evidence of the display no vsync is known to be missed. */
+/** The lateness of a frame: without evidence of the display no vsync is known to be missed. */
 function missed({ why, dropped, slow }) {
     if (!why) return slow ? "late" : "";
     if (why.evidence === "markers") return "over one period";

@@ -25,7 +25,7 @@ const MOST_GROUPS: usize = 5;
 /// Fewer devices say nothing about others.
 const LEAST_DEVICES: u64 = 5;
 
-/// What captures are grouped by. The first has all of them.
+/// Properties that captures are grouped by. The first has all of them.
 const DIMENSIONS: [&str; 7] =
     ["", "model", "API level", "class", "refresh rate", "version", "hour (UTC)"];
 
@@ -60,9 +60,9 @@ pub struct Breakdown {
 /// A group of captures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Group {
-    /// What the captures are grouped by.
+    /// Property that the captures are grouped by.
     pub dimension: &'static str,
-    /// What they have in common.
+    /// Value of the property.
     pub value: String,
     /// Devices, at least five.
     pub devices: u64,

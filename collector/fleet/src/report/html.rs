@@ -68,7 +68,7 @@ pub enum Timeline<'a> {
 /// A profile of Android's own that belongs to a capture.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct Beside<'a> {
-    /// Its kind.
+    /// Kind of the file.
     pub kind: &'a str,
     /// Its address, to save it.
     pub at: &'a str,

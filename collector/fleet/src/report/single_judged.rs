@@ -1,4 +1,4 @@
-//! How a capture's report says by which evidence its frames are judged, and what the display got. By markers alone, no
+//! Says by which evidence a capture's frames are judged, and which of them the display got. By markers alone, no
 //! vsync is known to be missed: a frame is over one period, and other traces tell how many of such frames missed one.
 
 use super::single::SingleReport;

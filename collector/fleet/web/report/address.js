@@ -26,7 +26,7 @@ const FILTERS = [
   ["class", "Device class", () => undefined],
 ];
 const range = ([a, b]) => `${a.toFixed(1)} to ${b.toFixed(1)} ms`;
-/** What a collector filters by, whichever devices it has: API levels, and classes by the time of a quick frame (two of a factor of two, as change/classes.rs has them). */
+/** The filters of a collector, whichever devices it has: API levels, and classes by the time of a quick frame (two of a factor of two, as change/classes.rs has them). */
 const FIXED = {
   api: Array.from({ length: 16 }, (_, i) => [`${i + 21}`, `${i + 21}`]),
   class: Array.from({ length: 15 }, (_, i) => [0, -0.5, 0.5].map((half) => 1000 / 60 * 2 ** ((i - 7 + half) / 2))).map(([middle, ...ends]) => [middle.toFixed(1), range(ends)]),

@@ -57,7 +57,7 @@ impl Credits {
         let app = app.to_owned();
         let known = self.by_app.get(&app, &()).copied().unwrap_or((self.at_once, now));
         let credit = credit(known, self.at_once, self.per_s, now);
-        // What costs more than all that can be saved up waits until that is saved up.
+        // A cost beyond all that can be saved up waits until that is saved up.
         let is_admitted = credit >= cost.min(self.at_once);
         let left = if is_admitted { credit - cost } else { credit };
         // Of too many apps, the one that was silent for longest is forgotten, which has its full credit by then.

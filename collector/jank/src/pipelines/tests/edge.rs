@@ -152,7 +152,7 @@ fn a_callback_beside_another_pipeline_is_one_unless_something_in_it_draws() {
         slice(MAIN, "B traversal", 20_000, 24_000),
     ];
     assert_eq!(frames(Pipeline::VsyncCallback, &at_once).len(), 0);
-    // What draws before it, or as soon as it has ended, is not in it.
+    // Drawing before it, or as soon as it has ended, is not in it.
     let around = [
         slice(UI, "B Animator::BeginFrame", 1_000, 5_000),
         slice(MAIN, "B traversal", 18_000, 19_000),

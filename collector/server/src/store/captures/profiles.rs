@@ -8,11 +8,11 @@ use tracetee_fleet::object_keys::{RawKey, profile_kind};
 /// A stored profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredProfile {
-    /// Its key.
+    /// Key of the profile.
     pub key: RawKey,
-    /// Its kind: `system_trace`, `stack_sampling`, `java_heap_dump` or `heap_profile`.
+    /// Kind of the profile: `system_trace`, `stack_sampling`, `java_heap_dump` or `heap_profile`.
     pub kind: String,
-    /// Its file.
+    /// File of the profile.
     pub path: PathBuf,
 }
 

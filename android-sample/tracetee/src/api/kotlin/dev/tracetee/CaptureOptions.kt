@@ -253,7 +253,7 @@ public class RedactionRule(public val pattern: String, public val action: Action
     /** Creates a rule without exceptions. */
     public constructor(pattern: String, action: Action) : this(pattern, action, null)
 
-    /** What happens where a rule matches. */
+    /** The action where a rule matches. */
     public sealed class Action {
         /** Leaves out the whole record. */
         public object Drop : Action()

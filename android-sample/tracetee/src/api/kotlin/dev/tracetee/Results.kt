@@ -1,4 +1,4 @@
-// What the functions of Tracetee return, where it is more than success or failure.
+// Results of Tracetee's functions that are more than success or failure.
 package dev.tracetee
 
 /**

@@ -192,7 +192,7 @@ class Api36Test : CaptureTest() {
     }
 }
 
-/** What the system has written down of the start. */
+/** The system's record of the start. */
 private fun start(isFullyDrawn: Boolean = false) = ApplicationStartInfo(0).apply {
     pid = 4711
     reason = ApplicationStartInfo.START_REASON_LAUNCHER
