@@ -51,14 +51,16 @@ impl Clusters {
         squares * clusters / (clusters - 1.0) / (self.whole * self.whole)
     }
 
-    /// Returns the interval (95 %) of the share where it is a ratio that may exceed 1.
-    pub(crate) fn ratio_interval(&self) -> [f64; 2] {
+    /// Returns the interval of the share where it is a ratio that may exceed 1. `tail`: probability that one of its ends is wrong.
+    pub(crate) fn ratio_interval(&self, tail: f64) -> [f64; 2] {
         let degrees_of_freedom = real(self.clusters.saturating_sub(1));
         let Ok(distribution) = StudentsT::new(0.0, 1.0, degrees_of_freedom) else {
             return [0.0, f64::MAX];
         };
-        let half = distribution.inverse_cdf(0.975) * self.variance().max(0.0).sqrt();
-        [self.share() - half, self.share() + half]
+        // Of the logarithm: means of times are skewed to the right.
+        let error = self.variance().max(0.0).sqrt() / self.share();
+        let half = distribution.inverse_cdf(1.0 - tail) * if error.is_nan() { 0.0 } else { error };
+        [-half, half].map(|half| self.share() * half.exp())
     }
 
     /// Returns the number of independent observations that would have the share's variance.

@@ -67,7 +67,7 @@ function app(report) {
   const { breakdowns } = report;
   if (breakdowns.rows.length) {
     page.append(make("h2", { id: `devices-${report.app}` }, "Which devices"),
-      make("p", { class: "faint" }, `Jank in a thousand frames by group, as a multiple of the fleet's (lift), with its interval of 95 % over devices; of a cause, in frames of which it took a tenth or more. From ${count(breakdowns.captures)} of ${count(breakdowns.all_captures)} captures, those that rates count.`),
+      make("p", { class: "faint" }, `Jank in a thousand frames by group, as a multiple of the fleet's (lift), with its interval over devices (all of them hold at once in 95 of 100 reports); of a cause, in frames of which it took a tenth or more. From ${count(breakdowns.captures)} of ${count(breakdowns.all_captures)} captures, those that rates count.`),
       ...breakdowns.rows.map((row) => make("details", { id: devicesId(report, row) }, make("summary", {}, row.sentence), table([
         ["by", (group) => group.dimension, true], ["group", (group) => group.value, true], ["devices", (group) => count(group.devices)],
         ["ms in 1000", (group) => fixed(group.ms_in_1000)], ["lift", (group) => barCell(group.lift / row.groups[0].lift, fixed(group.lift))],
