@@ -102,7 +102,7 @@ fn a_capture_that_was_analyzed_again_is_in_a_joined_part_once() {
     first.replica.publish().unwrap();
     let part = cloud.find(&parts(&cloud)[0]).unwrap().unwrap().0;
     let mut records: Vec<Record> = Records::open(&*part).unwrap().map(Result::unwrap).collect();
-    let again = &mut records[0].of;
+    let again = &mut records[0].content;
     again.capture.as_mut().unwrap().device = "another name".into();
     let packed = tracetee_fleet::part::pack([(true, &*again)]).unwrap();
     cloud.put(&format!("{}/9999999999999-1-0", directory()), packed).unwrap();
@@ -111,8 +111,8 @@ fn a_capture_that_was_analyzed_again_is_in_a_joined_part_once() {
     let [joined] = &*parts(&cloud) else { panic!("{:?}", parts(&cloud)) };
     let bytes = cloud.find(joined).unwrap().unwrap().0;
     let kept: Vec<Record> = Records::open(&*bytes).unwrap().map(Result::unwrap).collect();
-    let named = |of: &Record| of.of.devices().any(|device| device == "another name");
-    assert_eq!((kept.len(), kept.iter().filter(|of| named(of)).count()), (2, 1));
+    let named = |record: &Record| record.content.devices().any(|device| device == "another name");
+    assert_eq!((kept.len(), kept.iter().filter(|record| named(record)).count()), (2, 1));
 }
 
 #[test]
