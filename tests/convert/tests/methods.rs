@@ -226,7 +226,7 @@ fn captures_are_told_as_the_original_tells_them() {
 }
 
 #[test]
-fn where_the_original_gives_up_ours_goes_on_and_says_what_it_mended() {
+fn our_dmtracedump_reads_traces_that_the_original_rejects_and_reports_its_repairs() {
     let directory = tempfile::tempdir().unwrap();
     let mut trace = generated(3);
     let method = trace.methods[0].id;

@@ -289,7 +289,7 @@ fn names_that_end_a_script_and_empty_ones_lose_nothing() {
 }
 
 #[test]
-fn what_the_kernel_says_in_text_is_in_perfetto_s_format_too() {
+fn kernel_events_in_text_are_also_in_perfetto_s_format() {
     let Some(engine) = Engine::new() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();

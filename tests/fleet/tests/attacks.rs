@@ -379,7 +379,7 @@ fn a_device_in_java_sees_that_its_capture_is_stored() {
 }
 
 #[test]
-fn who_asks_before_it_sends_is_answered_before_it_sends() {
+fn a_sender_that_expects_100_continue_is_answered_before_its_body() {
     let collector = Collector::start(&[]);
     let meta = serde_json::Map::new();
     assert_eq!(put_capture(&collector.url, ID, &meta, &body()), Some(201));

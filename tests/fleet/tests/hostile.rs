@@ -154,7 +154,7 @@ fn a_stranger_that_goes_on_sending_is_answered_before_its_body_ends() {
 }
 
 #[test]
-fn who_sends_slowly_or_not_at_all_holds_up_nobody() {
+fn slow_and_silent_senders_hold_up_nobody() {
     let collector = Collector::with_token();
     let address = collector.url.trim_start_matches("http://").to_owned();
     // Five hundred connections that never finish their request, and as many in the middle of a body.

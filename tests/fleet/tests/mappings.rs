@@ -248,7 +248,7 @@ fn a_mapping_that_is_none_or_a_bomb_is_refused_with_the_reason() {
 }
 
 #[test]
-fn who_is_killed_while_captures_are_analysed_again_continues() {
+fn a_collector_that_is_killed_while_it_analyzes_captures_again_continues() {
     const CAPTURES: usize = 1_500;
     let directory = tempfile::TempDir::new().unwrap();
     let body = body();

@@ -257,7 +257,7 @@ fn a_store_that_is_away_is_said_and_what_was_acknowledged_is_there_when_it_comes
 }
 
 #[test]
-fn what_is_acknowledged_while_the_store_goes_and_comes_is_there_and_counts() {
+fn captures_acknowledged_while_the_store_comes_and_goes_are_stored_and_count() {
     let start = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let bucket = directory.path().join("s3/fleet");
@@ -329,7 +329,7 @@ fn what_is_acknowledged_while_the_store_goes_and_comes_is_there_and_counts() {
 }
 
 #[test]
-fn what_comes_by_a_ticket_after_its_device_was_forgotten_is_deleted() {
+fn a_capture_that_comes_by_a_ticket_after_its_device_was_forgotten_is_deleted() {
     let bucket = Bucket::default();
     let collector = bucket.collector(&[]);
     let files = bucket.directory.path().join("s3/fleet");

@@ -213,7 +213,7 @@ fn a_rollout_shows_the_cause_that_the_later_version_adds_and_no_other() {
 }
 
 #[test]
-fn what_is_asked_for_and_not_there_is_said() {
+fn an_error_names_the_app_or_version_that_is_missing() {
     let (database, _) = fleet(&Plan::default(), 4, 4);
     let error = |ask: &Ask| FleetReport::from_database(&database, ask).unwrap_err().to_string();
     let other = Ask { app: Some("com.other".to_owned()), ..Ask::default() };
@@ -230,7 +230,7 @@ fn what_is_asked_for_and_not_there_is_said() {
 }
 
 #[test]
-fn what_is_deleted_is_in_no_table() {
+fn deleted_captures_are_in_no_table() {
     let (mut database, _) = fleet(&Plan::default(), 5, 3);
     let keys: Vec<String> = database.by_age().unwrap().into_iter().map(|(key, ..)| key).collect();
     // Here all have the same (empty) key: the tables are empty then.

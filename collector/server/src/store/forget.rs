@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_twice_what_was_never_analysed_and_what_only_its_header_names_is_forgotten() {
+    fn duplicate_captures_unreadable_ones_and_those_named_by_their_header_alone_are_forgotten() {
         const DEVICE: &str = "0123456789abcdef-the-device";
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();

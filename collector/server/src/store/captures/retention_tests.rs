@@ -116,7 +116,7 @@ fn an_app_that_sends_much_loses_its_own_captures_only() {
 }
 
 #[test]
-fn what_is_shared_is_that_of_those_that_have_more() {
+fn owners_with_more_than_their_share_give_way() {
     assert_eq!(share(vec![], 10), u64::MAX);
     assert_eq!(share(vec![4, 6], 10), u64::MAX);
     assert_eq!(share(vec![4, 7], 10), 6);

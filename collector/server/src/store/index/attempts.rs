@@ -162,7 +162,7 @@ mod tests {
     use tracetee_protocol::CaptureMeta;
 
     #[test]
-    fn what_was_interrupted_twice_is_set_aside_with_the_reason() {
+    fn a_capture_whose_analysis_was_interrupted_twice_is_set_aside_with_the_reason() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         let store = LocalStore::open(root).unwrap();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_succeeds_takes_the_mark_away_and_who_fails_twice_is_set_aside() {
+    fn success_removes_the_mark_and_a_second_failure_sets_the_capture_aside() {
         let directory = tempfile::tempdir().unwrap();
         let key = local_store::key_of(uuid::Uuid::nil(), &CaptureMeta::default(), 0);
         let attempts = Attempts::start(directory.path(), 1).unwrap();
