@@ -84,7 +84,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 #[test]
-fn what_is_open_ends_with_a_poll_and_begins_again_with_the_next() {
+fn open_sections_end_with_a_poll_and_begin_again_with_the_next() {
     let records = recorded(|| {
         block_on(
             async {

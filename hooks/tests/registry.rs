@@ -132,7 +132,7 @@ fn protections_are_the_same_after_hooking_and_after_giving_back() {
 }
 
 #[test]
-fn what_the_filter_refuses_is_left_alone_and_said() {
+fn a_library_that_the_filter_refuses_is_left_alone_and_reported() {
     let directory = TempDir::new().unwrap();
     let (wanted, refused) =
         (library(directory.path(), "libwanted.so"), library(directory.path(), "librefused.so"));

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 use tracetee_tests::device::Device;
 use tracetee_tests::fake_agent::{FakeAgent, OTHER_VERSIONS};
-use tracetee_tests::tracetee;
+use tracetee_tests::{stderr, tracetee};
 
 const SCRIPT: &str = "frames 100000 5";
 /// Start of the reply to a request that is done.
@@ -18,10 +18,6 @@ const ACCEPTED: &str = "{\"protocol\":1,\"version\":\"0.1.0\"}";
 
 fn atrace(arguments: &[&str]) -> Output {
     Command::new(tracetee()).arg("atrace").args(arguments).output().unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// The app, once its agent listens.
@@ -83,25 +79,25 @@ fn a_process_is_captured_for_a_time_and_on_request() {
     assert!(
         output.status.success() && text.starts_with("TRACE:\n# tracer: nop\n"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let count = frames(&text);
     assert!((30..=150).contains(&count), "{count} frames in a second");
     assert!(text.contains("trace_event_clock_sync: realtime_ts="), "{text}");
     assert!(text.contains(&format!("({pid:>5})")), "the process is filled in");
     let output = atrace(&["-t", "0.3", "-a", &format!("pick*-{}", std::process::id()), "-z"]);
-    assert!(output.stdout.starts_with(b"TRACE:\n\x78"), "{}", said(&output));
+    assert!(output.stdout.starts_with(b"TRACE:\n\x78"), "{}", stderr(&output));
     let page = device.root.path().join("trace.html");
     let output = atrace(&["-t", "0.3", "--pid", &pid, "-o", page.to_str().unwrap()]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let page_text = std::fs::read_to_string(&page).unwrap();
     assert!(page_text.starts_with("<!DOCTYPE html>\n") && frames(&page_text) > 5);
 
     // Across invocations.
     let output = atrace(&["--async_start", "--pid", &pid, "-b", "4096"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let output = atrace(&["--async_start", "--pid", &pid]);
-    assert!(said(&output).contains("a capture that was asked for is running; stop it first"));
+    assert!(stderr(&output).contains("a capture that was asked for is running; stop it first"));
     std::thread::sleep(Duration::from_millis(500));
     let first = String::from_utf8(atrace(&["--async_dump", "--pid", &pid]).stdout).unwrap();
     std::thread::sleep(Duration::from_millis(500));
@@ -111,9 +107,9 @@ fn a_process_is_captured_for_a_time_and_on_request() {
     assert!(first_time(&second) >= last_of_first, "what was dumped is gone");
     let output = atrace(&["--async_stop", "--pid", &pid]);
     assert!(
-        said(&output).contains("no capture was asked for; start one first"),
+        stderr(&output).contains("no capture was asked for; start one first"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     assert_eq!(output.status.code(), Some(125));
 
@@ -122,7 +118,7 @@ fn a_process_is_captured_for_a_time_and_on_request() {
     std::fs::write(&text_file, &first).unwrap();
     let output =
         atrace(&["--from-file", text_file.to_str().unwrap(), "-o", page.to_str().unwrap()]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(frames(&std::fs::read_to_string(&page).unwrap()), frames(&first));
 }
 
@@ -134,7 +130,7 @@ fn options_of_atrace_are_followed_where_an_app_can_and_refused_with_the_reason()
     let refused = |arguments: &[&str], reason: &str| {
         let output = atrace(arguments);
         assert_eq!(output.status.code(), Some(125), "{arguments:?}");
-        assert!(said(&output).contains(reason), "{arguments:?}: {}", said(&output));
+        assert!(stderr(&output).contains(reason), "{arguments:?}: {}", stderr(&output));
     };
     refused(
         &["-k", "do_fork,*sync*", "--pid", &pid],
@@ -160,13 +156,13 @@ fn options_of_atrace_are_followed_where_an_app_can_and_refused_with_the_reason()
     let before = boot();
     let output = atrace(&["-s", "0.6", "-t", "0.4", "-f", named, "--pid", &pid]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
-    assert!(frames(&text) > 5, "{}", said(&output));
+    assert!(frames(&text) > 5, "{}", stderr(&output));
     assert!(first_time(&text) >= before + 0.55, "{} after {before}", first_time(&text));
     // The stop of a capture of user space alone writes no trace.
     let output = atrace(&["--async_start", "--only_userspace", "--pid", &pid]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let output = atrace(&["--async_stop", "--only_userspace", "--pid", &pid]);
-    assert!(output.status.success() && output.stdout.is_empty(), "{}", said(&output));
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", stderr(&output));
     refused(&["--async_stop", "--pid", &pid], "no capture was asked for; start one first");
     // Signals that end others are ignored.
     for (ignores, is_written) in [(true, true), (false, false)] {
@@ -189,7 +185,7 @@ fn options_of_atrace_are_followed_where_an_app_can_and_refused_with_the_reason()
             (output.status.success(), frames(&text) > 5),
             (is_written, is_written),
             "{}",
-            said(&output)
+            stderr(&output)
         );
     }
 }
@@ -218,7 +214,11 @@ fn switched_off_categories_are_captured_for_nobody_and_redaction_holds() {
     device.configure(json!({"seq": 1, "kill": {"on": true}, "windows": []}));
     let app = App::start(&device);
     let output = atrace(&["-t", "0.2", "--pid", &app.pid()]);
-    assert!(said(&output).contains("its configuration has switched it off"), "{}", said(&output));
+    assert!(
+        stderr(&output).contains("its configuration has switched it off"),
+        "{}",
+        stderr(&output)
+    );
     drop(app);
 
     device.configure(json!({"seq": 2, "windows": [], "redaction": {"rules": [
@@ -227,7 +227,7 @@ fn switched_off_categories_are_captured_for_nobody_and_redaction_holds() {
     let app = App::start(&device);
     let output = atrace(&["-t", "0.5", "--pid", &app.pid()]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
-    assert!(text.contains("|redacted") && frames(&text) == 0, "{text} {}", said(&output));
+    assert!(text.contains("|redacted") && frames(&text) == 0, "{text} {}", stderr(&output));
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_flight_recorder_pauses_for_it() {
         std::thread::sleep(Duration::from_millis(50));
     }
     let output = atrace(&["-t", "0.5", "--pid", &app.pid()]);
-    assert!(frames(&String::from_utf8(output.stdout.clone()).unwrap()) > 5, "{}", said(&output));
+    assert!(frames(&String::from_utf8(output.stdout.clone()).unwrap()) > 5, "{}", stderr(&output));
     let health = app.ask("health").unwrap();
     assert!(health.contains("a capture was requested on the device"), "{health}");
 }
@@ -311,12 +311,12 @@ fn an_agent_behind_a_forwarded_port_is_captured() {
     let address = forward(app.0.id());
     let output = atrace(&["-t", "0.5", "--connect", &address, "view"]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
-    assert!(frames(&text) > 5, "{}", said(&output));
+    assert!(frames(&text) > 5, "{}", stderr(&output));
     let output = atrace(&["-t", "0.2", "--connect", "127.0.0.1:1"]);
     assert!(
-        said(&output).contains("127.0.0.1:1: cannot connect to the agent"),
+        stderr(&output).contains("127.0.0.1:1: cannot connect to the agent"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }
 
@@ -364,7 +364,7 @@ fn nonsense_is_answered_and_nothing_breaks() {
         assert!(told.contains(answer), "{request}: {told}");
     }
     let output = atrace(&["-t", "0.3", "--pid", &app.pid()]);
-    assert!(frames(&String::from_utf8(output.stdout.clone()).unwrap()) > 5, "{}", said(&output));
+    assert!(frames(&String::from_utf8(output.stdout.clone()).unwrap()) > 5, "{}", stderr(&output));
 }
 
 #[test]
@@ -376,13 +376,13 @@ fn categories_are_those_of_the_agent_and_the_kernel_s_are_refused_with_the_reaso
     let app = App::start(&device);
     let all: Vec<&str> = names.collect();
     let output = atrace(&[&["-t", "0.2", "--pid", &app.pid()], &all[..]].concat());
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let output = atrace(&["sched", "--pid", &app.pid()]);
-    assert!(said(&output).contains("sched is a category of the kernel"), "{}", said(&output));
+    assert!(stderr(&output).contains("sched is a category of the kernel"), "{}", stderr(&output));
     let output = atrace(&["nothing", "--pid", &app.pid()]);
-    assert!(said(&output).contains("unknown category \"nothing\""), "{}", said(&output));
+    assert!(stderr(&output).contains("unknown category \"nothing\""), "{}", stderr(&output));
     let output = atrace(&["--pid", "1"]);
-    assert!(said(&output).contains("no agent listens in process 1"), "{}", said(&output));
+    assert!(stderr(&output).contains("no agent listens in process 1"), "{}", stderr(&output));
 }
 
 #[test]
@@ -396,9 +396,9 @@ fn a_program_that_is_started_is_captured() {
         .arg(&writer)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let text = std::fs::read_to_string(&page).unwrap();
-    assert!(text.contains("tracing_mark_write: B|"), "{}", said(&output));
+    assert!(text.contains("tracing_mark_write: B|"), "{}", stderr(&output));
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn an_agent_of_another_version_is_reported_as_that_and_asked_for_nothing() {
             [&["-t", "0.1"][..], &["--async_start"], &["--async_dump"], &["--async_stop"]]
         {
             let output = atrace(&[arguments, &["--pid", &pid]].concat());
-            let said = said(&output);
+            let said = stderr(&output);
             let expected =
                 format!("agent of another version: {version}; this program reads version 1\n");
             assert!(!output.status.success() && said.ends_with(&expected), "{answer}: {said}");

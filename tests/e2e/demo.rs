@@ -116,7 +116,7 @@ fn planted_causes_come_first(jank: &Path, said: &str) {
         let (id, from, to) =
             found.find_map(|(name, from, to)| Some((id(name)?, *from, *to))).unwrap();
         let has = |name: &str| {
-            sections.iter().any(|(other, at, _)| other == name && (from..to).contains(at))
+            sections.iter().any(|(other, time, _)| other == name && (from..to).contains(time))
         };
         let first = &frame["causes"][0];
         let (cause, key) = (first["cause"].as_str().unwrap(), first["key"].as_str().unwrap());

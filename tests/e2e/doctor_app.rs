@@ -32,7 +32,7 @@ impl Drop for Phone {
 
 impl Phone {
     /// A phone on which the app is installed and complete; `pid` is its process. `None` without adb.
-    fn with(pid: u32) -> Option<Self> {
+    fn with_process(pid: u32) -> Option<Self> {
         if Command::new("adb").arg("version").output().is_err() {
             eprintln!("skipped: adb is not installed");
             return None;
@@ -128,7 +128,7 @@ fn the_report_of_a_complete_app_is_the_agent_s_own() {
         json!({"url": "http://127.0.0.1:8440", "transport": "app", "token": "t"});
     device.configure(json!({"seq": 7, "windows": [{"id": "start", "opens": "app_start"}]}));
     let mut app = device.command("sleep 30000").spawn().unwrap();
-    let Some(phone) = Phone::with(app.id()) else {
+    let Some(phone) = Phone::with_process(app.id()) else {
         app.kill().unwrap();
         app.wait().unwrap();
         return;
@@ -170,7 +170,7 @@ fn the_report_of_a_complete_app_is_the_agent_s_own() {
 fn a_missing_collector_and_a_missing_configuration_are_named() {
     let device = Device::new(34);
     let mut app = device.command("sleep 30000").spawn().unwrap();
-    if let Some(phone) = Phone::with(app.id()) {
+    if let Some(phone) = Phone::with_process(app.id()) {
         let begun = Instant::now();
         while !phone.doctor(&[]).1.contains("missing: a collector: captures stay on the device") {
             assert!(begun.elapsed() < Duration::from_secs(30), "{}", phone.doctor(&[]).1);
@@ -181,7 +181,7 @@ fn a_missing_collector_and_a_missing_configuration_are_named() {
     app.wait().unwrap();
 
     // A fake agent: a configuration that never came.
-    let Some(phone) = Phone::with(std::process::id()) else { return };
+    let Some(phone) = Phone::with_process(std::process::id()) else { return };
     let fake = FakeAgent::listen();
     let report = |control: &str| {
         format!(
@@ -208,7 +208,7 @@ fn a_missing_collector_and_a_missing_configuration_are_named() {
 
 #[test]
 fn each_thing_that_an_app_may_lack_is_named_with_the_next_step() {
-    let Some(phone) = Phone::with(4_194_300) else { return };
+    let Some(phone) = Phone::with_process(4_194_300) else { return };
     phone.lacks("nothing listens in process 4194300. The agent is not installed there");
 
     // A debuggable app shows its map.
@@ -267,7 +267,7 @@ fn each_thing_that_an_app_may_lack_is_named_with_the_next_step() {
 
 #[test]
 fn without_a_device_or_adb_the_next_step_is_named() {
-    let Some(phone) = Phone::with(1) else { return };
+    let Some(phone) = Phone::with_process(1) else { return };
     for (refusal, expected) in [
         ("no devices/emulators found", "no devices/emulators found; connect a phone"),
         ("more than one device/emulator", "more than one device/emulator; choose one"),

@@ -43,8 +43,8 @@ impl Frames {
         Self { directory, child, input, output }
     }
 
-    fn draw(&mut self, what: &str) -> String {
-        writeln!(self.input.as_mut().unwrap(), "{what}").unwrap();
+    fn draw(&mut self, task: &str) -> String {
+        writeln!(self.input.as_mut().unwrap(), "{task}").unwrap();
         let mut answer = String::new();
         self.output.read_line(&mut answer).unwrap();
         answer.trim().to_owned()
@@ -62,7 +62,7 @@ impl Frames {
             }
             let sched = std::fs::read_to_string(task.join("schedstat")).unwrap();
             let mut sched = sched.split(' ').map(|field| field.trim().parse().unwrap());
-            let fault = |at: usize| fields[at].parse().unwrap();
+            let fault = |index: usize| fields[index].parse().unwrap();
             return [sched.next().unwrap(), sched.next().unwrap(), fault(7), fault(9)];
         }
     }
@@ -84,7 +84,7 @@ struct Seen {
 }
 
 /// Reads the frames with nanoseconds from the text: [`Line`] has microseconds.
-fn seen(path: &Path) -> Vec<Seen> {
+fn read_frames(path: &Path) -> Vec<Seen> {
     let (mut counters, mut frames, mut open) = (BTreeMap::new(), Vec::new(), None);
     for line in trace::text(path).lines().filter(|line| !line.starts_with('#')) {
         let (head, payload) = line.split_once(": tracing_mark_write: ").unwrap();
@@ -138,8 +138,8 @@ fn planted_frames_are_what_the_kernels_account_says_from_outside() {
     // The first frame is the base of the readings.
     frames.draw("sleep 1");
     let mut accounts = vec![frames.account()];
-    let mut draw = |frames: &mut Frames, what: &str| {
-        frames.draw(what);
+    let mut draw = |frames: &mut Frames, task: &str| {
+        frames.draw(task);
         accounts.push(frames.account());
     };
     draw(&mut frames, "busy 300");
@@ -160,34 +160,34 @@ fn planted_frames_are_what_the_kernels_account_says_from_outside() {
     frames.draw("sleep 1");
     let (directory, _) = frames.end();
 
-    let seen = seen(&directory.path().join("out.ftrace"));
-    assert_eq!(seen.len(), 6);
+    let read = read_frames(&directory.path().join("out.ftrace"));
+    assert_eq!(read.len(), 6);
     // An account is taken some time after a frame's end: it has the frame, and a part of the times before and after it.
-    for (frames, accounts) in seen[1..].windows(2).zip(accounts.windows(2)) {
+    for (frames, accounts) in read[1..].windows(2).zip(accounts.windows(2)) {
         let [frame, next] = frames else { panic!("two frames") };
-        for (place, name) in NAMES.iter().enumerate() {
+        for (index, name) in NAMES.iter().enumerate() {
             let inside = frame.inside[*name];
             let around = frame.before[*name] + next.before[*name];
-            let outside = accounts[1][place] - accounts[0][place];
+            let outside = accounts[1][index] - accounts[0][index];
             // Of faults few; of time 2 % of the frame.
-            let most = if place < 2 { frame.wall_ns / 50 } else { 8 };
+            let most = if index < 2 { frame.wall_ns / 50 } else { 8 };
             let range = inside.saturating_sub(most)..=inside + around + most;
             println!("{name}: {inside} in the frame, {around} around it, {outside} from outside");
             assert!(range.contains(&outside), "{name}: {outside} {range:?}: {frame:?} {next:?}");
         }
     }
-    let share = |frame: usize, of: &str| {
-        let Seen { wall_ns, inside, .. } = &seen[frame];
+    let share = |frame: usize, name: &str| {
+        let Seen { wall_ns, inside, .. } = &read[frame];
         let on = inside["running ns"] + inside["runnable ns"];
-        let ns = if of == "blocked" { wall_ns.saturating_sub(on) } else { inside[of] };
+        let ns = if name == "blocked" { wall_ns.saturating_sub(on) } else { inside[name] };
         ns * 100 / wall_ns
     };
     let shares =
         |frame: usize| [share(frame, NAMES[0]), share(frame, NAMES[1]), share(frame, "blocked")];
     println!("{:?} {:?} {:?} {:?}", shares(1), shares(2), shares(3), shares(4));
-    assert!(share(1, "blocked") <= 2 && share(2, "blocked") >= 50, "{seen:?}");
-    assert!(seen[3].inside["major page faults"] >= 100, "{seen:?}");
-    assert!(share(4, "runnable ns") >= 30 && share(4, "blocked") <= 2, "{seen:?}");
+    assert!(share(1, "blocked") <= 2 && share(2, "blocked") >= 50, "{read:?}");
+    assert!(read[3].inside["major page faults"] >= 100, "{read:?}");
+    assert!(share(4, "runnable ns") >= 30 && share(4, "blocked") <= 2, "{read:?}");
 }
 
 #[test]
@@ -202,11 +202,11 @@ fn a_capture_that_does_not_ask_has_no_counters() {
 #[test]
 fn a_program_that_closes_the_descriptor_loses_the_wait_for_a_processor_alone() {
     let mut frames = Frames::start(&json!({}));
-    ["busy 1", "close", "sleep 1", "sleep 1"].iter().for_each(|what| drop(frames.draw(what)));
+    ["busy 1", "close", "sleep 1", "sleep 1"].iter().for_each(|task| drop(frames.draw(task)));
     let (directory, _) = frames.end();
-    let seen = seen(&directory.path().join("out.ftrace"));
-    assert_eq!(seen.len(), 3);
-    assert!(seen.iter().skip(1).all(|frame| frame.inside["running ns"] > 0), "{seen:?}");
+    let read = read_frames(&directory.path().join("out.ftrace"));
+    assert_eq!(read.len(), 3);
+    assert!(read.iter().skip(1).all(|frame| frame.inside["running ns"] > 0), "{read:?}");
 }
 
 #[test]
@@ -214,11 +214,11 @@ fn filters_and_redaction_leave_counters_right() {
     let text = json!({"precision": "ns", "min_slice_us": {"main": 5000},
         "redaction": [{"pattern": "tracetee", "action": "drop"}]});
     let mut frames = Frames::start(&json!({"text": text}));
-    ["sleep 8", "sleep 1", "sleep 8"].iter().for_each(|what| drop(frames.draw(what)));
+    ["sleep 8", "sleep 1", "sleep 8"].iter().for_each(|task| drop(frames.draw(task)));
     let (directory, _) = frames.end();
-    let seen = seen(&directory.path().join("out.ftrace"));
-    assert_eq!(seen.len(), 2, "{seen:?}");
-    assert!(seen.iter().all(|frame| frame.inside.contains_key("running ns")), "{seen:?}");
+    let read = read_frames(&directory.path().join("out.ftrace"));
+    assert_eq!(read.len(), 2, "{read:?}");
+    assert!(read.iter().all(|frame| frame.inside.contains_key("running ns")), "{read:?}");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_killed_process_leaves_the_counters_of_its_frames() {
     std::fs::create_dir(&pools).unwrap();
     let recorder = json!({"directory": pools, "recover_to": recovered});
     let mut killed = Frames::start(&json!({"recorder": recorder}));
-    ["sleep 3"; 3].iter().for_each(|what| drop(killed.draw(what)));
+    ["sleep 3"; 3].iter().for_each(|task| drop(killed.draw(task)));
     killed.child.kill().unwrap();
     killed.child.wait().unwrap();
     let mut next = Frames::start(&json!({"recorder": recorder, "frame_counters": false}));
@@ -249,14 +249,14 @@ fn a_killed_process_leaves_the_counters_of_its_frames() {
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_frame() {
-    for (what, is_on) in [("cost", false), ("cost", true), ("switched", false), ("switched", true)]
+    for (task, is_on) in [("cost", false), ("cost", true), ("switched", false), ("switched", true)]
     {
         let mut frames = Frames::start(&json!({"frame_counters": is_on,
             "recorder": {"mode": "ring", "capacity_kb": 1024}}));
-        let draw = |_| frames.draw(&format!("{what} 2000")).parse::<u64>().unwrap();
+        let draw = |_| frames.draw(&format!("{task} 2000")).parse::<u64>().unwrap();
         let mut ns: Vec<u64> = (0..40).map(draw).collect();
         ns.sort_unstable();
-        println!("{what}, frame_counters {is_on}: {} ns a frame, median {}", ns[0], ns[20]);
+        println!("{task}, frame_counters {is_on}: {} ns a frame, median {}", ns[0], ns[20]);
         frames.end();
     }
 }

@@ -108,15 +108,15 @@ impl Fixture {
             .unwrap()
     }
 
-    fn recover(&self, pools: &Path, what: &str) -> Value {
+    fn recover(&self, pools: &Path, case: &str) -> Value {
         let output = self.run(&["recover", pools.to_str().unwrap()]);
-        assert!(output.status.success(), "{what}: {:?} {}", output.status, stderr(&output));
+        assert!(output.status.success(), "{case}: {:?} {}", output.status, stderr(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// Records on a disk with so many free pages. Returns the number of lost records; `None` without a recorder.
     fn record(&self, disk: &Disk, mode: &str, kb: u64, pages: u64) -> Option<u64> {
-        let what = format!("{mode}, {pages} pages free");
+        let case = format!("{mode}, {pages} pages free");
         disk.leave(pages);
         let pools = disk.pools();
         // Some more than there is room for; of a large recorder, with long names.
@@ -128,19 +128,19 @@ impl Fixture {
             self.run(&arguments.chain(numbers.iter().map(String::as_str)).collect::<Vec<_>>());
         if output.status.code() == Some(3) {
             let left = fs::read_dir(&pools).unwrap().count();
-            assert_eq!(left, 0, "{what}: no file that would be taken for a recorder's");
+            assert_eq!(left, 0, "{case}: no file that would be taken for a recorder's");
             return None;
         }
-        assert!(output.status.success(), "{what}: {:?} {}", output.status, stderr(&output));
+        assert!(output.status.success(), "{case}: {:?} {}", output.status, stderr(&output));
         let written = (300 + count) * 2;
         let health: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let recovered = self.recover(&pools, &what);
+        let recovered = self.recover(&pools, &case);
         let [own, later] = [&health, &recovered].map(|said| counts(&said["summary"]));
         for (who, (kept, lost)) in [("the process", own), ("recovery", later)] {
-            assert_eq!(kept + lost, written, "{what}: {who}: {kept} kept, {lost} lost");
+            assert_eq!(kept + lost, written, "{case}: {who}: {kept} kept, {lost} lost");
         }
         if lost_of(&health, "recorder_full") == 0 && mode == "startup" {
-            assert_eq!(lost_of(&health, "no_space_on_disk"), own.1, "{what}");
+            assert_eq!(lost_of(&health, "no_space_on_disk"), own.1, "{case}");
         }
         Some(own.1)
     }

@@ -192,7 +192,7 @@ fn ten_thousand_bit_flips_in_a_loaded_library_never_crash() {
 }
 
 #[test]
-fn where_mprotect_is_refused_the_slot_says_so_and_the_rest_is_hooked() {
+fn a_slot_whose_mprotect_is_refused_says_so_and_the_rest_is_hooked() {
     let directory = TempDir::new().unwrap();
     libcutils(directory.path(), 34, &["-Wl,-z,lazy", "-Wl,-z,norelro"]);
     let relro = generate(directory.path(), 1);
@@ -228,7 +228,7 @@ fn a_library_without_relocations_is_passed_over() {
 }
 
 #[test]
-fn where_others_have_taken_the_pthread_keys_nothing_starts_and_the_reason_is_said() {
+fn without_free_pthread_keys_nothing_starts_and_the_reason_is_reported() {
     let directory = TempDir::new().unwrap();
     libcutils(directory.path(), 34, &[]);
     let program = with_agent(directory.path(), "keys", &[]);

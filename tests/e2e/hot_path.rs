@@ -82,16 +82,16 @@ fn holder(functions: &BTreeMap<u64, Function>, address: u64) -> u64 {
 
 /// The functions that `roots` reach and that call the panic machinery, each with the name of the function that it calls.
 fn panics(functions: &BTreeMap<u64, Function>, roots: &[u64]) -> BTreeSet<(String, String)> {
-    let (mut seen, mut rest) = (roots.iter().copied().collect::<BTreeSet<_>>(), roots.to_vec());
+    let (mut reached, mut rest) = (roots.iter().copied().collect::<BTreeSet<_>>(), roots.to_vec());
     let mut panics = BTreeSet::new();
-    while let Some(at) = rest.pop() {
-        let function = &functions[&at];
+    while let Some(address) = rest.pop() {
+        let function = &functions[&address];
         for &target in &function.targets {
             let start = holder(functions, target);
             let Some(called) = functions.get(&start) else { continue };
             if FORBIDDEN.iter().any(|part| called.name.contains(part)) {
                 panics.insert((function.name.clone(), called.name.clone()));
-            } else if seen.insert(start) {
+            } else if reached.insert(start) {
                 rest.push(start);
             }
         }
@@ -107,7 +107,11 @@ fn no_record_reaches_the_panic_machinery_or_the_allocator() {
     }
     let functions = disassemble(library_that_panics());
     let named = |part: &str| -> Vec<u64> {
-        functions.iter().filter(|(_, of)| of.name.contains(part)).map(|(&at, _)| at).collect()
+        functions
+            .iter()
+            .filter(|(_, function)| function.name.contains(part))
+            .map(|(&address, _)| address)
+            .collect()
     };
     // The method sees panics where there are some.
     assert!(

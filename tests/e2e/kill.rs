@@ -92,10 +92,10 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 fn published(page: &Path) -> Vec<u64> {
     let bytes = std::fs::read(page).unwrap_or_default();
     (0..THREADS)
-        .map(|place| {
+        .map(|thread| {
             bytes
-                .get(place * 64..place * 64 + 8)
-                .map_or(0, |at| u64::from_le_bytes(at.try_into().unwrap()))
+                .get(thread * 64..thread * 64 + 8)
+                .map_or(0, |word| u64::from_le_bytes(word.try_into().unwrap()))
         })
         .collect()
 }
@@ -135,9 +135,9 @@ fn traces(
 
 /// The same with numbered records: what was recovered, by thread.
 fn killed(setup: &Setup, recorder: &Value, runs: u64) -> Vec<(Vec<u64>, Vec<Vec<u64>>)> {
-    let of = |path: PathBuf| numbered::by_thread(&path).into_values().collect();
+    let numbers = |path: PathBuf| numbered::by_thread(&path).into_values().collect();
     let traces = traces(setup, recorder, "publish", runs).into_iter();
-    traces.map(|(published, path)| (published, path.map(of).unwrap_or_default())).collect()
+    traces.map(|(published, path)| (published, path.map(numbers).unwrap_or_default())).collect()
 }
 
 /// Reads the numbers of a trace's samples of callstacks, and counts the frames whose function is not in it. Panics at a sample
@@ -157,8 +157,8 @@ fn samples(path: &Path) -> (Vec<u64>, u64) {
             }
         } else if line.ends_with("|tracetee: stack") {
             let number = args["for_us"].as_u64().unwrap();
-            let code = |place: u64| {
-                let code = u32::try_from((number / 7 * 5 + place) % 676).unwrap();
+            let code = |position: u64| {
+                let code = u32::try_from((number / 7 * 5 + position) % 676).unwrap();
                 let letter = |n: u32| char::from_u32(u32::from('a') + n).unwrap();
                 format!("{}{}", letter(code / 26), letter(code % 26))
             };
@@ -324,8 +324,8 @@ fn files_that_cannot_be_trusted_are_set_aside_and_harm_nothing() {
     // Cut in the blocks, and blocks full of nonsense: what can be read is.
     write("5-cut.pool", &good[..278_528 + 8192]);
     let mut nonsense = good.clone();
-    for (at, byte) in nonsense[278_528 + 2048..].iter_mut().enumerate() {
-        *byte = u8::try_from(at * 31 % 251).unwrap();
+    for (index, byte) in nonsense[278_528 + 2048..].iter_mut().enumerate() {
+        *byte = u8::try_from(index * 31 % 251).unwrap();
     }
     write("6-nonsense.pool", &nonsense);
 

@@ -94,7 +94,7 @@ fn the_fast_path_takes_the_records_of_a_library_out_of_the_global_scope() {
 }
 
 #[test]
-fn where_the_fast_path_can_take_nothing_the_report_says_so() {
+fn the_report_says_so_if_the_fast_path_has_no_slot() {
     let app = App::new(34, &[], &[]);
     let said = app.run(&["start", FAST, "health", "stop"]);
     let health: Value = serde_json::from_str(&said).unwrap();

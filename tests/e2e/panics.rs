@@ -47,11 +47,11 @@ impl App {
             .unwrap()
     }
 
-    fn capture(&self, place: &str, config: &Value, follows: &str) {
-        self.is_unharmed(&self.run(&[place, "start", &config.to_string(), follows]), place);
+    fn capture(&self, site: &str, config: &Value, follows: &str) {
+        self.is_unharmed(&self.run(&[site, "start", &config.to_string(), follows]), site);
     }
 
-    fn installed(&self, place: &str, upload: Option<Value>) {
+    fn installed(&self, site: &str, upload: Option<Value>) {
         let config = self.path("remote.json");
         let window = json!({"id": "w", "opens": "app_start", "cool_down_s": 0, "max_s": 60});
         let document = json!({"schema": 1, "seq": 1, "windows": [window]});
@@ -60,13 +60,13 @@ impl App {
         if let Some(upload) = upload {
             install["upload"] = upload;
         }
-        self.is_unharmed(&self.run(&[place, "install", &install.to_string()]), place);
+        self.is_unharmed(&self.run(&[site, "install", &install.to_string()]), site);
     }
 
-    fn is_unharmed(&self, output: &Output, place: &str) {
-        assert!(output.status.success(), "{place}: {:?} {}", output.status, stderr(output));
+    fn is_unharmed(&self, output: &Output, site: &str) {
+        assert!(output.status.success(), "{site}: {:?} {}", output.status, stderr(output));
         // std's message would go to the app's stderr, which is the app's.
-        assert_eq!(stderr(output), "", "{place}");
+        assert_eq!(stderr(output), "", "{site}");
     }
 }
 

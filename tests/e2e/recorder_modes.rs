@@ -211,8 +211,8 @@ fn short_sections_and_other_threads_are_left_out_when_asked_for() {
         let trace = setup.run(json!({ "text": text }), &["short"]);
         let mut lines = trace::records(&trace);
         lines.retain(|line| !line.payload.ends_with("|passer-by"));
-        let of = |name: &str| lines.iter().filter(|line| line.payload.ends_with(name)).count();
-        (of("|long"), of("|short"), of("|inside"), lines.len())
+        let count = |name: &str| lines.iter().filter(|line| line.payload.ends_with(name)).count();
+        (count("|long"), count("|short"), count("|inside"), lines.len())
     };
     assert_eq!(count(json!({})), (20, 20, 20, 100));
     let all = json!({"min_slice_us": {"main": 50_000, "other": 50_000}});

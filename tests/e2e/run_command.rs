@@ -383,11 +383,11 @@ fn stray_ends_are_left_out_open_sections_are_closed_and_both_are_said() {
     let lines = trace::read(&output);
     let count = |kind: &str| lines.iter().filter(|line| line.payload.starts_with(kind)).count();
     assert_eq!((count("B|"), count("E|")), (4, 4));
-    let marked = |what: &str| lines.iter().any(|line| line.payload.contains(what));
+    let marked = |text: &str| lines.iter().any(|line| line.payload.contains(text));
     assert!(marked("tracetee: 1 open at the end of the thread"));
     assert!(marked("tracetee: 2 open at the end of the capture"));
     // The thread's section is closed when the thread ended, before the main thread's first.
-    let position = |what: &str| lines.iter().position(|line| line.payload.contains(what)).unwrap();
+    let position = |text: &str| lines.iter().position(|line| line.payload.contains(text)).unwrap();
     assert!(position("end of the thread") < position("whole"));
 }
 

@@ -25,12 +25,12 @@ fn a_record_is_there_while_the_program_runs_and_after_its_kill_each_is_there_onc
         .spawn()
         .unwrap();
     let patience = Instant::now() + Duration::from_secs(30);
-    let mut seen = 0;
-    while seen < 3000 {
-        assert!(Instant::now() < patience, "{seen} sections while it runs");
+    let mut sections = 0;
+    while sections < 3000 {
+        assert!(Instant::now() < patience, "{sections} sections while it runs");
         std::thread::sleep(Duration::from_millis(20));
         let text = std::fs::read_to_string(&output).unwrap_or_default();
-        seen = text.matches("tracing_mark_write: B|").count();
+        sections = text.matches("tracing_mark_write: B|").count();
     }
     let pid: i32 = std::fs::read_to_string(&started).unwrap().trim().parse().unwrap();
     // SAFETY: the process that this test has started.
@@ -39,7 +39,7 @@ fn a_record_is_there_while_the_program_runs_and_after_its_kill_each_is_there_onc
     assert_eq!(result.status.code(), Some(128 + 9), "{}", stderr(&result));
     let lines = trace::records(&output);
     let names = begins(&lines);
-    assert!(names.len() > seen, "{} sections, {seen} of them while it ran", names.len());
+    assert!(names.len() > sections, "{} sections, {sections} of them while it ran", names.len());
     let expected: Vec<String> = (0..names.len()).map(|number| format!("n{number}")).collect();
     assert_eq!(names, expected);
     assert!(stderr(&result).contains("1 of 1 processes were killed"), "{}", stderr(&result));
@@ -75,8 +75,8 @@ fn records_that_the_recorder_has_no_room_for_are_counted_and_the_others_are_ther
     let options = ["--stream", "--capacity", "1"];
     let result = run(&options, &output, &[writer.to_str().unwrap(), "1", "200000"]);
     let said = stderr(&result);
-    let count = |what: &str| -> usize {
-        let line = said.lines().find(|line| line.contains(what)).unwrap_or("0");
+    let count = |event: &str| -> usize {
+        let line = said.lines().find(|line| line.contains(event)).unwrap_or("0");
         let number = line.trim_start_matches("tracetee: ").split(' ').next().unwrap();
         number.replace(',', "").parse().unwrap()
     };

@@ -204,8 +204,8 @@ fn an_end_right_after_the_call_leaves_nothing_behind() {
             }
         }
         let start_file = std::fs::read(device.directory().join("start")).unwrap();
-        let (_, places) = start_file.split_at(2048);
-        assert_eq!(places.trim_ascii(), b"", "no early death is counted");
+        let (_, deaths) = start_file.split_at(2048);
+        assert_eq!(deaths.trim_ascii(), b"", "no early death is counted");
         device.install = json!({"start_wait_ms": 10_000});
         let uninstall = if device.installs_itself { "uninstall" } else { "" };
         device.run(&format!("{install} section after 1 {uninstall}"));

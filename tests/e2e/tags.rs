@@ -79,8 +79,8 @@ fn a_capture_by_hand_forces_the_tags_again_and_notes_the_gap() {
             ["a trace of the system with the tags gfx", "a trace of the system has ended"];
         assert_eq!(named(&text, "tracetee: tags taken"), 2, "API {api}");
         let taken: Vec<&str> = text.lines().filter(|line| line.starts_with("#@")).collect();
-        let of = |session: &str| format!(r##"#@ {{"args":{{"session":"{session}"}}}}"##);
-        assert_eq!(taken, sessions.map(of), "API {api}");
+        let line_of = |session: &str| format!(r##"#@ {{"args":{{"session":"{session}"}}}}"##);
+        assert_eq!(taken, sessions.map(line_of), "API {api}");
         let gaps = health["health"]["tag_gaps"].as_array().unwrap();
         let told: Vec<_> = gaps.iter().map(|gap| gap["session"].as_str().unwrap()).collect();
         assert_eq!(told, sessions, "API {api}");

@@ -121,7 +121,7 @@ fn without_consent_nothing_leaves_nothing_stays_and_nothing_begins() {
 }
 
 #[test]
-fn where_the_disk_is_full_the_app_goes_on_and_the_loss_is_told() {
+fn on_a_full_disk_the_app_continues_and_the_loss_is_reported() {
     let Some(disk) = SmallDisk::mount() else { return };
     let mut device = Device::new(34);
     device.configure(serde_json::json!({"seq": 1, "windows": [
@@ -137,7 +137,7 @@ fn where_the_disk_is_full_the_app_goes_on_and_the_loss_is_told() {
 }
 
 #[test]
-fn where_the_disk_is_read_only_the_app_goes_on_and_the_report_says_why() {
+fn on_a_read_only_disk_the_app_continues_and_the_report_says_why() {
     let Some(disk) = SmallDisk::mount() else { return };
     let mut device = Device::new(34);
     device.configure(serde_json::json!({"seq": 1, "windows": [{"id": "w", "opens": "app_start"}]}));

@@ -83,8 +83,8 @@ fn part_of(section: &str) -> String {
 /// The crates in a mangled name (RFC 2603, `C` with a disambiguator `s…_`), in order: of a generic function of std
 /// the second may be the crate that it was instantiated for.
 fn crates(mangled: &str) -> impl Iterator<Item = &str> {
-    mangled.match_indices("Cs").filter_map(|(at, _)| {
-        let rest = mangled.get(at + 2..)?;
+    mangled.match_indices("Cs").filter_map(|(position, _)| {
+        let rest = mangled.get(position + 2..)?;
         let (disambiguator, rest) = rest.split_once('_')?;
         if disambiguator.len() > 13
             || !disambiguator.bytes().all(|byte| byte.is_ascii_alphanumeric())

@@ -176,12 +176,12 @@ struct Message {
 }
 
 impl Message {
-    fn u32(&self, at: usize) -> u32 {
-        u32::from_ne_bytes(self.bytes[at..at + 4].try_into().unwrap())
+    fn u32(&self, offset: usize) -> u32 {
+        u32::from_ne_bytes(self.bytes[offset..offset + 4].try_into().unwrap())
     }
 
-    fn u64(&self, at: usize) -> u64 {
-        u64::from_ne_bytes(self.bytes[at..at + 8].try_into().unwrap())
+    fn u64(&self, offset: usize) -> u64 {
+        u64::from_ne_bytes(self.bytes[offset..offset + 8].try_into().unwrap())
     }
 
     fn node(&self) -> u64 {
@@ -189,8 +189,8 @@ impl Message {
     }
 
     /// The string that begins there.
-    fn name(&self, at: usize) -> &OsStr {
-        let rest = &self.bytes[at..];
+    fn name(&self, offset: usize) -> &OsStr {
+        let rest = &self.bytes[offset..];
         let len = rest.iter().position(|&byte| byte == 0).unwrap();
         OsStr::from_bytes(&rest[..len])
     }
@@ -262,9 +262,9 @@ impl Files {
 
 /// Carries a request out. `None`: it wants no answer.
 fn answer(disk: &Disk, message: &Message, operation: &str, path: &Path) -> Result<Option<Vec<u8>>> {
-    let file = |at: usize| {
+    let file = |offset: usize| {
         let files = disk.files.lock().unwrap();
-        files.open.get(&message.u64(at)).cloned().ok_or(Error::from_raw_os_error(libc::EBADF))
+        files.open.get(&message.u64(offset)).cloned().ok_or(Error::from_raw_os_error(libc::EBADF))
     };
     let body = match operation {
         "FORGET" | "INTERRUPT" => return Ok(None),
@@ -289,10 +289,10 @@ fn answer(disk: &Disk, message: &Message, operation: &str, path: &Path) -> Resul
         "UNLINK" => fs::remove_file(path.join(message.name(40))).map(|()| Vec::new())?,
         "RMDIR" => fs::remove_dir(path.join(message.name(40))).map(|()| Vec::new())?,
         "RENAME" | "RENAME2" => {
-            let at = if operation == "RENAME" { 48 } else { 56 };
-            let name = message.name(at);
+            let offset = if operation == "RENAME" { 48 } else { 56 };
+            let name = message.name(offset);
             let mut files = disk.files.lock().unwrap();
-            let to = files.path(message.u64(40)).join(message.name(at + name.len() + 1));
+            let to = files.path(message.u64(40)).join(message.name(offset + name.len() + 1));
             fs::rename(path.join(name), &to)?;
             files.rename(&path.join(name), &to);
             Vec::new()
@@ -375,18 +375,19 @@ fn entry(disk: &Disk, path: PathBuf) -> Result<Vec<u8>> {
 }
 
 /// Attributes that are asked for again each time.
-fn attributes(of: &Metadata) -> Vec<u8> {
-    let times = [of.atime(), of.mtime(), of.ctime()].map(i64::cast_unsigned);
-    let numbers = [0, 0, of.ino(), of.size(), of.blocks(), times[0], times[1], times[2]];
+fn attributes(metadata: &Metadata) -> Vec<u8> {
+    let times = [metadata.atime(), metadata.mtime(), metadata.ctime()].map(i64::cast_unsigned);
+    let numbers =
+        [0, 0, metadata.ino(), metadata.size(), metadata.blocks(), times[0], times[1], times[2]];
     let low = |number: i64| u32::try_from(number).unwrap();
     let words = [
-        low(of.atime_nsec()),
-        low(of.mtime_nsec()),
-        low(of.ctime_nsec()),
-        of.mode(),
-        u32::try_from(of.nlink()).unwrap(),
-        of.uid(),
-        of.gid(),
+        low(metadata.atime_nsec()),
+        low(metadata.mtime_nsec()),
+        low(metadata.ctime_nsec()),
+        metadata.mode(),
+        u32::try_from(metadata.nlink()).unwrap(),
+        metadata.uid(),
+        metadata.gid(),
         0,
         4096,
         0,

@@ -8,8 +8,9 @@ use std::process::Command;
 /// copied into it and lies beside the checkout. Without it the test says so, and in CI fails.
 #[must_use]
 pub fn phone_trace(name: &str) -> Option<PathBuf> {
-    let places = [root().join("tests/traces"), root().join("../shared/traces")];
-    let found = places.iter().map(|place| place.join(name)).find(|path| path.is_file());
+    let directories = [root().join("tests/traces"), root().join("../shared/traces")];
+    let found =
+        directories.iter().map(|directory| directory.join(name)).find(|path| path.is_file());
     tool(found, &format!("the trace {name} (tests/traces/README.md)"))
 }
 
@@ -28,7 +29,8 @@ pub fn tool(path: Option<PathBuf>, what: &str) -> Option<PathBuf> {
 pub fn on_path(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let found = names.iter().flat_map(|name| directories.iter().map(move |of| of.join(name)));
+    let found =
+        names.iter().flat_map(|name| directories.iter().map(move |directory| directory.join(name)));
     found.into_iter().find(|path| path.is_file())
 }
 

@@ -127,12 +127,12 @@ fn open(path: &Path) -> Box<dyn Read> {
 pub fn sections_us(text: &str, name: &str) -> Vec<(u64, u64)> {
     let lines = parse(text);
     let is_begin = |line: &Line| line.payload.ends_with(&format!("|{name}"));
-    let end = |place: usize| {
-        let rest = &lines[place..];
+    let end = |index: usize| {
+        let rest = &lines[index..];
         let is_end = |line: &&Line| line.tid == rest[0].tid && line.payload.starts_with("E|");
         rest.iter().find(is_end).map(|end| (rest[0].time_us, end.time_us))
     };
-    (0..lines.len()).filter(|&place| is_begin(&lines[place])).filter_map(end).collect()
+    (0..lines.len()).filter(|&index| is_begin(&lines[index])).filter_map(end).collect()
 }
 
 /// A line of the kernel's own `trace` file: thread id, time in µs, payload.

@@ -195,7 +195,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_no_name_of_ours_is_none(text in "\\PC{0,120}", name in names()) {
+        fn other_texts_are_no_capture_names(text in "\\PC{0,120}", name in names()) {
             prop_assert_eq!(CaptureName::parse(&text), None);
             let mut broken = name.to_text();
             let at = text.len() % broken.len();

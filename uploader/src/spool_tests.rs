@@ -67,7 +67,7 @@ fn captures_wait_by_priority_and_age_whatever_process_made_them() {
 }
 
 #[test]
-fn what_a_killed_process_was_writing_is_taken_in_up_to_its_last_whole_frame() {
+fn a_capture_that_a_killed_process_was_writing_is_kept_up_to_its_last_whole_frame() {
     let (_directory, mut killed) = spool();
     let root = killed.root().to_owned();
     let quota = Quota::default();
@@ -254,7 +254,7 @@ fn losses_that_nobody_hears_of_are_counted_in_the_end() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn whatever_comes_in_the_quota_holds_and_nothing_disappears(
+    fn any_captures_stay_within_the_quota_and_none_disappears(
         steps in proptest::collection::vec((0..4u32, 1..40u64, 0..400u64), 1..30),
         bytes in 500..20_000u64,
         captures in 1..8usize,

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_disk_takes_nothing_a_wait_holds_and_nothing_is_spent() {
+    fn without_a_writable_directory_a_wait_holds_and_nothing_is_spent() {
         let mut state = State::new(PathBuf::from("/nonexistent/tracetee"));
         state.set_wait(3, Duration::from_secs(60), true, at(1));
         assert_eq!(state.wait().failures, 3);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_in_a_name_as_it_was() {
+    fn a_timestamp_is_read_back_from_a_name() {
         let mark = Timestamp(at(u32::MAX, 0x1234, u64::MAX));
         assert_eq!(Timestamp::parse(&mark.to_text()), Some(mark));
         for wrong in ["", "1-2", "1-2-3-4", "x-1-2", "100000000-1-2"] {

@@ -94,7 +94,7 @@ fn with(status: u16, name: &str, value: &str) -> Result<Response, Failure> {
 }
 
 #[test]
-fn what_waits_is_sent_in_its_order_and_is_gone() {
+fn waiting_captures_are_sent_in_their_order_and_deleted() {
     let mut device = Device::new();
     let ids: Vec<String> = ["a", "b", "c"]
         .map(|label| {
@@ -210,7 +210,7 @@ fn a_loss_report_is_sent_once_behind_the_captures() {
 }
 
 #[test]
-fn what_was_sent_without_an_answer_says_so_wherever_it_ends() {
+fn a_loss_of_a_capture_that_was_sent_without_an_answer_is_marked_so() {
     let mut device = Device::new();
     device.put("a");
     for _ in 0..MAX_TRIES {
@@ -228,7 +228,7 @@ fn what_was_sent_without_an_answer_says_so_wherever_it_ends() {
 }
 
 #[test]
-fn what_a_killed_sender_was_sending_is_sent_again() {
+fn a_capture_that_a_killed_process_was_sending_is_sent_again() {
     let mut device = Device::new();
     let id = device.put("a").id();
     let waiting = device.spool.waiting(at(0)).remove(0);

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_metadata_is_none_and_fields_of_another_kind_are_absent() {
+    fn other_texts_are_no_metadata_and_fields_of_another_kind_are_absent() {
         for wrong in ["", "[]", "1", "{\"app\":", "{} {}"] {
             assert_eq!(CaptureMeta::from_json(wrong.as_bytes()), None, "{wrong}");
         }

@@ -267,7 +267,7 @@ fn a_thread_whose_block_is_taken_over_never_writes_into_it_again() {
 }
 
 #[test]
-fn what_an_ended_thread_left_is_complete_before_the_next_goes_on() {
+fn the_records_of_an_ended_thread_are_complete_before_the_next_continues() {
     loom::model(|| {
         // One block with room for the records of many.
         let world = World::with_words(Mode::Startup, 1, 80, 2);

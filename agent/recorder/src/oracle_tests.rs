@@ -331,7 +331,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_startup_takes_it_keeps_and_what_it_does_not_take_is_a_loss(
+    fn startup_keeps_each_record_that_it_takes_and_counts_the_others_as_lost(
         steps in prop::collection::vec(step(), 0..MAX_STEPS / 2),
         blocks in 1u32..12,
         block_words in 80u32..200,

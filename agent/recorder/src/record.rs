@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_refused() {
+    fn other_texts_are_no_records() {
         for text in ["", "B", "B|", "B|x|n", "X|7|n", "T|7|t", "Error", "Bye", "C|", "\n", "S||"] {
             assert!(!is_record_shaped(text.as_bytes()), "{text}");
         }

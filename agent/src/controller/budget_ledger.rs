@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_process_entered_is_taken_over() {
+    fn processes_merge_each_other_s_entries() {
         let mut mine = Ledger::default().for_boot("a", 1);
         let mut theirs = Ledger::default().for_boot("a", 2);
         mine.enter("w", at(1, 1));

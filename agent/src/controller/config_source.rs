@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_key_is_given_only_what_it_signed_is_in_force() {
+    fn with_a_key_only_a_signed_configuration_comes_into_force() {
         let pair = ed25519_compact::KeyPair::from_seed(ed25519_compact::Seed::new([7; 32]));
         let mut setup = setup(Some(hex::encode(*pair.pk)));
         let signature = pair.sk.sign(text(5), None);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_process_has_had_in_force_counts() {
+    fn a_configuration_older_than_another_process_s_is_refused() {
         let mut setup = setup(None);
         assert!(setup.put(&text(5)));
         let mut other = ConfigSource::new(&Install::default()).unwrap();

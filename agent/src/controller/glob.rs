@@ -50,7 +50,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_matches_what_the_regular_expression_matches(
+        fn a_glob_matches_as_its_regular_expression_does(
             pattern in "[ab*]{0,8}", name in "[ab]{0,10}"
         ) {
             let expression = format!("^{}$", pattern.replace('*', ".*"));

@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(overhead.percent(), Some(Decimal::ZERO));
     }
     #[test]
-    fn what_is_dropped_costs_as_much_as_what_is_kept() {
+    fn a_dropped_record_costs_as_much_as_a_kept_one() {
         let mut overhead = Overhead::new(Decimal::whole(100));
         // The recorder is full after a second; the app writes on.
         for second in 0..=10u64 {

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_gets_the_first_result() {
+    fn the_waiting_thread_gets_the_first_result() {
         let start_wait = StartWait::new(LONG);
         scope(|scope| {
             let waiting = scope.spawn(|| start_wait.wait());

@@ -242,7 +242,7 @@ fn over_the_budget_of_time_all_windows_pause() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_tried_again_later() {
+fn a_recording_that_failed_is_tried_again_later() {
     let (mut machine, _) = machine(vec![window("w", jank())]);
     assert_eq!(machine.step(at(0), Input::Failed("no memory".into())), []);
     assert_eq!(machine.state, State::Off("no memory".into()));
@@ -524,7 +524,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
     #[test]
-    fn whatever_happens_budgets_hold_tags_come_back_and_no_window_stays_open(
+    fn any_events_keep_budgets_give_tags_back_and_close_each_window(
         events in prop::collection::vec(event(), 1..80)
     ) {
         let mut world = World::new();

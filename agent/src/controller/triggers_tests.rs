@@ -168,7 +168,7 @@ fn the_app_and_the_memory_fire_too() {
 }
 
 #[test]
-fn where_records_are_missing_sections_are_not_taken_for_long_ones() {
+fn a_section_over_missing_records_is_not_taken_for_a_long_one() {
     let mut triggers =
         around(Trigger::Jank(Jank { over_ms: Some(Decimal::whole(40)), ..Jank::default() }));
     triggers.see(MAIN, Sight::Record(2000 * MS, Form::Text, b"B|100|Choreographer#doFrame"));

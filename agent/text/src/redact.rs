@@ -303,7 +303,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_dropped_goes_with_its_end_and_nothing_else_does(
+        fn a_dropped_section_goes_with_its_end_and_no_other_record_does(
             sections in prop::collection::vec((0usize..2, 0u8..3), 0..60)
         ) {
             let mut redactor = redactor(&[rule("^drop", Action::Drop)], 0);

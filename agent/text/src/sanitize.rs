@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_viewer_would_trip_over_is_replaced_and_the_rest_kept() {
+    fn characters_that_viewers_misread_are_replaced_and_the_rest_is_kept() {
         assert_eq!(safe(b"a|b\nc\rd\0e"), "a b c d e");
         assert_eq!(safe(br"x\ny\z\"), r"x/ny\z\");
         assert_eq!(safe("päd 🎉 <b>".as_bytes()), "päd 🎉 <b>");

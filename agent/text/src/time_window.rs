@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_at_an_edge_is_before_it_and_what_begins_there_behind() {
+    fn a_section_that_ends_at_an_edge_is_before_it_and_one_that_begins_there_after_it() {
         use Kind::{Begin, End, Instant};
         use Phase::{After, Before, Inside};
         for (records, expected) in [

@@ -74,9 +74,9 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Error> {
 /// Says what of a file could not be read.
 pub(crate) fn say_losses(path: &Path, losses: &Losses) {
     let name = path.display();
-    if let Some((at, why)) = &losses.truncated {
+    if let Some((offset, why)) = &losses.truncated {
         say(&format!(
-            "{name}: truncated or damaged at byte {at} of its uncompressed content: {why}; the rest is ignored"
+            "{name}: truncated or damaged at byte {offset} of its uncompressed content: {why}; the rest is ignored"
         ));
     }
     if losses.bad_lines > 0 {

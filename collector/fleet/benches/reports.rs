@@ -110,7 +110,7 @@ fn run(
     let compare = Some(("2.0".to_owned(), "2.1".to_owned()));
     let report = FleetReport::from_database(&database, &Ask { compare, ..Ask::default() })?;
     let compared = report.apps.iter().filter_map(|app| app.comparison.as_ref());
-    let compared: u64 = compared.map(|of| of.coverage.compared).sum();
+    let compared: u64 = compared.map(|comparison| comparison.coverage.compared).sum();
     let comparison_s = processor_s() - began - report_s;
     let count = |table: &str| {
         let counts = database.rows::<u64>(&format!("SELECT COUNT(*) FROM {table}"));
@@ -129,7 +129,7 @@ fn run(
     let line = serde_json::json!({
         "captures": captures, "device_rows": count("device_rollups"),
         "rollup_rows": read.map(count).iter().sum::<u64>(),
-        "bytes": fs::metadata(&path).map_or(0, |of| of.len()),
+        "bytes": fs::metadata(&path).map_or(0, |metadata| metadata.len()),
         "insertion_s": insertion_s, "report_s": report_s,
         "compared_devices": compared, "comparison_s": comparison_s,
     });
@@ -149,7 +149,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 /// `reports DIRECTORY FRAMES CAPTURES[,parts][,keep]...`; `keep` leaves the tables in the directory.
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1).filter(|of| of != "--bench");
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let usage = "usage: reports DIRECTORY FRAMES CAPTURES[,parts][,keep]...";
     let directory = PathBuf::from(arguments.next().ok_or(usage)?);
     let frames: u64 = arguments.next().ok_or(usage)?.parse()?;

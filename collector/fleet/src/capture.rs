@@ -124,19 +124,19 @@ pub fn rows_of_text(
         trace.about.pid = app_of(&trace, about);
     }
     // For people what is there is better than nothing; a fleet's tables hold whole captures.
-    if let Some((at, why)) = &trace.losses.truncated {
+    if let Some((offset, why)) = &trace.losses.truncated {
         let error = std::io::Error::other(why.clone());
-        return Err(tracetee_trace::Error::Broken { at: *at, error }.into());
+        return Err(tracetee_trace::Error::Broken { at: *offset, error }.into());
     }
-    let of = |process| {
+    let analyze = |process| {
         let watch = limits.watch.clone();
         let options = Options { process, mapping, watch, without_details: true };
         tracetee_jank::analyze(&trace, &options)
     };
-    let analysis = match of(Which::App) {
+    let analysis = match analyze(Which::App) {
         Err(tracetee_jank::Error::Stopped(stopped)) => Err(stopped.into()),
         // A capture without a record has no process; its rows say that it came.
-        Err(_) => of(Which::Pid(trace.pids().first().copied().unwrap_or_default())),
+        Err(_) => analyze(Which::Pid(trace.pids().first().copied().unwrap_or_default())),
         found => found,
     }?;
     if analysis.frames.len() > limits.frames {

@@ -104,7 +104,7 @@ impl Database {
         // Deleted rows are overwritten, so that no free page contains a forgotten device.
         connection.pragma_update(None, "secure_delete", true)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        let mut database = Self::of(connection, SharedEnd::default())?;
+        let mut database = Self::new(connection, SharedEnd::default())?;
         match database.version()? {
             0 => {
                 let immediate = TransactionBehavior::Immediate;
@@ -127,11 +127,11 @@ impl Database {
     /// As [`Database::open`]; [`Error::Missing`] if it does not exist.
     pub fn read(path: &Path) -> Result<Self, Error> {
         if !path.exists() {
-            let what = format!(
+            let message = format!(
                 "{} does not exist; run `tracetee collect` or `tracetee store rebuild` first",
                 path.display()
             );
-            return Err(Error::Missing(what));
+            return Err(Error::Missing(message));
         }
         // Not read-only: the log's index may have to be written. No mutex: a `Connection` is never used by two threads.
         let open =
@@ -142,16 +142,16 @@ impl Database {
         connection.pragma_update(None, "cache_size", -65_536)?;
         connection.pragma_update(None, "temp_store", "file")?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        let database = Self::of(connection, SharedEnd::default())?;
+        let database = Self::new(connection, SharedEnd::default())?;
         match database.version()? {
             FILE_VERSION => Ok(database),
             found => Err(Error::Version { path: path.to_owned(), found }),
         }
     }
 
-    fn of(mut connection: Connection, end: SharedEnd) -> Result<Self, Error> {
-        let shared = end.clone();
-        connection.progress_handler(STEPS_OF_A_LOOK, Some(move || shared.is_reached()))?;
+    fn new(mut connection: Connection, end: SharedEnd) -> Result<Self, Error> {
+        let handle = end.clone();
+        connection.progress_handler(STEPS_OF_A_LOOK, Some(move || handle.is_reached()))?;
         nearest_rank::create(&connection)?;
         let (names, changed) = (name_limits::Names::default(), digests::Changed::default());
         Ok(Self { connection, names, changed, end })
@@ -371,8 +371,8 @@ pub fn copy_database(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn value(of: ValueRef<'_>) -> Value {
-    match of {
+fn value(stored: ValueRef<'_>) -> Value {
+    match stored {
         ValueRef::Null | ValueRef::Blob(_) => Value::Null,
         ValueRef::Integer(value) => Value::Int(value),
         ValueRef::Real(value) => Value::Real(value),

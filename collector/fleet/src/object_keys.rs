@@ -9,7 +9,7 @@ const CAPTURE: &str = ".ftrace.zst";
 const MAX_BYTES: usize = 100;
 const MAX_ENCODED_BYTES: usize = 200;
 
-/// The place of the version in the text of a UUID.
+/// The position of the version in the text of a UUID.
 const VERSION_AT: usize = 14;
 
 /// The key of a stored capture.
@@ -97,7 +97,7 @@ pub fn pair(id: &str) -> Option<(String, String)> {
 #[must_use]
 pub fn encode(name: &str) -> String {
     let mut text = String::new();
-    for (at, char) in name.char_indices() {
+    for (offset, char) in name.char_indices() {
         let whole = text.len();
         for &byte in char.encode_utf8(&mut [0; 4]).as_bytes() {
             let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
@@ -107,7 +107,7 @@ pub fn encode(name: &str) -> String {
                 let _ = write!(text, "!{byte:02X}");
             }
         }
-        if at + char.len_utf8() > MAX_BYTES || text.len() > MAX_ENCODED_BYTES {
+        if offset + char.len_utf8() > MAX_BYTES || text.len() > MAX_ENCODED_BYTES {
             text.truncate(whole);
             break;
         }

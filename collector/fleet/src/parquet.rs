@@ -106,7 +106,7 @@ impl Group<'_> {
             return Ok(None);
         }
         let Partition { app, day, ver } = self.partition;
-        let version = match table.place("ver") {
+        let version = match table.index_of("ver") {
             Some(_) => format!("/ver={}", encode(ver)),
             None => String::new(),
         };
@@ -124,7 +124,7 @@ fn full_row(table: &Table, capture: &[Value], own: Vec<Value>, part: &str) -> Ve
         let value = match column.source {
             Source::Own => own.next(),
             Source::Capture => {
-                CAPTURES.place(column.name).and_then(|place| capture.get(place)).cloned()
+                CAPTURES.index_of(column.name).and_then(|index| capture.get(index)).cloned()
             }
         };
         if column.name == "part" { Some(Value::Text(part.into())) } else { value }
@@ -137,11 +137,11 @@ fn full_row(table: &Table, capture: &[Value], own: Vec<Value>, part: &str) -> Ve
 /// # Errors
 /// [`Error::Parquet`].
 pub fn empty() -> Result<Vec<Part>, Error> {
-    let of = |table: &Table| {
+    let empty_part = |table: &Table| {
         let path = format!("{}/part-empty.parquet", directory(table));
         Ok(Part { path, bytes: bytes(table, &[])? })
     };
-    TABLES.iter().map(of).collect()
+    TABLES.iter().map(empty_part).collect()
 }
 
 /// Returns the id of a capture, or of a loss report.
@@ -186,9 +186,9 @@ fn bytes(table: &Table, rows: &[Vec<Value>]) -> Result<Vec<u8>, Error> {
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
     for group in rows.chunks(GROUP_ROWS) {
         let mut row_group = writer.next_row_group()?;
-        for (place, column) in table.columns.iter().enumerate() {
+        for (index, column) in table.columns.iter().enumerate() {
             let values: Vec<&Value> =
-                group.iter().map(|row| row.get(place).unwrap_or(&Value::Null)).collect();
+                group.iter().map(|row| row.get(index).unwrap_or(&Value::Null)).collect();
             write_column(&mut row_group, column, &values)?;
         }
         row_group.close()?;
@@ -278,16 +278,16 @@ mod tests {
         let bytes = made[0].bytes.clone();
         let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
         let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
-        let of = |column: &str| LOSSES.place(column).unwrap();
+        let index_of = |column: &str| LOSSES.index_of(column).unwrap();
         let found: Vec<_> = rows
             .iter()
             .map(|row| {
-                let text = |column| row.get_string(of(column)).unwrap().clone();
+                let text = |column| row.get_string(index_of(column)).unwrap().clone();
                 (
                     text("report_id"),
                     text("reason"),
                     text("part"),
-                    row.get_long(of("captures")).unwrap(),
+                    row.get_long(index_of("captures")).unwrap(),
                 )
             })
             .collect();

@@ -22,7 +22,7 @@ pub struct Record {
     /// True if the capture was analyzed again, because a mapping had come: replaces an earlier record.
     pub is_again: bool,
     /// The capture or loss report.
-    pub of: Contribution,
+    pub content: Contribution,
 }
 
 /// Returns the directory of the parts that this program reads and writes.
@@ -35,7 +35,7 @@ pub fn directory() -> String {
 #[derive(Serialize)]
 struct Written<'a> {
     is_again: bool,
-    of: &'a Contribution,
+    content: &'a Contribution,
 }
 
 /// Packs contributions into one zstd frame; true: by another analysis of the capture ([`Record::is_again`]).
@@ -45,8 +45,9 @@ struct Written<'a> {
 pub fn pack<'a>(all: impl IntoIterator<Item = (bool, &'a Contribution)>) -> io::Result<Vec<u8>> {
     let mut encoder = zstd::stream::Encoder::new(Vec::new(), LEVEL)?;
     encoder.include_checksum(true)?;
-    for (is_again, of) in all {
-        let bytes = postcard::to_stdvec(&Written { is_again, of }).map_err(io::Error::other)?;
+    for (is_again, content) in all {
+        let bytes =
+            postcard::to_stdvec(&Written { is_again, content }).map_err(io::Error::other)?;
         let length = u32::try_from(bytes.len()).ok().filter(|&length| length <= MAX_RECORD_BYTES);
         let length = length.ok_or(ErrorKind::FileTooLarge)?;
         io::Write::write_all(&mut encoder, &length.to_le_bytes())?;
@@ -98,32 +99,36 @@ mod tests {
     use super::*;
     use crate::sums::tests::pool;
 
-    fn shown(is_again: bool, of: &Contribution) -> String {
-        format!("{is_again} {:?}", postcard::to_stdvec(of).unwrap())
+    fn shown(is_again: bool, content: &Contribution) -> String {
+        format!("{is_again} {:?}", postcard::to_stdvec(content).unwrap())
     }
 
     #[test]
     fn joined_parts_have_all_records_and_damage_is_an_error() {
         let pool: Vec<Contribution> = pool().iter().map(Contribution::from).collect();
         let records: Vec<(bool, &Contribution)> =
-            (0..).zip(&pool).map(|(n, of)| (n % 7 == 0, of)).collect();
+            (0..).zip(&pool).map(|(n, content)| (n % 7 == 0, content)).collect();
         let (first, second) = records.split_at(records.len() / 2);
         let pack = |some: &[(bool, &Contribution)]| pack(some.iter().copied()).unwrap();
         let bytes = [pack(first), pack(second)].concat();
         let read = |bytes: &[u8]| -> io::Result<Vec<String>> {
             let records = Records::open(bytes)?.collect::<io::Result<Vec<_>>>()?;
-            Ok(records.iter().map(|Record { is_again, of }| shown(*is_again, of)).collect())
+            Ok(records
+                .iter()
+                .map(|Record { is_again, content }| shown(*is_again, content))
+                .collect())
         };
-        let records: Vec<String> = records.iter().map(|(again, of)| shown(*again, of)).collect();
+        let records: Vec<String> =
+            records.iter().map(|(again, content)| shown(*again, content)).collect();
         assert_eq!(read(&bytes).unwrap(), records);
         let end_of_first = pack(first).len();
         let mut rng = fastrand::Rng::with_seed(36);
         for _ in 0..200 {
             let mut flipped = bytes.clone();
-            let place = rng.usize(..flipped.len());
-            flipped[place] ^= 1 << rng.u8(..8);
-            assert!(read(&flipped).is_err() || read(&flipped).unwrap() == records, "{place}");
-            assert!(read(&bytes[..place]).is_err() || place == end_of_first, "{place}");
+            let position = rng.usize(..flipped.len());
+            flipped[position] ^= 1 << rng.u8(..8);
+            assert!(read(&flipped).is_err() || read(&flipped).unwrap() == records, "{position}");
+            assert!(read(&bytes[..position]).is_err() || position == end_of_first, "{position}");
         }
     }
 }

@@ -167,7 +167,7 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
 }
 
 /// The text of a name, which many rows share.
-fn shared(name: Option<&Arc<str>>) -> Text {
+fn text_of(name: Option<&Arc<str>>) -> Text {
     name.map(|name| Text::from(Arc::clone(name))).unwrap_or_default()
 }
 
@@ -177,7 +177,7 @@ fn frame_row(number: u64, frame: &Frame) -> FrameRow {
         frame: number,
         pipeline: Text::new_static(frame.pipeline.name()),
         vsync_id: frame.vsync_id,
-        screen: shared(frame.screen.as_ref()),
+        screen: text_of(frame.screen.as_ref()),
         start_ns: frame.start_ns,
         start_source: Text::new_static(frame.start_source.name()),
         ui_start_ns: frame.ui_start_ns,
@@ -193,7 +193,7 @@ fn frame_row(number: u64, frame: &Frame) -> FrameRow {
         frozen: frame.frozen,
         jank_ns: frame.jank_ns,
         cause: Text::new_static(cause.map_or("", |(cause, _)| cause.name())),
-        cause_key: shared(cause.map(|(_, key)| key)),
+        cause_key: text_of(cause.map(|(_, key)| key)),
         evidence: Text::new_static(frame.evidence.name()),
         outcome: Text::new_static(frame.outcome.name()),
     }
@@ -205,11 +205,11 @@ fn frame_slice_row(part: &Part, frame: Option<&Frame>) -> FrameSliceRow {
         frame: part.frame as u64,
         pipeline: Text::new_static(frame.map_or("", |frame| frame.pipeline.name())),
         frame_ns: frame.map_or(0, |frame| frame.dur_ns),
-        screen: shared(frame.and_then(|frame| frame.screen.as_ref())),
+        screen: text_of(frame.and_then(|frame| frame.screen.as_ref())),
         thread: Text::new_static(part.thread.name()),
         cause: Text::new_static(part.cause.name()),
-        cause_key: shared(Some(&part.key)),
-        name: shared(Some(&part.name)),
+        cause_key: text_of(Some(&part.key)),
+        name: text_of(Some(&part.name)),
         self_ns: part.self_ns,
         carried_ns: part.carried_ns,
         overrun_ns: part.overrun_ns,
@@ -228,7 +228,7 @@ fn frame_slice_row(part: &Part, frame: Option<&Frame>) -> FrameSliceRow {
 
 fn stack_row(stack: &Stack) -> StackRow {
     StackRow {
-        screen: shared(stack.screen.as_ref()),
+        screen: text_of(stack.screen.as_ref()),
         stack: Text::from(&*stack.stack),
         self_ns: stack.self_ns,
         slices: stack.count,

@@ -225,7 +225,7 @@ fn fixture() -> (Vec<Rows>, Expected) {
             &LossReport::from_json(report.to_string().as_bytes()).unwrap(),
         ),
     ];
-    let shared = |n: u64| {
+    let of_capture = |n: u64| {
         json!({
             "app": "com.app", "dt": "2026-11-21", "ver": "ver 1", "capture_id": format!("id {n}"),
             "part": "", "device": format!("device {n}"),
@@ -243,11 +243,11 @@ fn fixture() -> (Vec<Rows>, Expected) {
             "owner": "owner", "saved": u8::from(n > 1), "saved_halved": u8::from(n == 2),
             "saved_moved": u8::from(n == 3), "saved_most": u8::from(n < 3),
         });
-        with(with(shared(n), own), frame)
+        with(with(of_capture(n), own), frame)
     };
     let stacks = |n: u64| {
         let own = json!({"screen": "stack screen", "stack": "main;a", "self_ns": 41 + n, "slices": 42 + n});
-        with(shared(n), own)
+        with(of_capture(n), own)
     };
     let loss = |more: Json| {
         let row = json!({
@@ -367,8 +367,8 @@ fn no_two_columns_of_a_type_hold_the_same_values_here() {
     for (name, rows) in fixture().1 {
         let table = TABLES.iter().find(|table| table.name == name).unwrap();
         let values = |column: &str| rows.iter().map(|row| row[column].clone()).collect::<Vec<_>>();
-        for (place, a) in table.columns.iter().enumerate() {
-            for b in table.columns.iter().skip(place + 1) {
+        for (index, a) in table.columns.iter().enumerate() {
+            for b in table.columns.iter().skip(index + 1) {
                 let is_same = a.kind == b.kind && values(a.name) == values(b.name);
                 assert!(!is_same || a.kind == Kind::Real, "{name}: {} and {}", a.name, b.name);
             }

@@ -6,7 +6,7 @@
 
 pub use crate::table::{Cell, Column, Kind, Source, Table, TableRow, Text};
 
-use crate::table::{Value, shared, tables};
+use crate::table::{Value, shared_column, tables};
 
 /// The version of the columns, which Parquet's paths name: raised by one when a column changes. New columns come last in
 /// their table.

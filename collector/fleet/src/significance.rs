@@ -79,13 +79,13 @@ impl Clusters {
 /// Returns the interval (95 %) of a share, from clusters that were chosen at random: Wilson's, with as many observations as the
 /// variance between clusters is worth. From 0 to 1 if there are too few clusters.
 #[must_use]
-pub fn share_interval(of: &Clusters) -> (f64, f64) {
-    let degrees_of_freedom = real(of.clusters.saturating_sub(1));
+pub fn share_interval(clusters: &Clusters) -> (f64, f64) {
+    let degrees_of_freedom = real(clusters.clusters.saturating_sub(1));
     let Ok(distribution) = StudentsT::new(0.0, 1.0, degrees_of_freedom) else { return (0.0, 1.0) };
-    if of.whole <= 0.0 {
+    if clusters.whole <= 0.0 {
         return (0.0, 1.0);
     }
-    let (share, count) = (of.share(), of.observations());
+    let (share, count) = (clusters.share(), clusters.observations());
     let squared = distribution.inverse_cdf(0.975).powi(2);
     let middle = (share + squared / (2.0 * count)) / (1.0 + squared / count);
     let spread = share * (1.0 - share) / count + squared / (4.0 * count * count);

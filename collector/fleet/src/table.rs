@@ -113,8 +113,8 @@ pub struct Table {
 impl Table {
     /// The index of a column.
     #[must_use]
-    pub fn place(&self, column: &str) -> Option<usize> {
-        self.columns.iter().position(|of| of.name == column)
+    pub fn index_of(&self, column: &str) -> Option<usize> {
+        self.columns.iter().position(|known| known.name == column)
     }
 
     /// The columns whose values are in the table's own rows.
@@ -134,7 +134,7 @@ pub trait Cell {
     fn value(&self) -> Value;
 
     /// The cell of a stored value; `None` if the value is of another kind.
-    fn of(value: Value) -> Option<Self>
+    fn from_value(value: Value) -> Option<Self>
     where
         Self: Sized;
 }
@@ -150,7 +150,7 @@ macro_rules! cells {
                 Value::$kind(to(self))
             }
 
-            fn of(value: Value) -> Option<Self> {
+            fn from_value(value: Value) -> Option<Self> {
                 let from: fn(_) -> Option<Self> = $from;
                 match value {
                     Value::$kind(value) => from(value),
@@ -177,10 +177,10 @@ impl<T: Cell> Cell for Option<T> {
         self.as_ref().map_or(Value::Null, Cell::value)
     }
 
-    fn of(value: Value) -> Option<Self> {
+    fn from_value(value: Value) -> Option<Self> {
         match value {
             Value::Null => Some(None),
-            value => T::of(value).map(Some),
+            value => T::from_value(value).map(Some),
         }
     }
 }
@@ -194,7 +194,7 @@ pub trait TableRow {
     fn values(&self) -> Vec<Value>;
 
     /// The row of these values, as [`TableRow::values`] gives them; `None` if they are of other kinds.
-    fn of(values: Vec<Value>) -> Option<Self>
+    fn from_values(values: Vec<Value>) -> Option<Self>
     where
         Self: Sized;
 }
@@ -216,23 +216,23 @@ impl Rollup {
 }
 
 /// The column of that name in `captures`, as other tables share it. A name that is not there does not compile.
-pub(crate) const fn shared(captures: &Table, name: &str) -> Column {
-    let mut place = 0;
-    while place < captures.columns.len() {
-        let column = captures.columns[place];
+pub(crate) const fn shared_column(captures: &Table, name: &str) -> Column {
+    let mut index = 0;
+    while index < captures.columns.len() {
+        let column = captures.columns[index];
         if is_same(column.name, name) {
             return Column { source: Source::Capture, ..column };
         }
-        place += 1;
+        index += 1;
     }
     panic!("captures have no such column")
 }
 
 const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut place = 0;
-    while place < a.len() && place < b.len() && a[place] == b[place] {
-        place += 1;
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
     }
-    place == a.len() && place == b.len()
+    index == a.len() && index == b.len()
 }

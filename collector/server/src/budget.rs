@@ -272,8 +272,8 @@ mod tests {
             self.entries.iter().filter(|entry| entry.0 == key).map(|entry| entry.2).sum()
         }
 
-        fn remove_at(&mut self, at: usize) -> (u8, u8) {
-            let (key, name, _) = self.entries.remove(at);
+        fn remove_at(&mut self, index: usize) -> (u8, u8) {
+            let (key, name, _) = self.entries.remove(index);
             if self.weight(key) == 0 {
                 self.turns.retain(|other| *other != key);
             }
@@ -297,8 +297,8 @@ mod tests {
                 } else {
                     return gone;
                 };
-                let at = self.entries.iter().position(|entry| entry.0 == victim).unwrap();
-                gone.push(self.remove_at(at));
+                let index = self.entries.iter().position(|entry| entry.0 == victim).unwrap();
+                gone.push(self.remove_at(index));
             }
         }
 
@@ -306,8 +306,8 @@ mod tests {
             let turn = self.turns.iter().position(|key| *key != but)?;
             let key = self.turns.remove(turn);
             self.turns.push(key);
-            let at = self.entries.iter().position(|entry| entry.0 == key).unwrap();
-            Some(self.remove_at(at))
+            let index = self.entries.iter().position(|entry| entry.0 == key).unwrap();
+            Some(self.remove_at(index))
         }
     }
 
@@ -320,15 +320,15 @@ mod tests {
         ) {
             let mut budget = Budget::new(most, most_of_key);
             let mut oracle = Oracle { most, most_of_key, entries: Vec::new(), turns: Vec::new() };
-            for (what, key, name, weight) in steps {
-                match what {
+            for (step, key, name, weight) in steps {
+                match step {
                     0 => {
                         let popped = budget.pop(|other| *other != key);
                         prop_assert_eq!(popped, oracle.pop(key));
                     }
                     1 => {
-                        let at = oracle.entries.iter().position(|entry| (entry.0, entry.1) == (key, name));
-                        let removed = at.map(|at| oracle.remove_at(at).1);
+                        let index = oracle.entries.iter().position(|entry| (entry.0, entry.1) == (key, name));
+                        let removed = index.map(|index| oracle.remove_at(index).1);
                         prop_assert_eq!(budget.remove(&key, &name), removed);
                     }
                     _ => {
@@ -374,13 +374,13 @@ mod tests {
         assert!(budget.is_full_for(&0) && !budget.is_full_for(&99));
 
         // The first one leaves room for the next, however many take all that they may.
-        let mut places = Budget::new(100, u64::MAX);
+        let mut budget = Budget::new(100, u64::MAX);
         let had = [0, 1, 2].map(|key| {
             (0..100)
                 .filter(|name| {
-                    let may = places.admits(&key, 1);
+                    let may = budget.admits(&key, 1);
                     if may {
-                        places.put(key, *name, 1, ());
+                        budget.put(key, *name, 1, ());
                     }
                     may
                 })

@@ -95,7 +95,7 @@ impl<'a> Options<'a> {
 fn tickets(store: StoreLocation<'_>) -> Result<Option<Tickets>> {
     match store {
         StoreLocation::Directory(_) => Ok(None),
-        StoreLocation::Objects(address) => Tickets::of(address),
+        StoreLocation::Objects(address) => Tickets::from_address(address),
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) fn capture(plan: &Plan, rng: &mut Rng, about: &About<'_>, truth: &mut
         calm: 0,
     };
     for frame in 0..plan.frames {
-        let screen = usize::try_from(frame / of_a_screen).ok().and_then(|at| screens.get(at));
+        let screen = usize::try_from(frame / of_a_screen).ok().and_then(|index| screens.get(index));
         let Some(&screen) = screen else { break };
         let pipeline = plan.pipelines.get(screen).copied();
         let is_first = frame % of_a_screen == 0;

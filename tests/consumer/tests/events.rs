@@ -20,11 +20,11 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 fn times(text: &str, payload: &str) -> Vec<f64> {
-    let of = |line: &str| {
+    let time = |line: &str| {
         let (head, found) = line.split_once(": tracing_mark_write: ")?;
         found.contains(payload).then(|| head.rsplit(' ').next()?.parse().ok())?
     };
-    text.lines().filter_map(of).collect()
+    text.lines().filter_map(time).collect()
 }
 
 fn capture(text: TextOptions, records: impl FnOnce()) -> (String, Summary) {
@@ -128,17 +128,20 @@ fn complete_events() {
         });
         drop(section);
     });
-    let seen = lines(&text);
-    let at = |wanted: &str| {
-        seen.iter().position(|line| line == wanted).unwrap_or_else(|| panic!("{wanted}: {text}"))
+    let records = lines(&text);
+    let index_of = |wanted: &str| {
+        records.iter().position(|line| line == wanted).unwrap_or_else(|| panic!("{wanted}: {text}"))
     };
-    assert_eq!(seen[at("B|given") - 1], r##"#@ {"args":{"n":1}}"##);
-    assert!(at("B|outer") < at("B|given") && at("B|given") < at("B|inner"), "{text}");
-    let across = seen.iter().position(|line| line.starts_with("S|across|")).unwrap();
-    assert_eq!(seen[across - 1], r##"#@ {"cat":"c"}"##);
-    assert!(across < at("B|outer"));
+    assert_eq!(records[index_of("B|given") - 1], r##"#@ {"args":{"n":1}}"##);
+    assert!(
+        index_of("B|outer") < index_of("B|given") && index_of("B|given") < index_of("B|inner"),
+        "{text}"
+    );
+    let across = records.iter().position(|line| line.starts_with("S|across|")).unwrap();
+    assert_eq!(records[across - 1], r##"#@ {"cat":"c"}"##);
+    assert!(across < index_of("B|outer"));
     // These nest: `inner` in `given`, `reversed` around both, `later` behind them.
-    let sections = |letter: &str| seen.iter().filter(|line| line.starts_with(letter)).count();
+    let sections = |letter: &str| records.iter().filter(|line| line.starts_with(letter)).count();
     assert_eq!(
         (sections("B|"), sections("E"), summary.stray_ends, summary.closed_sections),
         (8, 8, 0, 0),
@@ -152,7 +155,7 @@ fn complete_events() {
             .is_sorted(),
         "{text}"
     );
-    let cpu: Vec<u64> = seen
+    let cpu: Vec<u64> = records
         .iter()
         .filter_map(|line| line.strip_prefix(r##"#@ {"cpu_ns":"##)?.strip_suffix('}')?.parse().ok())
         .collect();

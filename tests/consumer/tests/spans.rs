@@ -47,7 +47,7 @@ fn spans_are_sections_across_polls_and_events_are_instants() {
 fn threads() {
     let early = info_span!("before the capture", lost = 1).entered();
     let mut early = Some(early);
-    let seen = capture(|| {
+    let captured = capture(|| {
         {
             let outer = info_span!(
                 "outer",
@@ -68,9 +68,9 @@ fn threads() {
         early.take();
         info!(unnamed = 1);
     });
-    let [records] = &seen.values().collect::<Vec<_>>()[..] else { panic!("{seen:?}") };
+    let [records] = &captured.values().collect::<Vec<_>>()[..] else { panic!("{captured:?}") };
     let payloads: Vec<_> = records.iter().map(|(payload, _)| &**payload).collect();
-    let [head @ .., unnamed] = &payloads[..] else { panic!("{seen:?}") };
+    let [head @ .., unnamed] = &payloads[..] else { panic!("{captured:?}") };
     let expected = ["B|outer", "I|something happened", "B|inner", "E", "E", "B|inner", "E"];
     assert_eq!(head, expected);
     assert!(unnamed.starts_with("I|event "), "{unnamed}");
@@ -86,7 +86,7 @@ fn threads() {
 fn polls() {
     const TASKS: usize = 8;
     const ROUNDS: usize = 50;
-    let seen = capture(|| {
+    let captured = capture(|| {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_time().build();
         let runtime = runtime.unwrap();
@@ -116,7 +116,7 @@ fn polls() {
     let mut begun: BTreeMap<String, usize> = BTreeMap::new();
     let mut threads_of_tasks: BTreeMap<String, std::collections::BTreeSet<&String>> =
         BTreeMap::new();
-    for (thread, records) in &seen {
+    for (thread, records) in &captured {
         let mut open: Vec<&str> = Vec::new();
         for (payload, details) in records {
             match &**payload {
@@ -140,7 +140,8 @@ fn polls() {
         assert!(open.is_empty());
     }
     assert!(begun.len() == TASKS && begun.values().all(|&count| count == 1), "{begun:?}");
-    let count = |name: &str| seen.values().flatten().filter(|(payload, _)| payload == name).count();
+    let count =
+        |name: &str| captured.values().flatten().filter(|(payload, _)| payload == name).count();
     // Each round is polled at least twice, with its task.
     assert!(count("B|task") > TASKS * ROUNDS && count("B|step") >= 2 * TASKS * ROUNDS);
     assert!(threads_of_tasks.values().any(|threads| threads.len() > 1), "no task has moved");

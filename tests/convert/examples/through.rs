@@ -13,8 +13,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let trace = tracetee_trace::read_file_with_events(&from)?;
     for counts in [&trace.losses.unread, &trace.losses.lost] {
-        for (what, count) in counts {
-            println!("{count} {what}");
+        for (kind, count) in counts {
+            println!("{count} {kind}");
         }
     }
     for (event, count) in &trace.kernel_events {

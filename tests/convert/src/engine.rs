@@ -95,8 +95,9 @@ impl Engine {
             stats.retain(|stat| !allowed.contains(&stat[0].as_str().unwrap()));
             assert_eq!((&answer["error"], &*stats), (&Value::Null, &[][..]), "{file}");
         }
-        let of = |answer: &Value| (0..queries.len()).map(|query| rows(answer, query)).collect();
-        answers.iter().map(of).collect()
+        let rows_of =
+            |answer: &Value| (0..queries.len()).map(|query| rows(answer, query)).collect();
+        answers.iter().map(rows_of).collect()
     }
 
     fn ask(&self, directory: &Path, files: &[&str], queries: &[&str]) -> Vec<Value> {

@@ -18,9 +18,9 @@ use tracetee_tests::tools::tool;
 use tracetee_tests::{cache, tracetee};
 
 /// Finds a tool that `tests/convert/install` has installed.
-fn reader(path: &str, what: &str) -> Option<PathBuf> {
+fn reader(path: &str, name: &str) -> Option<PathBuf> {
     let path = cache("readers").join(path);
-    tool(path.exists().then_some(path), what)
+    tool(path.exists().then_some(path), name)
 }
 
 /// The Python that has Perfetto's protos.
@@ -79,7 +79,7 @@ impl Random {
     }
 
     /// One of them.
-    pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         let count = u64::try_from(all.len()).unwrap();
         &all[usize::try_from(self.below(count)).unwrap()]
     }

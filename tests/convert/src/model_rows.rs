@@ -15,7 +15,7 @@ pub struct Table {
     /// The query.
     pub query: &'static str,
     /// The rows of a model.
-    pub of: fn(&Trace) -> Vec<Value>,
+    pub rows: fn(&Trace) -> Vec<Value>,
 }
 
 /// All tables.
@@ -25,53 +25,53 @@ pub const TABLES: [Table; 9] = [
         query: "select p.pid, t.tid, s.ts, iif(s.dur < 0, -1, s.ts + s.dur), s.name, s.category, s.depth from slice s \
             join thread_track k on s.track_id = k.id join thread t using (utid) left join process p using (upid) \
             where s.name is null or s.name not glob 'binder *'",
-        of: slices,
+        rows: slices,
     },
     Table {
         name: "slices of processes",
         query: "select p.pid, s.ts, iif(s.dur < 0, -1, s.ts + s.dur), s.name from slice s \
             join process_track k on s.track_id = k.id left join process p using (upid) where k.type not like '%frame%'",
-        of: asyncs,
+        rows: asyncs,
     },
     Table {
         name: "counters",
         query: "select p.pid, k.name, c.ts, c.value from counter c join process_counter_track k on c.track_id = k.id \
             left join process p using (upid)",
-        of: counters,
+        rows: counters,
     },
     Table {
         name: "flows",
         query: "select a.ts from_ts, a.name from_name, b.ts to_ts, b.name to_name from flow f join slice a on f.slice_out = a.id \
             join slice b on f.slice_in = b.id join thread_track j on a.track_id = j.id \
             join thread_track k on b.track_id = k.id where a.name not glob '[0-9]*' and a.name not glob 'binder *'",
-        of: flows,
+        rows: flows,
     },
     Table {
         name: "sched",
         query: "select s.cpu, t.tid, s.ts, s.dur, s.end_state, s.priority from sched s join thread t using (utid)",
-        of: sched,
+        rows: sched,
     },
     Table {
         name: "states",
         query: "select t.tid, s.ts, iif(s.state = 'Running', 'r', substr(s.state, 1, 1)) from thread_state s \
             join thread t using (utid) where t.tid != 0",
-        of: states,
+        rows: states,
     },
     Table {
         name: "frames",
         query: "select a.ts, a.dur, p.pid, a.surface_frame_token, a.display_frame_token, a.layer_name, a.on_time_finish, \
             a.gpu_composition, a.present_type, a.jank_type from actual_frame_timeline_slice a join process p using (upid)",
-        of: frames,
+        rows: frames,
     },
     Table {
         name: "threads",
         query: "select distinct t.tid, p.pid from thread t join process p using (upid) where t.tid != 0 and p.pid != 0",
-        of: threads,
+        rows: threads,
     },
     Table {
         name: "processes",
         query: "select distinct pid, name from process where pid != 0 and name is not null",
-        of: processes,
+        rows: processes,
     },
 ];
 
@@ -100,11 +100,11 @@ fn slices(trace: &Trace) -> Vec<Value> {
             rows.push(json!([thread.pid, thread.tid, slice.start_ns, end, name, category, depth]));
         }
         for one in trace.instants.iter().filter(|one| one.track.is_none() && one.thread == key) {
-            let is_open = |place: &usize| {
-                let slice = thread.slices[*place];
+            let is_open = |index: &usize| {
+                let slice = thread.slices[*index];
                 slice.start_ns <= one.at_ns && (slice.end_ns >= one.at_ns || !slice.ended)
             };
-            let around = (0..thread.slices.len()).filter(is_open).map(|place| depths[place]).max();
+            let around = (0..thread.slices.len()).filter(is_open).map(|index| depths[index]).max();
             let depth = around.map_or(0, |depth| depth + 1);
             let (name, category) = (named(trace, one.name), named(trace, one.category));
             rows.push(json!([thread.pid, thread.tid, one.at_ns, one.at_ns, name, category, depth]));
@@ -135,8 +135,8 @@ fn counters(trace: &Trace) -> Vec<Value> {
 
 /// The innermost slice of a thread at a time.
 fn around(thread: &Thread, at_ns: u64) -> Option<usize> {
-    let is_open = |&place: &usize| {
-        let slice = thread.slices[place];
+    let is_open = |&index: &usize| {
+        let slice = thread.slices[index];
         slice.start_ns <= at_ns && slice.end_ns >= at_ns
     };
     (0..thread.slices.len()).rev().find(is_open)
@@ -148,7 +148,7 @@ fn flows(trace: &Trace) -> Vec<Value> {
     let mut last: BTreeMap<u64, (u64, NameId)> = BTreeMap::new();
     for flow in &trace.flows {
         let thread = &trace.threads[&flow.thread];
-        let Some(slice) = around(thread, flow.at_ns).map(|place| thread.slices[place]) else {
+        let Some(slice) = around(thread, flow.at_ns).map(|index| thread.slices[index]) else {
             continue;
         };
         if let Some((at_ns, name)) = last.insert(flow.id, (slice.start_ns, slice.name)) {

@@ -154,13 +154,13 @@ fn track_events(random: &mut Random, count: u64, packets: &mut Vec<Message>) {
     let mut at = 10_000_000_000;
     for _ in 0..count {
         at += 1000 + random.below(50_000);
-        let place = usize::try_from(random.below(5)).unwrap();
+        let track = usize::try_from(random.below(5)).unwrap();
         // Each sequence has its own clock and its own names.
         let sequence = 1 + random.below(2);
-        let of = usize::try_from(sequence).unwrap();
+        let writer = usize::try_from(sequence).unwrap();
         let time = if sequence == 2 { at - ASLEEP_NS } else { at };
         let mut packet = packet(sequence, time);
-        let mut event = Message::new().int(11, TRACKS[place]);
+        let mut event = Message::new().int(11, TRACKS[track]);
         let names = ["inflate", "draw \"it\"", "lock contention", "ünï"];
         let iid = 1 + random.below(4);
         let begins = |event: Message| {
@@ -168,20 +168,20 @@ fn track_events(random: &mut Random, count: u64, packets: &mut Vec<Message>) {
             if iid == 4 { event.bytes(23, "not interned") } else { event.int(10, iid) }
         };
         match random.below(8) {
-            0..=2 if depth[place] < 5 => {
-                depth[place] += 1;
+            0..=2 if depth[track] < 5 => {
+                depth[track] += 1;
                 event = begins(event.int(9, 1));
                 if random.below(3) == 0 {
                     event = event.of(4, &Message::new().bytes(10, "n").int(4, random.below(9)));
                 }
-                if place < 3 && random.below(4) == 0 {
+                if track < 3 && random.below(4) == 0 {
                     let id = 1000 + flow / 2;
                     event = event.fixed(if flow % 2 == 0 { 47 } else { 48 }, id);
                     flow += 1;
                 }
             }
-            0..=4 if depth[place] > 0 => {
-                depth[place] -= 1;
+            0..=4 if depth[track] > 0 => {
+                depth[track] -= 1;
                 event = event.int(9, 2);
             }
             5 => event = begins(event.int(9, 3)),
@@ -196,8 +196,8 @@ fn track_events(random: &mut Random, count: u64, packets: &mut Vec<Message>) {
             }
             _ => continue,
         }
-        if known[of] & (1 << iid) == 0 {
-            known[of] |= 1 << iid;
+        if known[writer] & (1 << iid) == 0 {
+            known[writer] |= 1 << iid;
             let name = names[usize::try_from(iid - 1).unwrap()];
             let data = Message::new().of(1, &interned(1, "cat")).of(2, &interned(iid, name));
             packet = packet.of(12, &data);
@@ -222,7 +222,7 @@ fn kernel_events(random: &mut Random, count: u64, packets: &mut Vec<Message>) {
         }
         let (name, tid) = threads[running[cpu]];
         let (next_name, next_tid) = threads[next];
-        let state = *random.of(&[0, 1, 2, 0x800]);
+        let state = *random.pick(&[0, 1, 2, 0x800]);
         let event =
             |field, content: &Message| Message::new().int(1, at).int(2, tid).of(field, content);
         // The first processor has the compact form alone.
@@ -322,7 +322,7 @@ fn frames(random: &mut Random, count: u64, packets: &mut Vec<Message>) {
             .int(6, 1 + frame % 4)
             .int(7, frame % 2)
             .int(8, frame % 3 / 2)
-            .int(9, *random.of(&[1, 64, 128, 64 | 16]))
+            .int(9, *random.pick(&[1, 64, 128, 64 | 16]))
             .int(10, 1)
             .int(11, 1)
             .int(12, 1 + frame % 3);
@@ -377,7 +377,7 @@ fn samples(random: &mut Random, count: u64, packets: &mut Vec<Message>) {
     }
     packets.push(Message::new().int(10, 3).int(13, 2).of(12, &data));
     for sample in 0..count {
-        let (pid, tid) = *random.of(&[(100, 100), (100, 101), (200, 200)]);
+        let (pid, tid) = *random.pick(&[(100, 100), (100, 101), (200, 200)]);
         let content = Message::new()
             .int(1, sample % 2)
             .int(2, pid)

@@ -40,7 +40,7 @@ pub fn without(rows: &[String], is_left: impl Fn(&str) -> bool) -> Vec<&String> 
 
 /// Asserts that both tables have the same rows; names the first ones that only one has.
 #[track_caller]
-pub fn same(what: &str, found: &[&String], expected: &[&String]) {
+pub fn assert_same(label: &str, found: &[&String], expected: &[&String]) {
     let only = |a: &[&String], b: &[&String]| {
         let known: HashSet<_> = b.iter().collect();
         a.iter()
@@ -51,7 +51,7 @@ pub fn same(what: &str, found: &[&String], expected: &[&String]) {
     };
     assert!(
         found == expected,
-        "{what}: {} rows for {}; only there {:?}, only in the original {:?}",
+        "{label}: {} rows for {}; only there {:?}, only in the original {:?}",
         found.len(),
         expected.len(),
         only(found, expected),

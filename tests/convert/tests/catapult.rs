@@ -10,11 +10,11 @@ use tracetee_tests_convert::{Catapult, Engine};
 /// Rows with their times from the begin of the first one, in order. `times` are the places of times in a row. Perfetto has open
 /// slices, too, with -1 as their end.
 fn from_the_first(mut rows: Vec<Vec<Value>>, times: &[usize]) -> Vec<String> {
-    rows.retain(|row| times.iter().all(|&place| row[place] != -1));
+    rows.retain(|row| times.iter().all(|&column| row[column] != -1));
     let first = rows.iter().filter_map(|row| row[times[0]].as_i64()).min().unwrap_or(0);
     for row in &mut rows {
-        for &place in times {
-            row[place] = (row[place].as_i64().unwrap() - first).into();
+        for &column in times {
+            row[column] = (row[column].as_i64().unwrap() - first).into();
         }
     }
     let mut rows: Vec<String> =
@@ -33,14 +33,14 @@ fn equal(path: &Path, input: &str) -> Option<()> {
         let _ = converted(path, &[input], output);
         let theirs = &engine.read(path, &[output])[0];
         let read = &catapult.read(path, &[output])[0];
-        let of =
+        let rows_of =
             |name: &str| -> Vec<Vec<Value>> { serde_json::from_value(read[name].clone()).unwrap() };
         // Perfetto has the depth, too.
         let mut slices = parsed(&theirs.slices);
         slices.iter_mut().for_each(|row| drop(row.pop()));
         assert!(slices.len() > 50, "{input}");
         assert_eq!(
-            from_the_first(of("slices"), &[2, 3]),
+            from_the_first(rows_of("slices"), &[2, 3]),
             from_the_first(slices, &[2, 3]),
             "{input}, {output}: slices"
         );
@@ -50,7 +50,7 @@ fn equal(path: &Path, input: &str) -> Option<()> {
             from_the_first(rows, &[1, 2])
         };
         assert_eq!(
-            lasting(of("asyncs")),
+            lasting(rows_of("asyncs")),
             lasting(parsed(&theirs.asyncs)),
             "{input}, {output}: asynchronous slices"
         );
@@ -60,7 +60,7 @@ fn equal(path: &Path, input: &str) -> Option<()> {
             let value = row.last().and_then(Value::as_f64).unwrap();
             vec![row[0].clone(), name.into(), row[time].clone(), value.into()]
         };
-        let ours = of("counters").into_iter().map(|row| plain(row, 3)).collect();
+        let ours = rows_of("counters").into_iter().map(|row| plain(row, 3)).collect();
         let theirs = parsed(&theirs.counters).into_iter().map(|row| plain(row, 2)).collect();
         assert_eq!(
             from_the_first(ours, &[2]),

@@ -96,14 +96,14 @@ fn a_recording_of_chromium_has_the_same_rows_in_json_and_protobuf() {
     let read = engine.rows_with(path, &files, &queries, &LEFT_OUT);
     let [original, converted @ ..] = &read[..] else { panic!("{files:?}") };
     for (tables, file) in converted.iter().zip(outputs) {
-        for (((what, _), found), expected) in QUERIES.iter().zip(tables).zip(original) {
-            let least = if *what == "threads" { 20 } else { 300 };
-            assert!(expected.len() > least, "{what}: {}", expected.len());
+        for (((title, _), found), expected) in QUERIES.iter().zip(tables).zip(original) {
+            let least = if *title == "threads" { 20 } else { 300 };
+            assert!(expected.len() > least, "{title}: {}", expected.len());
             let [missing, added] = [only(expected, found), only(found, expected)];
             let most = expected.len() / 500;
             assert!(
                 missing.len() <= most && added.len() <= most,
-                "{what} of {file}: of {} rows {} are missing, {:?} …, and {} are not in the original, {:?} …",
+                "{title} of {file}: of {} rows {} are missing, {:?} …, and {} are not in the original, {:?} …",
                 expected.len(),
                 missing.len(),
                 missing.first(),

@@ -61,7 +61,7 @@ fn a_link_selects_a_frame_and_the_panel_explains_it() {
     let directory = tempfile::tempdir().unwrap();
     let page = page(directory.path());
     // The begin of the long frame: 5 s + 200,004 µs.
-    let seen = driven_at(
+    let result = driven_at(
         &chromium,
         &page,
         "#t=5.200004",
@@ -81,7 +81,7 @@ fn a_link_selects_a_frame_and_the_panel_explains_it() {
         return { panel, dur, gaps, at, rows, longest, view, whole, legend: page.getElementById('legend').innerText,
             link: window.location.hash, states: [...tracetee.states.get(100).state] };",
     );
-    let panel = seen["panel"].as_str().unwrap_or_else(|| panic!("{seen}"));
+    let panel = result["panel"].as_str().unwrap_or_else(|| panic!("{result}"));
     for text in [
         "Frame at 200.0 ms: 50.000 ms, 33.333 ms past its deadline",
         "deadline 16.667 ms after its begin",
@@ -95,25 +95,25 @@ fn a_link_selects_a_frame_and_the_panel_explains_it() {
     // The other process' slices are not of the app.
     assert!(!panel.contains("\nx\t"), "{panel}");
     // The path has no gap and ends with the frame.
-    assert_eq!((&seen["gaps"], &seen["at"]), (&0.into(), &50_000_000.into()), "{seen}");
+    assert_eq!((&result["gaps"], &result["at"]), (&0.into(), &50_000_000.into()), "{result}");
     assert_eq!(
-        (&seen["longest"]["from_ns"], &seen["longest"]["to_ns"]),
+        (&result["longest"]["from_ns"], &result["longest"]["to_ns"]),
         (&10_000_000.into(), &40_000_000.into())
     );
-    let (from, to) = (seen["view"][0].as_f64().unwrap(), seen["view"][1].as_f64().unwrap());
-    assert!((from - 204_004.0).abs() < 1.0 && (to - 246_004.0).abs() < 1.0, "{seen}");
+    let (from, to) = (result["view"][0].as_f64().unwrap(), result["view"][1].as_f64().unwrap());
+    assert!((from - 204_004.0).abs() < 1.0 && (to - 246_004.0).abs() < 1.0, "{result}");
     // On, asleep, ready, on.
-    assert_eq!(seen["states"], serde_json::json!([0, 2, 1, 0]));
-    let link = seen["link"].as_str().unwrap();
+    assert_eq!(result["states"], serde_json::json!([0, 2, 1, 0]));
+    let link = result["link"].as_str().unwrap();
     assert!(link.starts_with("#t=5.204004") && link.contains("&d=0.042"), "{link}");
-    let whole = seen["whole"].as_str().unwrap();
+    let whole = result["whole"].as_str().unwrap();
     assert!(
         whole.contains("Late frames") && whole.contains("33.333 ms\twait: woken by worker"),
         "{whole}"
     );
-    assert!(seen["legend"].as_str().unwrap().contains("deadline"), "{seen}");
+    assert!(result["legend"].as_str().unwrap().contains("deadline"), "{result}");
     // Processes with next to nothing are one row only if there are several of them: here is one, its threads are one row.
-    let rows = seen["rows"].to_string();
+    let rows = result["rows"].to_string();
     assert!(
         rows.contains("threads below 0.1 % of the time") && !rows.contains("other 301"),
         "{rows}"
@@ -125,7 +125,7 @@ fn a_cause_s_link_fingers_and_a_narrow_screen() {
     let Some(chromium) = chromium() else { return };
     let directory = tempfile::tempdir().unwrap();
     let page = page(directory.path());
-    let seen = driven_at(
+    let result = driven_at(
         &chromium,
         &page,
         "#cause=wait%7Cwoken%20by%20worker",
@@ -160,12 +160,12 @@ fn a_cause_s_link_fingers_and_a_narrow_screen() {
         key('n');
         return { selected, wide, pinched, moved, dragged, tapped, next: tracetee.frame()?.dur };",
     );
-    assert_eq!(seen["selected"], 50_000, "{seen}");
-    assert!(seen["wide"].as_u64().unwrap() <= 360, "{seen}");
-    let number = |name: &str| seen[name].as_f64().unwrap_or_else(|| panic!("{seen}"));
-    assert!((number("pinched") - 0.5).abs() < 0.01 && number("moved").abs() < 300.0, "{seen}");
-    assert!((number("dragged") - 100.0).abs() < 1.0, "{seen}");
-    assert_eq!((&seen["tapped"], &seen["next"]), (&5_000.into(), &50_000.into()), "{seen}");
+    assert_eq!(result["selected"], 50_000, "{result}");
+    assert!(result["wide"].as_u64().unwrap() <= 360, "{result}");
+    let number = |name: &str| result[name].as_f64().unwrap_or_else(|| panic!("{result}"));
+    assert!((number("pinched") - 0.5).abs() < 0.01 && number("moved").abs() < 300.0, "{result}");
+    assert!((number("dragged") - 100.0).abs() < 1.0, "{result}");
+    assert_eq!((&result["tapped"], &result["next"]), (&5_000.into(), &50_000.into()), "{result}");
 }
 
 #[test]
@@ -212,13 +212,13 @@ fn a_report_explains_its_worst_frame_and_opens_its_timeline_there() {
     std::fs::write(path.join("driven.html"), report.replace("</body>", script)).unwrap();
     let dom = rendered(&chromium, &format!("file://{}", path.join("driven.html").display()));
     let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap();
-    let seen: Value = serde_json::from_str(title).unwrap_or_else(|_| panic!("{title}"));
-    assert_eq!(seen["lanes"], serde_json::json!(["com.example", "worker"]), "{seen}");
+    let result: Value = serde_json::from_str(title).unwrap_or_else(|_| panic!("{title}"));
+    assert_eq!(result["lanes"], serde_json::json!(["com.example", "worker"]), "{result}");
     // 16.666667 of 50 ms.
-    assert_eq!(seen["deadline"], "33.333%", "{seen}");
-    assert!((seen["covered"].as_f64().unwrap() - 100.0).abs() < 0.1, "{seen}");
-    assert!(seen["longest"].as_str().unwrap().contains("30.0 ms"), "{seen}");
-    let text = seen["text"].as_str().unwrap();
+    assert_eq!(result["deadline"], "33.333%", "{result}");
+    assert!((result["covered"].as_f64().unwrap() - 100.0).abs() < 0.1, "{result}");
+    assert!(result["longest"].as_str().unwrap().contains("30.0 ms"), "{result}");
+    let text = result["text"].as_str().unwrap();
     assert!(
         text.contains("wait")
             && text.contains("woken by worker")
@@ -226,18 +226,18 @@ fn a_report_explains_its_worst_frame_and_opens_its_timeline_there() {
         "{text}"
     );
     // All causes have overruns and states; the page lists the same open questions as the text, and no others.
-    let causes = seen["causes"].as_str().unwrap();
+    let causes = result["causes"].as_str().unwrap();
     assert!(causes.contains("overrun") && causes.contains("asleep 30.0 ms"), "{causes}");
     let (as_text, _) = run_tool(path, &["report", "in.ftrace"]);
     let (_, listed) = as_text.split_once("events to switch on):\n").unwrap();
     // A long line goes on in the next one, deeper.
     let listed = listed.replace("\n      ", " ");
     let listed: Vec<_> = listed.lines().map_while(|line| line.strip_prefix("  ")).collect();
-    let unknown: Vec<_> = seen["unknown"].as_str().unwrap().lines().collect();
+    let unknown: Vec<_> = result["unknown"].as_str().unwrap().lines().collect();
     assert_eq!(unknown, listed);
     assert!(listed.len() > 1 && !listed.iter().any(|line| line.contains("sched_switch")));
-    let page = seen["page"].as_str().unwrap();
+    let page = result["page"].as_str().unwrap();
     assert!(!page.contains("without scheduler"), "{page}");
-    let opened = seen["opened"].as_str().unwrap();
+    let opened = result["opened"].as_str().unwrap();
     assert!(opened.starts_with("blob:") && opened.ends_with("#t=5.200004000"), "{opened}");
 }

@@ -33,11 +33,12 @@ fn janks() -> Vec<u8> {
         };
         // Three surfaces, or the display's frame among them, to a vsync.
         let (token, present) = (1_000 + cookie / 3, 1 + random.below(4));
-        let kind = *random.of(&[ACTUAL_DISPLAY, EXPECTED_SURFACE, ACTUAL_SURFACE, ACTUAL_SURFACE]);
+        let kind =
+            *random.pick(&[ACTUAL_DISPLAY, EXPECTED_SURFACE, ACTUAL_SURFACE, ACTUAL_SURFACE]);
         let start = Message::new().int(1, cookie).int(2, token);
         let start = match kind {
             ACTUAL_DISPLAY => start.int(3, COMPOSITOR).int(4, present).int(7, jank),
-            _ => start.int(3, token + 7).int(4, *random.of(&APPS)).bytes(5, "TX - a.b/C#1"),
+            _ => start.int(3, token + 7).int(4, *random.pick(&APPS)).bytes(5, "TX - a.b/C#1"),
         };
         let start = if kind == ACTUAL_SURFACE { start.int(6, present).int(9, jank) } else { start };
         let end = Message::new().int(1, cookie);
@@ -107,14 +108,14 @@ fn a_page_answers_with_the_frames_that_frame_timeline_displayed() {
     std::fs::write(directory.path().join("janks.pftrace"), janks()).unwrap();
     let _ = run_tool(directory.path(), &["convert", "janks.pftrace", "-o", "janks.html"]);
     let script = "return [page.getElementById('answer').textContent, tracetee.rows().map((row) => row.title)];";
-    let seen = driven(&chromium, &directory.path().join("janks.html"), script);
-    let answer = seen[0].as_str().unwrap_or_else(|| panic!("{seen}"));
+    let result = driven(&chromium, &directory.path().join("janks.html"), script);
+    let answer = result[0].as_str().unwrap_or_else(|| panic!("{result}"));
     let words: Vec<&str> = answer.split_whitespace().collect();
-    let number = |place: usize| words[place].parse::<u64>().unwrap_or_else(|_| panic!("{answer}"));
+    let number = |index: usize| words[index].parse::<u64>().unwrap_or_else(|_| panic!("{answer}"));
     let (late, frames) = (number(0), number(2));
     assert!(answer.contains(" frames were late, most because of "), "{answer}");
     // The processes have no names of their own: their layers' packages have.
-    assert!(seen[1].to_string().contains("a.b "), "{seen}");
+    assert!(result[1].to_string().contains("a.b "), "{result}");
     // Frames of a process, by vsync: the layers of one frame are one. At least those with a jank are late, at most those that were
     // presented late, too.
     let query = "select count(distinct surface_frame_token), \

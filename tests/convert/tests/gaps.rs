@@ -7,7 +7,7 @@ use tracetee_tests::Tracefs;
 const WHY: &str = "kernel events overwritten";
 
 /// Processor and time (µs) of a line of the kernel's; `None` for another line.
-fn place(line: &str) -> Option<(u32, u64)> {
+fn cpu_and_us(line: &str) -> Option<(u32, u64)> {
     let (head, _) = line.split_once(": tracing_mark_write: ")?;
     let (cpu, at) = head.split_once('[')?.1.split_once(']')?;
     let (seconds, us) = at.rsplit_once(' ')?.1.split_once('.')?;
@@ -35,7 +35,7 @@ fn records_that_the_kernel_overwrote_are_gaps_between_the_records_of_their_proce
 
     let trace = tracetee_trace::read(text.as_bytes()).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    let records = lines.iter().filter(|line| place(line).is_some()).count() as u64;
+    let records = lines.iter().filter(|line| cpu_and_us(line).is_some()).count() as u64;
     let missing = 2 * 2010 - records;
     assert!(missing > 0, "the buffer did not overflow");
     assert_eq!(trace.losses.lost[WHY], missing);
@@ -46,7 +46,8 @@ fn records_that_the_kernel_overwrote_are_gaps_between_the_records_of_their_proce
     let (first, last) = trace.span_ns.unwrap();
     for at in notes {
         let cpu: u32 = lines[at][4..].split(' ').next().unwrap().parse().unwrap();
-        let here = |line: &&str| place(line).filter(|&(of, _)| of == cpu).map(|(_, us)| us * 1000);
+        let here =
+            |line: &&str| cpu_and_us(line).filter(|&(own, _)| own == cpu).map(|(_, us)| us * 1000);
         let from = lines[..at].iter().rev().find_map(here).unwrap_or(first);
         let to = lines[at..].iter().find_map(here).unwrap_or(last);
         let found = gaps.iter().find(|gap| gap.cpu == Some(cpu) && gap.from_ns == from);

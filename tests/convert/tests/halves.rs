@@ -27,19 +27,19 @@ fn marks(seed: u64) -> Vec<Mark> {
     let (mut depth, mut open) = ([0, 0], Vec::new());
     let mut marks = Vec::new();
     for number in 0..60 {
-        let most = *random.of(&[20, 400, 9000]);
+        let most = *random.pick(&[20, 400, 9000]);
         at_us += 1 + random.below(most);
-        let place = usize::try_from(random.below(2)).unwrap();
-        let tid = PID + u64::try_from(place).unwrap();
+        let thread = usize::try_from(random.below(2)).unwrap();
+        let tid = PID + u64::try_from(thread).unwrap();
         // Within 0.1 ms a name is there once: which of two is the twin nobody could say.
-        let name = format!("{} {}", random.of(&["doFrame", "bind", "layout"]), number % 4);
+        let name = format!("{} {}", random.pick(&["doFrame", "bind", "layout"]), number % 4);
         let payload = match random.below(8) {
-            0..=2 if depth[place] < 4 => {
-                depth[place] += 1;
+            0..=2 if depth[thread] < 4 => {
+                depth[thread] += 1;
                 format!("B|{PID}|{name}")
             }
-            0..=4 if depth[place] > 0 => {
-                depth[place] -= 1;
+            0..=4 if depth[thread] > 0 => {
+                depth[thread] -= 1;
                 format!("E|{PID}")
             }
             5 => {
@@ -170,7 +170,7 @@ fn the_halves_of_a_trace_joined_are_the_whole() {
         let count = u64::try_from(marks.len()).unwrap();
         let end = random.below(count + 1);
         let begin = if seed % 2 == 0 { end } else { random.below(end + 1) };
-        let [begin, end] = [begin, end].map(|place| usize::try_from(place).unwrap());
+        let [begin, end] = [begin, end].map(|index| usize::try_from(index).unwrap());
         for form in [Form::Text, Form::Kernel, Form::Sdk] {
             let read = |marks: &[Mark]| read_any(Cursor::new(written(form, marks))).unwrap();
             let whole = read(&marks);
@@ -178,15 +178,15 @@ fn the_halves_of_a_trace_joined_are_the_whole() {
             let (first, second) = (read(&marks[..end]), read(&marks[begin..]));
             for parts in [[&first, &second], [&second, &first]] {
                 let joined = merge(&parts.map(|part| (part, 0)));
-                let what = format!("seed {seed}, {form:?}, {begin}..{end} of {count}");
+                let case = format!("seed {seed}, {form:?}, {begin}..{end} of {count}");
                 let (found, expected) = (content(&joined), content(&whole));
-                let less = |all: &[String], of: &[String]| -> Vec<String> {
-                    all.iter().filter(|row| !of.contains(row)).cloned().collect()
+                let less = |all: &[String], those: &[String]| -> Vec<String> {
+                    all.iter().filter(|row| !those.contains(row)).cloned().collect()
                 };
                 let differ = (less(&found, &expected), less(&expected, &found));
-                assert!(found == expected, "{what}: {differ:?}");
+                assert!(found == expected, "{case}: {differ:?}");
                 let losses = &joined.losses;
-                assert_eq!((losses.unmatched_ends, losses.unmatched_async_ends), (0, 0), "{what}");
+                assert_eq!((losses.unmatched_ends, losses.unmatched_async_ends), (0, 0), "{case}");
             }
         }
     }

@@ -62,7 +62,7 @@ fn cut_anywhere_a_file_is_read_up_to_there_or_refused_with_the_place() {
                 Err(error) => {
                     let text = error.to_string();
                     let has_place =
-                        ["byte", "line", "is not a trace"].iter().any(|what| text.contains(what));
+                        ["byte", "line", "is not a trace"].iter().any(|part| text.contains(part));
                     assert!(has_place, "{kind} {length}: {text}");
                 }
             }

@@ -151,8 +151,8 @@ fn two_texts_and_one_with_a_mapping_keep_the_kernel_s_events() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let switch = |us: u64, cpu, prev: &str, state: &str, next: &str| {
-        let of = |thread: &str| thread.replacen('-', " ", 1);
-        let (prev, next) = (of(prev), of(next));
+        let spaced = |thread: &str| thread.replacen('-', " ", 1);
+        let (prev, next) = (spaced(prev), spaced(next));
         let ((prev, prev_tid), (next, next_tid)) =
             (prev.split_once(' ').unwrap(), next.split_once(' ').unwrap());
         format!(

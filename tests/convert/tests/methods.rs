@@ -71,8 +71,8 @@ fn generated(seed: u64) -> MethodTrace {
     let count = 1 + u32::try_from(random.below(12)).unwrap();
     let methods = (1..=count).map(|number| {
         let has_name = random.below(4) != 0;
-        let class = random.of(&["com.ex.A", "com.ex.B", "Main", "a.b.C$D"]);
-        let name = random.of(&["run", "<init>", "draw"]);
+        let class = random.pick(&["com.ex.A", "com.ex.B", "Main", "a.b.C$D"]);
+        let name = random.pick(&["run", "<init>", "draw"]);
         let signature = format!("(I)V{number}");
         Method {
             id: number << 2,
@@ -86,27 +86,27 @@ fn generated(seed: u64) -> MethodTrace {
         .map(|id| (id, format!("thread {id}")))
         .collect();
     // In any order, as ART has them.
-    for place in 1..threads.len() {
-        threads.swap(place, usize::try_from(random.below(place as u64 + 1)).unwrap());
+    for index in 1..threads.len() {
+        threads.swap(index, usize::try_from(random.below(index as u64 + 1)).unwrap());
     }
     let mut open = vec![Vec::new(); threads.len()];
     let mut cpu_us = vec![0; threads.len()];
     let (mut wall_us, mut records) = (0, Vec::new());
     for _ in 0..=random.below(400) {
-        let place = usize::try_from(random.below(threads.len() as u64)).unwrap();
-        let took = *random.of(&[0, 1, 5, 100, 3000]);
+        let thread = usize::try_from(random.below(threads.len() as u64)).unwrap();
+        let took = *random.pick(&[0, 1, 5, 100, 3000]);
         wall_us += took;
-        cpu_us[place] += random.below(took + 1);
-        let (action, method) = if !open[place].is_empty() && random.below(100) < 48 {
-            let action = *random.of(&[Action::Exit, Action::Exit, Action::Unroll]);
-            (action, open[place].pop().unwrap())
+        cpu_us[thread] += random.below(took + 1);
+        let (action, method) = if !open[thread].is_empty() && random.below(100) < 48 {
+            let action = *random.pick(&[Action::Exit, Action::Exit, Action::Unroll]);
+            (action, open[thread].pop().unwrap())
         } else {
-            let method = random.of(&methods).id;
-            open[place].push(method);
+            let method = random.pick(&methods).id;
+            open[thread].push(method);
             (Action::Enter, method)
         };
-        let time_us = if is_dual { cpu_us[place] } else { wall_us };
-        records.push(Record { thread: threads[place].0, action, method, time_us, wall_us });
+        let time_us = if is_dual { cpu_us[thread] } else { wall_us };
+        records.push(Record { thread: threads[thread].0, action, method, time_us, wall_us });
     }
     let keys = [
         ("elapsed-time-usec", "1"),
@@ -154,7 +154,7 @@ fn totals_us(trace: &Trace, is_dual: bool) -> (u64, u64) {
     for thread in trace.threads.values().filter(|thread| !thread.slices.is_empty()) {
         let outermost = thread.slices.iter().enumerate();
         let outermost = outermost.filter(|(_, slice)| slice.parent == NO_PARENT);
-        let times = outermost.map(|(place, slice)| match thread.cpu_ns.get(place) {
+        let times = outermost.map(|(index, slice)| match thread.cpu_ns.get(index) {
             Some(&(begin_ns, end_ns)) if is_dual => (begin_ns / 1000, end_ns / 1000),
             _ => (slice.start_ns / 1000, slice.end_ns / 1000),
         });
@@ -226,7 +226,7 @@ fn captures_are_told_as_the_original_tells_them() {
 }
 
 #[test]
-fn where_the_original_gives_up_ours_goes_on_and_says_what_it_mended() {
+fn our_dmtracedump_reads_traces_that_the_original_rejects_and_reports_its_repairs() {
     let directory = tempfile::tempdir().unwrap();
     let mut trace = generated(3);
     let method = trace.methods[0].id;

@@ -69,9 +69,9 @@ impl Phone {
         let mut packets =
             vec![Message::new().of(2, &tree), Message::new().int(10, 1).of(1, &bundle)];
         // FrameTimeline: expected and actual frames of the app's surface.
-        for (place, (id, from, to)) in (0..).zip(self.frames) {
+        for (number, (id, from, to)) in (0..).zip(self.frames) {
             for (kind, from, to) in [(3, from - 500, from + 16_000), (4, from, to)] {
-                let cookie = place * 2 + kind;
+                let cookie = number * 2 + kind;
                 let mut start = Message::new()
                     .int(1, cookie)
                     .int(2, id)

@@ -96,8 +96,9 @@ fn names_of_a_process_dump_and_of_the_scheduler_are_those_of_threads() {
 #[test]
 fn real_threads_have_names_by_their_dump_beside_a_column_of_processes() {
     let Some(engine) = Engine::new() else { return };
-    let of = |name: &str| phone_trace(name).map(|path| path.to_str().unwrap().to_owned());
-    let (Some(events), Some(dump)) = (of("flutter-app.ftrace.txt.gz"), of("flutter-app.ps.txt.gz"))
+    let path_of = |name: &str| phone_trace(name).map(|path| path.to_str().unwrap().to_owned());
+    let (Some(events), Some(dump)) =
+        (path_of("flutter-app.ftrace.txt.gz"), path_of("flutter-app.ps.txt.gz"))
     else {
         return;
     };

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use tracetee_tests::tools::phone_trace;
 use tracetee_tests_convert::rows::{
-    HEADER, converted, has_no_duration, is_of_kernel, same, text, tid, tids, without,
+    HEADER, assert_same, converted, has_no_duration, is_of_kernel, text, tid, tids, without,
 };
 use tracetee_tests_convert::{Engine, Random, frames, run_tool};
 
@@ -26,7 +26,7 @@ fn equal(engine: &Engine, directory: &Path, input: &str, outputs: &[&str]) {
     let workers = tids(&original.threads, |row| row.contains("\"kworker"));
     let alone = tids(&original.threads, |row| row.split(',').nth(1) == Some("null"));
     for (output, found) in outputs.iter().zip(all) {
-        let what = |table: &str| format!("{input} as {output}: {table}");
+        let title = |table: &str| format!("{input} as {output}: {table}");
         assert_eq!(found.error, None, "{input} as {output}");
         for (stat, count) in &found.stats {
             let known = original.stats.get(stat).copied().unwrap_or(0);
@@ -49,7 +49,7 @@ fn equal(engine: &Engine, directory: &Path, input: &str, outputs: &[&str]) {
             Some((_, rest)) if !is_text && alone.contains(tid(row)) => format!("[null,{rest}"),
             _ => row.clone(),
         };
-        let of = |rows: &[String]| {
+        let without_pid = |rows: &[String]| {
             let mut rows: Vec<String> = rows.iter().map(pidless).collect();
             // Without the kernel's slices around them others are less deep.
             if is_json && has_kernel_slices {
@@ -58,12 +58,12 @@ fn equal(engine: &Engine, directory: &Path, input: &str, outputs: &[&str]) {
             rows.sort();
             rows
         };
-        let slices = [of(&found.slices), of(&original.slices)];
+        let slices = [without_pid(&found.slices), without_pid(&original.slices)];
         let [found_slices, original_slices] = slices.each_ref().map(|rows| without(rows, is_left));
-        same(&what("slices"), &found_slices, &original_slices);
+        assert_same(&title("slices"), &found_slices, &original_slices);
         let no_time = |row: &str| output.ends_with(".dart.json") && has_no_duration(row);
-        same(
-            &what("asyncs"),
+        assert_same(
+            &title("asyncs"),
             &without(&found.asyncs, no_time),
             &without(&original.asyncs, no_time),
         );
@@ -76,25 +76,25 @@ fn equal(engine: &Engine, directory: &Path, input: &str, outputs: &[&str]) {
         };
         let [found_counters, known_counters] =
             [&found.counters, &original.counters].map(|rows| sorted(rows));
-        same(
-            &what("counters"),
+        assert_same(
+            &title("counters"),
             &without(&found_counters, |_| false),
             &without(&known_counters, |_| false),
         );
         if is_json {
             continue;
         }
-        same(
-            &what("sched"),
+        assert_same(
+            &title("sched"),
             &without(&found.sched, |_| false),
             &without(&original.sched, |_| false),
         );
         // Of two processors' events in one µs the engine takes either first, by the packets that they are in.
         let known: HashSet<&String> = original.states.iter().collect();
         let others = found.states.iter().filter(|row| !known.contains(row)).count();
-        assert_eq!(found.states.len(), original.states.len(), "{}", what("states"));
+        assert_eq!(found.states.len(), original.states.len(), "{}", title("states"));
         let most = if is_text { 0 } else { original.states.len() / 10_000 };
-        assert!(others <= most, "{}: {others} others", what("states"));
+        assert!(others <= most, "{}: {others} others", title("states"));
     }
 }
 
@@ -126,17 +126,17 @@ fn generated(seed: u64) -> String {
     let mut at = 5_000_000;
     for _ in 0..400 {
         at += 1 + random.below(50);
-        let place = usize::try_from(random.below(4)).unwrap();
-        let (name, tid, pid) = threads[place];
-        let label = *random.of(&["a", "b c", "<init>", "\"q\"", "ünï"]);
+        let thread = usize::try_from(random.below(4)).unwrap();
+        let (name, tid, pid) = threads[thread];
+        let label = *random.pick(&["a", "b c", "<init>", "\"q\"", "ünï"]);
         let cookie = random.below(2);
         let payload = match random.below(10) {
-            0..=2 if depth[place] < 6 => {
-                depth[place] += 1;
+            0..=2 if depth[thread] < 6 => {
+                depth[thread] += 1;
                 format!("B|{pid}|{label}")
             }
-            0..=5 if depth[place] > 0 => {
-                depth[place] -= 1;
+            0..=5 if depth[thread] > 0 => {
+                depth[thread] -= 1;
                 format!("E|{pid}")
             }
             6 => format!("C|{pid}|{label}|{}", random.below(99)),
@@ -156,9 +156,9 @@ fn generated(seed: u64) -> String {
                 begin
             }
             _ => {
-                let of_it = open.iter().position(|(of, _)| *of == pid);
-                let Some(place) = of_it else { continue };
-                open.remove(place).1
+                let found = open.iter().position(|(owner, _)| *owner == pid);
+                let Some(index) = found else { continue };
+                open.remove(index).1
             }
         };
         writeln!(
@@ -169,14 +169,14 @@ fn generated(seed: u64) -> String {
         )
         .unwrap();
         if random.below(4) == 0 {
-            let (next, next_tid, _) = threads[(place + 1) % 4];
+            let (next, next_tid, _) = threads[(thread + 1) % 4];
             writeln!(
                 lines,
                 "{name:>16}-{tid:<7} ({pid:5}) [000] d..2 {}.{:06}: sched_switch: prev_comm={name} prev_pid={tid} \
                  prev_prio=120 prev_state={} ==> next_comm={next} next_pid={next_tid} next_prio=110",
                 (at + 1) / 1_000_000,
                 (at + 1) % 1_000_000,
-                random.of(&["S", "R", "R+", "D", "I", "D|K"])
+                random.pick(&["S", "R", "R+", "D", "I", "D|K"])
             )
             .unwrap();
             at += 1;
@@ -289,7 +289,7 @@ fn names_that_end_a_script_and_empty_ones_lose_nothing() {
 }
 
 #[test]
-fn what_the_kernel_says_in_text_is_in_perfetto_s_format_too() {
+fn kernel_events_in_text_are_also_in_perfetto_s_format() {
     let Some(engine) = Engine::new() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();

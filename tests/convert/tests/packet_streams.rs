@@ -138,15 +138,15 @@ fn naive(meant: &[Meant]) -> (BTreeMap<u64, Vec<Row>>, usize, u64) {
                 rows.push((event.at_ns, 0, event.name.clone(), open.len() - 1, false));
             }
             Op::End { .. } => match open.pop() {
-                Some(place) => (rows[place].1, rows[place].4) = (event.at_ns, true),
+                Some(index) => (rows[index].1, rows[index].4) = (event.at_ns, true),
                 None => unmatched += 1,
             },
             _ => instants += 1,
         }
     }
-    for (track, places) in open {
-        for place in places {
-            rows.get_mut(&track).unwrap()[place].1 = last[&track];
+    for (track, indices) in open {
+        for index in indices {
+            rows.get_mut(&track).unwrap()[index].1 = last[&track];
         }
     }
     rows.retain(|_, rows| !rows.is_empty());
@@ -164,17 +164,17 @@ proptest! {
             writer.clear(sequence, at_ns);
         }
         let mut after_loss = [false; 2];
-        for &(place, dt_ns, op) in &ops {
+        for &(index, dt_ns, op) in &ops {
             at_ns += dt_ns;
-            let (writer, sequence) = (&mut writers[place], u64::try_from(place).unwrap() + 1);
+            let (writer, sequence) = (&mut writers[index], u64::try_from(index).unwrap() + 1);
             match op {
                 Op::Clear => {
                     writer.clear(sequence, at_ns);
-                    after_loss[place] = false;
+                    after_loss[index] = false;
                 }
-                Op::Lose => after_loss[place] = true,
+                Op::Lose => after_loss[index] = true,
                 _ => {
-                    let is_after_loss = std::mem::take(&mut after_loss[place]);
+                    let is_after_loss = std::mem::take(&mut after_loss[index]);
                     writer.is_lost |= is_after_loss;
                     writer.event(sequence, at_ns, op, is_after_loss);
                 }
@@ -199,12 +199,12 @@ proptest! {
         let mut found_rows: BTreeMap<u64, Vec<Row>> = BTreeMap::new();
         for thread in found.threads.values().filter(|thread| !thread.slices.is_empty()) {
             let mut depths = Vec::new();
-            let of = found_rows.entry(u64::from(thread.tid) - 10).or_default();
+            let of_thread = found_rows.entry(u64::from(thread.tid) - 10).or_default();
             for slice in &thread.slices {
                 let depth = if slice.parent == NO_PARENT { 0 } else { depths[slice.parent as usize] + 1 };
                 depths.push(depth);
                 let name = found.names.text(slice.name).to_owned();
-                of.push((slice.start_ns, slice.end_ns, name, depth, slice.ended));
+                of_thread.push((slice.start_ns, slice.end_ns, name, depth, slice.ended));
             }
         }
         prop_assert_eq!(found_rows, rows);

@@ -45,7 +45,7 @@ fn slices(trace: &Trace) -> Vec<(&str, u64, u64)> {
 }
 
 fn unread(trace: &Trace) -> Vec<(&str, u64)> {
-    trace.losses.unread.iter().map(|(what, &count)| (&**what, count)).collect()
+    trace.losses.unread.iter().map(|(kind, &count)| (&**kind, count)).collect()
 }
 
 fn clock(id: u64, ns: u64) -> Message {
@@ -82,8 +82,8 @@ fn times_of_every_clock_come_to_boot_time() {
         ("before", 9_999_999, 10_000_008),
     ];
     assert_eq!(slices(&trace), expected);
-    let what = "events on a clock that no snapshot relates to the trace's";
-    assert_eq!(unread(&trace), [(what, 1)]);
+    let kind = "events on a clock that no snapshot relates to the trace's";
+    assert_eq!(unread(&trace), [(kind, 1)]);
     assert_eq!(trace.realtime, None);
 }
 
@@ -267,17 +267,17 @@ fn annotations_become_json() {
 fn ends_with_a_name_end_the_slice_of_that_name() {
     // Perfetto's own test relationship_tables has such ends.
     let on = |uuid| Message::new().int(1, uuid).int(5, 9).bytes(2, "track");
-    let of = |kind, name, uuid| Message::new().int(9, kind).int(11, uuid).bytes(23, name);
+    let legacy = |kind, name, uuid| Message::new().int(9, kind).int(11, uuid).bytes(23, name);
     let trace = read(&[
         track(),
         Message::new().int(10, 1).of(60, &on(20)),
         packet(1, 1).of(11, &begin("outer")),
         packet(1, 2).of(11, &begin("inner")),
-        packet(1, 3).of(11, &of(2, "outer", 9)),
-        packet(1, 4).of(11, &of(2, "other", 9)),
-        packet(1, 5).of(11, &of(1, "first", 20)),
-        packet(1, 6).of(11, &of(1, "second", 20)),
-        packet(1, 7).of(11, &of(2, "first", 20)),
+        packet(1, 3).of(11, &legacy(2, "outer", 9)),
+        packet(1, 4).of(11, &legacy(2, "other", 9)),
+        packet(1, 5).of(11, &legacy(1, "first", 20)),
+        packet(1, 6).of(11, &legacy(1, "second", 20)),
+        packet(1, 7).of(11, &legacy(2, "first", 20)),
     ]);
     assert_eq!(slices(&trace), [("outer", 1, 3), ("inner", 2, 3)]);
     let ended: Vec<bool> = trace.threads[&5].slices.iter().map(|slice| slice.ended).collect();
@@ -310,7 +310,7 @@ fn threads_with_the_id_of_earlier_ones_and_markers_of_other_processes_are_counte
         ]),
     ]);
     assert_eq!(
-        unread(&trace).into_iter().filter(|(what, _)| !what.contains("field")).collect::<Vec<_>>(),
+        unread(&trace).into_iter().filter(|(kind, _)| !kind.contains("field")).collect::<Vec<_>>(),
         [
             ("new threads with the id of an earlier one, shown as one", 1),
             (
@@ -407,7 +407,7 @@ fn cut_anywhere_what_is_whole_is_read() {
             Err(error) => {
                 let text = error.to_string();
                 assert!(
-                    ["byte", "line", "is not a trace"].iter().any(|what| text.contains(what)),
+                    ["byte", "line", "is not a trace"].iter().any(|part| text.contains(part)),
                     "{length}: {text}"
                 );
             }
@@ -423,8 +423,8 @@ fn changed_bytes_are_no_reason_to_panic_and_are_written_again() {
     for _ in 0..2000 {
         let mut changed = file.clone();
         for _ in 0..=random.below(4) {
-            let place = usize::try_from(random.below(changed.len() as u64)).unwrap();
-            changed[place] = u8::try_from(random.below(256)).unwrap();
+            let index = usize::try_from(random.below(changed.len() as u64)).unwrap();
+            changed[index] = u8::try_from(random.below(256)).unwrap();
         }
         let Ok(trace) = read_any(Cursor::new(changed)) else { continue };
         for &format in tracetee_convert::Format::ALL {
@@ -445,11 +445,11 @@ fn cpu_time() -> Duration {
 }
 
 /// Reads it within a time that a debug build needs several times over.
-fn quickly(what: &str, file: Vec<u8>) -> Result<Trace, tracetee_trace::Error> {
+fn quickly(label: &str, file: Vec<u8>) -> Result<Trace, tracetee_trace::Error> {
     let begin = cpu_time();
     let trace = read_any(Cursor::new(file));
     let took = cpu_time() - begin;
-    assert!(took < Duration::from_secs(30), "{what}: {took:?}");
+    assert!(took < Duration::from_secs(30), "{label}: {took:?}");
     trace
 }
 
@@ -486,8 +486,8 @@ fn bombs_are_read_or_refused_in_their_time() {
 
     // Ids far from each other take memory for themselves alone.
     let mut ids = vec![cleared(1)];
-    ids.extend((0..100_000_u64).map(|place| {
-        let entry = Message::new().int(1, place << 40).bytes(2, "x");
+    ids.extend((0..100_000_u64).map(|number| {
+        let entry = Message::new().int(1, number << 40).bytes(2, "x");
         Message::new().int(10, 1).of(12, &Message::new().of(2, &entry))
     }));
     assert_eq!(quickly("interned ids", trace(&ids)).unwrap().losses.bad_lines, 0);

@@ -93,14 +93,14 @@ fn a_million_slices_are_shown_searched_and_described() {
     }
     std::fs::write(path.join("million.ftrace"), text).unwrap();
     let _ = run_tool(path, &["convert", "million.ftrace", "-o", "million.html"]);
-    let seen = driven(&chromium, &path.join("million.html"), LOOK);
-    let status = seen["status"].as_str().unwrap();
-    assert!(status.starts_with(&format!("{count} slices on 40 threads")), "{seen}");
-    let number = |name: &str| seen[name].as_f64().unwrap();
-    assert!((number("zoomed") / number("before") - 0.49).abs() < 1e-6, "{seen}");
-    assert!(number("right") > 0.0 && (number("all") - number("before")).abs() < 1.0, "{seen}");
-    assert_eq!(seen["found"], "1 found");
-    let panel = seen["panel"].as_str().unwrap();
+    let result = driven(&chromium, &path.join("million.html"), LOOK);
+    let status = result["status"].as_str().unwrap();
+    assert!(status.starts_with(&format!("{count} slices on 40 threads")), "{result}");
+    let number = |name: &str| result[name].as_f64().unwrap();
+    assert!((number("zoomed") / number("before") - 0.49).abs() < 1e-6, "{result}");
+    assert!(number("right") > 0.0 && (number("all") - number("before")).abs() < 1.0, "{result}");
+    assert_eq!(result["found"], "1 found");
+    let panel = result["panel"].as_str().unwrap();
     assert!(panel.contains("Wall 123 µs, self 100 µs"), "{panel}");
     assert!(panel.contains("In it: 2 names") && panel.contains("inner\t23 µs"), "{panel}");
 }
@@ -112,7 +112,7 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
     let path = directory.path();
     std::fs::write(path.join("frames.ftrace"), frames(60)).unwrap();
     let _ = run_tool(path, &["convert", "frames.ftrace", "-o", "frames.html"]);
-    let seen = driven(
+    let result = driven(
         &chromium,
         &path.join("frames.html"),
         "const rows = tracetee.rows().map((row) => [row.kind, row.title]);
@@ -127,7 +127,7 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
         const pixel = [...view.getImageData(at, tracetee.yOf(marks) + 8, 1, 1).data];
         return { at, pixel, rows, profile, relatives, status: page.getElementById('status').textContent };",
     );
-    let rows = seen["rows"].to_string();
+    let rows = result["rows"].to_string();
     for row in [
         r#"["process","com.example 100"]"#,
         r#"["frames","Frames"]"#,
@@ -139,12 +139,12 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
     ] {
         assert!(rows.contains(row), "{row}: {rows}");
     }
-    assert!(seen["status"].as_str().unwrap().contains("60 frames"), "{seen}");
+    assert!(result["status"].as_str().unwrap().contains("60 frames"), "{result}");
     // Jank is orange, what is in time green.
-    assert_eq!(seen["pixel"], serde_json::json!([0xfb, 0x8c, 0, 255]), "{seen}");
+    assert_eq!(result["pixel"], serde_json::json!([0xfb, 0x8c, 0, 255]), "{result}");
     // Traceview's profile: 60 calls, the longest 60 ms.
-    assert!(seen["profile"][0].as_str().unwrap().contains("\t60+0\t"), "{seen}");
-    let relatives = seen["relatives"].as_str().unwrap();
+    assert!(result["profile"][0].as_str().unwrap().contains("\t60+0\t"), "{result}");
+    let relatives = result["relatives"].as_str().unwrap();
     assert!(relatives.contains("Parents") && relatives.contains("Children"), "{relatives}");
 
     let page = std::fs::read_to_string(path.join("frames.html")).unwrap();
@@ -277,16 +277,16 @@ fn hostile_names_are_text() {
     }
     std::fs::write(path.join("x.ftrace"), text).unwrap();
     let _ = run_tool(path, &["convert", "x.ftrace", "-o", "x.html"]);
-    let seen = driven(
+    let result = driven(
         &chromium,
         &path.join("x.html"),
         "return { status: page.getElementById('status').textContent, images: page.images.length,
             names: tracetee.names, title: page.title };",
     );
-    assert!(seen["status"].as_str().unwrap().starts_with("5 slices"), "{seen}");
-    assert_eq!((&seen["images"], &seen["title"]), (&0.into(), &"x.ftrace".into()));
-    let shown = seen["names"].to_string();
-    assert!(shown.contains("onerror") && shown.contains("__proto__"), "{seen}");
+    assert!(result["status"].as_str().unwrap().starts_with("5 slices"), "{result}");
+    assert_eq!((&result["images"], &result["title"]), (&0.into(), &"x.ftrace".into()));
+    let shown = result["names"].to_string();
+    assert!(shown.contains("onerror") && shown.contains("__proto__"), "{result}");
 }
 
 #[test]
@@ -295,27 +295,27 @@ fn traces_of_real_phones_are_shown_as_they_are_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     for (name, dump) in [("list-jank", true), ("flutter-app", true), ("atrace-small", false)] {
-        let of = |end: &str| {
+        let path_of = |end: &str| {
             phone_trace(&format!("{name}{end}")).map(|path| path.to_str().unwrap().to_owned())
         };
-        let Some(main) = of(if dump { ".ftrace.txt.gz" } else { ".z" }) else { continue };
+        let Some(main) = path_of(if dump { ".ftrace.txt.gz" } else { ".z" }) else { continue };
         let mut inputs = vec![main.clone()];
         if dump {
-            inputs.extend(of(".ps.txt.gz"));
+            inputs.extend(path_of(".ps.txt.gz"));
         }
         let mut arguments = vec!["convert"];
         arguments.extend(inputs.iter().map(String::as_str));
         arguments.extend(["-o", "x.html"]);
         let _ = run_tool(path, &arguments);
-        let seen = driven(&chromium, &path.join("x.html"), "
+        let result = driven(&chromium, &path.join("x.html"), "
             let slices = 0, unclosed = 0;
             for (const thread of tracetee.threads.values()) slices += thread.slices.name.length;
             return { slices, status: page.getElementById('status').textContent,
                 titles: tracetee.rows().filter((row) => row.kind === 'process').map((row) => row.title) };");
         let trace = tracetee_trace::read_file(Path::new(&main)).unwrap();
-        assert_eq!(seen["slices"].as_u64(), Some(trace.slice_count()), "{name}");
-        let status = seen["status"].as_str().unwrap();
-        for (count, what) in [
+        assert_eq!(result["slices"].as_u64(), Some(trace.slice_count()), "{name}");
+        let status = result["status"].as_str().unwrap();
+        for (count, noun) in [
             (trace.losses.unclosed, "slices did not end"),
             (
                 trace.losses.unmatched_ends + trace.losses.unmatched_async_ends,
@@ -323,7 +323,7 @@ fn traces_of_real_phones_are_shown_as_they_are_read() {
             ),
         ] {
             assert!(
-                count == 0 || status.contains(&format!("{count} {what}")),
+                count == 0 || status.contains(&format!("{count} {noun}")),
                 "{name} {count}: {status}"
             );
         }
@@ -333,7 +333,7 @@ fn traces_of_real_phones_are_shown_as_they_are_read() {
             } else {
                 "com.thl.fluwanandroid 1259"
             };
-            assert!(seen["titles"].as_array().unwrap().contains(&app.into()), "{seen}");
+            assert!(result["titles"].as_array().unwrap().contains(&app.into()), "{result}");
         }
     }
 }
@@ -362,7 +362,7 @@ fn a_page_shows_arguments_flows_and_categories_of_a_chrome_and_of_a_perfetto_tra
         for content in ["arguments", "categories", "flow"] {
             assert!(!said.contains(content), "{input}: {said}");
         }
-        let seen = driven(
+        let result = driven(
             &chromium,
             &path.join("a.html"),
             "const panel = () => page.getElementById('panel').innerText.replace(/\\s+/g, ' ');
@@ -386,7 +386,8 @@ fn a_page_shows_arguments_flows_and_categories_of_a_chrome_and_of_a_perfetto_tra
             };
             return { nothing, send, receive, selected, slice: tip('async', 700, 5), mark: tip('thread', 1900, 2) };",
         );
-        let shown = |name: &str| seen[name].as_str().unwrap_or_else(|| panic!("{input}: {seen}"));
+        let shown =
+            |name: &str| result[name].as_str().unwrap_or_else(|| panic!("{input}: {result}"));
         assert_eq!(shown("nothing"), "0 found");
         let send = shown("send");
         for part in [

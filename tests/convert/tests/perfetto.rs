@@ -94,13 +94,13 @@ const QUERIES: [(&str, &str); 16] = [
 
 /// Rows of each query are equal; else the first that differ.
 #[track_caller]
-fn same(what: &str, found: &Rows, expected: &Rows) {
+fn assert_same(label: &str, found: &Rows, expected: &Rows) {
     let only = |a: &Rows, b: &Rows| {
         a.iter().filter(|row| !b.contains(row)).take(5).cloned().collect::<Vec<_>>()
     };
     assert!(
         found == expected,
-        "{what}: {} rows for {}; only here {:#?}, only in the original {:#?}",
+        "{label}: {} rows for {}; only here {:#?}, only in the original {:#?}",
         found.len(),
         expected.len(),
         only(found, expected),
@@ -127,14 +127,14 @@ fn a_rewritten_trace_has_the_rows_of_the_original() {
         let trace = read(bytes.clone());
         assert_eq!((trace.losses.bad_lines, &trace.losses.truncated), (0, &None));
         let unread: Vec<_> =
-            trace.losses.unread.iter().map(|(what, &count)| (&**what, count)).collect();
+            trace.losses.unread.iter().map(|(kind, &count)| (&**kind, count)).collect();
         assert_eq!(unread, [(FIRST_SWITCH, 1), (MODE, 40)]);
         std::fs::write(path.join(format!("{seed}.pftrace")), bytes).unwrap();
         let mut out = Vec::new();
         let dropped = write(&trace, Format::Perfetto, &mut out).unwrap();
         // All is there, some of it in another form.
         assert_eq!(trace.reshaped.len(), 3, "{seed}");
-        let reshaped = trace.reshaped.iter().map(|(what, count)| format!("{count} {what}"));
+        let reshaped = trace.reshaped.iter().map(|(kind, count)| format!("{count} {kind}"));
         assert_eq!(dropped.to_string(), reshaped.collect::<Vec<_>>().join(", "), "{seed}");
         std::fs::write(path.join(format!("{seed}.again.pftrace")), out).unwrap();
         files.extend([format!("{seed}.pftrace"), format!("{seed}.again.pftrace")]);
@@ -143,9 +143,9 @@ fn a_rewritten_trace_has_the_rows_of_the_original() {
     let queries = QUERIES.map(|(_, query)| query);
     let all = engine.rows(path, &files, &queries);
     for (seed, pair) in all.chunks(2).enumerate() {
-        for (place, (what, _)) in QUERIES.iter().enumerate() {
-            assert!(!pair[0][place].is_empty(), "{seed}: the original has no {what}");
-            same(&format!("{seed}: {what}"), &pair[1][place], &pair[0][place]);
+        for (index, (label, _)) in QUERIES.iter().enumerate() {
+            assert!(!pair[0][index].is_empty(), "{seed}: the original has no {label}");
+            assert_same(&format!("{seed}: {label}"), &pair[1][index], &pair[0][index]);
         }
     }
 }
@@ -158,11 +158,15 @@ fn equal_to_the_model(engine: &Engine, path: &Path, files: &[&str], most_loss: &
         let trace = read_file(&path.join(file)).unwrap();
         let losses = &trace.losses;
         assert_eq!((losses.bad_lines, &losses.truncated), (0, &None), "{file}");
-        let unread: Vec<_> = losses.unread.iter().map(|(what, &count)| (&**what, count)).collect();
+        let unread: Vec<_> = losses.unread.iter().map(|(kind, &count)| (&**kind, count)).collect();
         assert_eq!(unread, most_loss, "{file}");
         for (table, mut expected) in TABLES.iter().zip(rows) {
             expected.sort();
-            same(&format!("{file}: {}", table.name), &sorted(&(table.of)(&trace)), &expected);
+            assert_same(
+                &format!("{file}: {}", table.name),
+                &sorted(&(table.rows)(&trace)),
+                &expected,
+            );
         }
     }
 }
@@ -175,7 +179,7 @@ fn the_model_has_every_row_of_the_engine() {
     let bytes = everything(7);
     let trace = read(bytes.clone());
     for table in TABLES {
-        assert!(!(table.of)(&trace).is_empty(), "no {}", table.name);
+        assert!(!(table.rows)(&trace).is_empty(), "no {}", table.name);
     }
     std::fs::write(path.join("x.pftrace"), bytes).unwrap();
     equal_to_the_model(&engine, path, &["x.pftrace"], &[(FIRST_SWITCH, 1), (MODE, 40)]);
@@ -193,10 +197,13 @@ fn a_trace_of_perfetto_s_sdk_has_the_engine_s_rows() {
     equal_to_the_model(&engine, &traces, &["perfetto-sdk.pftrace"], &unread);
     let trace = read_file(&traces.join("perfetto-sdk.pftrace")).unwrap();
     assert_eq!((trace.slice_count(), trace.asyncs.len(), trace.counters.len()), (121, 40, 40));
-    let of = |key: u32| &trace.threads[&key];
+    let thread = |key: u32| &trace.threads[&key];
     let (&key, worker) =
         trace.threads.iter().find(|(_, thread)| thread.name(&trace.names) == "worker").unwrap();
-    assert_eq!(trace.names.text(of(key).args[&0]), r#"{"number":0,"of":"worker","is_even":true}"#);
+    assert_eq!(
+        trace.names.text(thread(key).args[&0]),
+        r#"{"number":0,"of":"worker","is_even":true}"#
+    );
     assert_eq!(worker.slices.len(), 60);
 }
 
@@ -262,10 +269,14 @@ fn a_perfetto_trace_has_the_same_rows_in_every_format() {
             let row: serde_json::Value = serde_json::from_str(row).unwrap();
             row[2] == row[3]
         };
-        let of = |rows: &Rows| -> Rows {
+        let without_instants = |rows: &Rows| -> Rows {
             rows.iter().filter(|row| !file.contains("dart") || !is_instant(row)).cloned().collect()
         };
-        same(&format!("{file}: slices"), &of(&found.slices), &of(&original.slices));
+        assert_same(
+            &format!("{file}: slices"),
+            &without_instants(&found.slices),
+            &without_instants(&original.slices),
+        );
         let sorted = |rows: &Rows| {
             let mut rows: Rows =
                 rows.iter().map(|row| row.replacen(" value\",", "\",", 1)).collect();
@@ -273,9 +284,9 @@ fn a_perfetto_trace_has_the_same_rows_in_every_format() {
             rows
         };
         let counters = [sorted(&found.counters), sorted(&original.counters)];
-        same(&format!("{file}: counters"), &counters[0], &counters[1]);
+        assert_same(&format!("{file}: counters"), &counters[0], &counters[1]);
         if *file == "o.ftrace" {
-            same("sched", &found.sched, &original.sched);
+            assert_same("sched", &found.sched, &original.sched);
             assert_eq!(found.states.len(), original.states.len());
         }
     }

@@ -112,7 +112,7 @@ fn files_that_are_no_traces_are_named_as_what_they_are() {
     write(path, "perf.data", b"PERFILE2\x68\0\0\0");
     write(path, "heap.hprof", b"JAVA PROFILE 1.0.2\0");
     write(path, "x.xml", b"<?xml version=\"1.0\"?>\n<trace-toc><run number=\"1\">");
-    for (name, what) in [
+    for (name, reason) in [
         ("run.trace", "is not a trace: it is a directory, a bundle of Apple's Instruments"),
         ("a.zip", "is not a trace: it is a ZIP archive (as a bug report or an APK) in which"),
         ("perf.data", "is not a trace: it is perf.data of simpleperf or perf"),
@@ -121,7 +121,7 @@ fn files_that_are_no_traces_are_named_as_what_they_are() {
     ] {
         for arguments in [&["convert", name, "-o", "out.json"][..], &["report", name]] {
             let said = refused(path, arguments);
-            assert!(said.contains(&format!("{name} {what}")), "{arguments:?}: {said}");
+            assert!(said.contains(&format!("{name} {reason}")), "{arguments:?}: {said}");
         }
     }
     assert!(!path.join("out.json").exists());

@@ -34,9 +34,9 @@ fn slices_of(trace: &Trace) -> Vec<String> {
         for slice in &thread.slices {
             let end = if slice.ended { slice.end_ns.to_string() } else { "open".to_owned() };
             let (pid, tid) = (thread.pid.unwrap_or(*key), thread.tid);
-            let of = thread.name(&trace.names);
+            let thread_name = thread.name(&trace.names);
             let name = trace.names.text(slice.name);
-            lines.push(format!("{pid} {tid} {of:?} {} {end} {name}", slice.start_ns));
+            lines.push(format!("{pid} {tid} {thread_name:?} {} {end} {name}", slice.start_ns));
         }
     }
     lines.sort();
@@ -45,9 +45,9 @@ fn slices_of(trace: &Trace) -> Vec<String> {
 
 fn slices_in(decoded: &BTreeMap<String, Vec<Value>>) -> Vec<String> {
     let none = Vec::new();
-    let of = |kind: &str| decoded.get(kind).unwrap_or(&none).clone();
+    let rows = |kind: &str| decoded.get(kind).unwrap_or(&none).clone();
     let mut lines = Vec::new();
-    for slice in of("slice").iter().chain(&of("open")) {
+    for slice in rows("slice").iter().chain(&rows("open")) {
         let owner = &slice[1];
         if owner[0] != "thread" {
             continue;
@@ -55,9 +55,9 @@ fn slices_in(decoded: &BTreeMap<String, Vec<Value>>) -> Vec<String> {
         let is_open = slice[0] == "open";
         let end = if is_open { "open".to_owned() } else { slice[3].to_string() };
         let name = if is_open { &slice[3][0] } else { &slice[4][0] };
-        let of = owner[3].as_str().unwrap();
+        let thread_name = owner[3].as_str().unwrap();
         let name = name.as_str().unwrap();
-        lines.push(format!("{} {} {of:?} {} {end} {name}", owner[1], owner[2], slice[2]));
+        lines.push(format!("{} {} {thread_name:?} {} {end} {name}", owner[1], owner[2], slice[2]));
     }
     lines.sort();
     lines
@@ -114,11 +114,14 @@ fn perfetto_gets_flows_categories_arguments_and_processes() {
         .iter()
         .map(|slice| (slice[4].to_string(), slice[5].to_string(), slice[6].to_string()))
         .collect();
-    let of =
+    let slice =
         |name: &str, flows: &str, args: &str| (name.to_owned(), flows.to_owned(), args.to_owned());
     assert_eq!(
         slices,
-        [of(r#"["a",["Dart"]]"#, "[1,0]", r#"[["x","1"]]"#), of(r#"["b",["GC"]]"#, "[0,1]", "[]"),]
+        [
+            slice(r#"["a",["Dart"]]"#, "[1,0]", r#"[["x","1"]]"#),
+            slice(r#"["b",["GC"]]"#, "[0,1]", "[]"),
+        ]
     );
     assert!(decoded["process"].contains(&serde_json::json!(["process", 1, "com.example"])));
 }

@@ -43,7 +43,7 @@ async fn store(
 
 async fn written(directory: &Arc<PathBuf>, id: &str, mut body: Body) -> io::Result<()> {
     let incoming = directory.join(format!(".{id}"));
-    let place = directory.join(id);
+    let path = directory.join(id);
     let mut file = File::create(&incoming)?;
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let data = frame.map_err(io::Error::other)?.into_data();
@@ -52,7 +52,7 @@ async fn written(directory: &Arc<PathBuf>, id: &str, mut body: Body) -> io::Resu
     let directory = Arc::clone(directory);
     let synced = tokio::task::spawn_blocking(move || {
         file.sync_data()?;
-        fs::rename(incoming, place)?;
+        fs::rename(incoming, path)?;
         File::open(&*directory)?.sync_all()
     });
     synced.await.map_err(io::Error::other)?

@@ -32,7 +32,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let usage = "usage: put_captures HOST:PORT CAPTURES CONNECTIONS FRAMES [CAPTURES_PER_SECOND [APP TOKEN]]";
     let number =
-        |place: usize| arguments.get(place).map(|text| text.parse::<usize>().expect(usage));
+        |index: usize| arguments.get(index).map(|text| text.parse::<usize>().expect(usage));
     let address = arguments.first().expect(usage);
     let (captures, connections) = (number(1).expect(usage), number(2).expect(usage));
     let frames = number(3).expect(usage) as u64;
@@ -56,8 +56,8 @@ fn main() {
     let mut took: Vec<Duration> = sent.iter().flat_map(|sent| sent.took.iter().copied()).collect();
     took.sort_unstable();
     let rank_ms = |per_thousand: usize| {
-        let place = (took.len() * per_thousand).div_ceil(1000).saturating_sub(1);
-        took[place].as_secs_f64() * 1e3
+        let rank = (took.len() * per_thousand).div_ceil(1000).saturating_sub(1);
+        took[rank].as_secs_f64() * 1e3
     };
     let line = json!({
         "captures": took.len(), "bytes": bytes, "seconds": seconds, "per_second": took.len() as f64 / seconds,

@@ -61,12 +61,12 @@ fn honest(collector: &Collector, from: usize) -> Vec<Duration> {
         .map(|device| {
             let (url, body) = (collector.url.clone(), Arc::clone(&body));
             std::thread::spawn(move || {
-                let of = |number| id(from + device * 50 + number);
+                let id_of = |number| id(from + device * 50 + number);
                 let meta = serde_json::Map::new();
                 (0..50)
                     .map(|number| {
                         let begun = Instant::now();
-                        (put_capture(&url, &of(number), &meta, &body), begun.elapsed())
+                        (put_capture(&url, &id_of(number), &meta, &body), begun.elapsed())
                     })
                     .collect::<Vec<_>>()
             })
@@ -81,8 +81,13 @@ fn honest(collector: &Collector, from: usize) -> Vec<Duration> {
 
 /// Prints the median and the 99th percentile; nothing is asserted of times.
 fn print_times(name: &str, times: &[Duration]) {
-    let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
-    println!("{name}: p50 {:?}, p99 {:?} of {} uploads", at(50), at(99), times.len());
+    let percentile = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+    println!(
+        "{name}: p50 {:?}, p99 {:?} of {} uploads",
+        percentile(50),
+        percentile(99),
+        times.len()
+    );
 }
 
 #[test]
@@ -101,8 +106,10 @@ fn slow_and_silent_connections_keep_nobody_out_and_are_closed() {
         socket.write_all(head.as_bytes()).unwrap();
     }
     let stop = Arc::new(AtomicBool::new(false));
-    let (stopped, mut drips) =
-        (Arc::clone(&stop), slow.iter().map(|of| of.try_clone().unwrap()).collect::<Vec<_>>());
+    let (stopped, mut drips) = (
+        Arc::clone(&stop),
+        slow.iter().map(|stream| stream.try_clone().unwrap()).collect::<Vec<_>>(),
+    );
     let drip = std::thread::spawn(move || {
         while !stopped.load(Ordering::Relaxed) {
             drips.iter_mut().for_each(|socket| drop(socket.write_all(b"(")));
@@ -372,7 +379,7 @@ fn a_device_in_java_sees_that_its_capture_is_stored() {
 }
 
 #[test]
-fn who_asks_before_it_sends_is_answered_before_it_sends() {
+fn a_sender_that_expects_100_continue_is_answered_before_its_body() {
     let collector = Collector::start(&[]);
     let meta = serde_json::Map::new();
     assert_eq!(put_capture(&collector.url, ID, &meta, &body()), Some(201));
@@ -427,14 +434,14 @@ fn poison_is_analysed_as_quickly_as_its_size_and_what_cannot_be_is_set_aside() {
     assert_eq!(count("captures"), 5);
     assert!(count("cause_rollups") <= 520 && count("stack_rollups") <= 520, "rows are bounded");
     // One that is spoilt on the disk goes to quarantine when it was tried twice.
-    let place = collector.files("raw").into_iter().find(|path| {
+    let path = collector.files("raw").into_iter().find(|path| {
         path.to_str().is_some_and(|path| path.contains(&id(9)) && path.ends_with(".zst"))
     });
-    std::fs::write(place.as_ref().unwrap(), "spoilt").unwrap();
+    std::fs::write(path.as_ref().unwrap(), "spoilt").unwrap();
     assert!(terminate(&mut collector));
     collector.tracetee(&["store", "rebuild", "--store", "store"]);
     collector.tracetee(&["store", "rebuild", "--store", "store"]);
-    assert!(!place.unwrap().exists());
+    assert!(!path.unwrap().exists());
     let about = collector.store().join(format!("quarantine/{}.a.json", id(9)));
     assert!(std::fs::read_to_string(about).unwrap().contains("\"reason\""));
 }
@@ -458,12 +465,12 @@ fn a_flood_of_reports_starves_no_upload_and_ends_with_sigterm() {
 fn loss_reports_are_capped() {
     let collector = Collector::start(&[]);
     let report = json!({"lost": [], "note": "x".repeat(500_000)}).to_string();
-    let put = |number| {
+    let send = |number| {
         let path = format!("/v1/losses/{}", id(number));
         collector.send("PUT", &path, &[], report.as_bytes()).status
     };
-    assert_eq!(put(0), 201);
-    let refused = (1..40).find(|&number| put(number) == 429).expect("a limit");
+    assert_eq!(send(0), 201);
+    let refused = (1..40).find(|&number| send(number) == 429).expect("a limit");
     assert_eq!(collector.files("losses").len(), refused);
 }
 

@@ -13,12 +13,13 @@ use tracetee_tests_upload::s3::{Bucket, STORE, environment};
 /// The files of the tables, as they lie below a directory.
 fn parquet_files(below: &Path) -> Vec<String> {
     let files = files_below(below).into_iter();
-    let parquet = files.filter(|path| path.extension().is_some_and(|of| of == "parquet"));
+    let parquet =
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "parquet"));
     parquet.map(|path| path.strip_prefix(below).unwrap().display().to_string()).collect()
 }
 
 /// True if two engines have the same value. A store's keys differ where the store does.
-fn same(a: &Value, b: &Value) -> bool {
+fn is_same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(1.0),
         _ => a == b,
@@ -98,7 +99,7 @@ fn the_same_sql_gives_the_same_rows_on_duckdb_and_spark_and_those_of_the_report(
             (found.len(), &spark[name]["columns"]),
             "{name}"
         );
-        let differs = expected.iter().zip(&found).find(|(a, b)| !same(a, b));
+        let differs = expected.iter().zip(&found).find(|(a, b)| !is_same(a, b));
         assert_eq!(differs, None, "{name}");
     }
 }

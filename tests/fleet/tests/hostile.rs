@@ -24,7 +24,7 @@ fn raw_ids(collector: &Collector) -> usize {
     collector
         .files("raw")
         .iter()
-        .filter(|path| path.extension().is_some_and(|of| of == "zst"))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "zst"))
         .count()
 }
 
@@ -94,9 +94,9 @@ fn names_that_are_no_names_become_no_paths() {
         let file = std::fs::canonicalize(file).unwrap();
         assert!(file.starts_with(store.join("raw/v1")), "{}", file.display());
     }
-    let place = files[0].display().to_string();
-    assert!(place.contains("/app=!2E.!2F..!2F..!2F..!2Ftmp!2Fevil/"), "{place}");
-    assert!(place.contains("/ver=!2E./"), "{place}");
+    let path = files[0].display().to_string();
+    assert!(path.contains("/app=!2E.!2F..!2F..!2F..!2Ftmp!2Fevil/"), "{path}");
+    assert!(path.contains("/ver=!2E./"), "{path}");
     for id in
         ["..", "%2e%2e%2f", "x", "", "019a1fd7-2955-7cfa-a44a-a7427d9591d5/../x", "%00", "%ff%fe"]
     {
@@ -154,7 +154,7 @@ fn a_stranger_that_goes_on_sending_is_answered_before_its_body_ends() {
 }
 
 #[test]
-fn who_sends_slowly_or_not_at_all_holds_up_nobody() {
+fn slow_and_silent_senders_hold_up_nobody() {
     let collector = Collector::with_token();
     let address = collector.url.trim_start_matches("http://").to_owned();
     // Five hundred connections that never finish their request, and as many in the middle of a body.

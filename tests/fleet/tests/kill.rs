@@ -17,7 +17,7 @@ const KILLS: u64 = 200;
 const SENDERS: u64 = 4;
 
 #[test]
-fn what_is_acknowledged_is_there_once_whenever_the_collector_is_killed() {
+fn an_acknowledged_capture_is_stored_once_whenever_the_collector_is_killed() {
     let plan = Plan { frames: 12, ..Plan::default() };
     let url = Arc::new(Mutex::new(String::new()));
     let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));

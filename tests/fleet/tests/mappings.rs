@@ -111,16 +111,16 @@ fn a_mapping_that_comes_late_names_what_came_before_and_after_in_every_view() {
     let later = ID.replace("d5", "d7");
     assert_eq!(put_capture(&collector.url, &later, &meta(), &body()), Some(201));
     collector.settle();
-    let place = collector.files("raw").into_iter().find(|path| {
+    let path = collector.files("raw").into_iter().find(|path| {
         path.file_name().is_some_and(|name| name.to_str().unwrap() == format!("{later}.ftrace.zst"))
     });
-    let place = place.unwrap().display().to_string();
+    let path = path.unwrap().display().to_string();
     // A report without the newest captures may be remembered.
     let page = |path: &str| collector.send("GET", path, &[], b"").body;
     let raw = page(&format!("/captures/{later}.ftrace.zst"));
     let raw = zstd::stream::decode_all(&*raw).unwrap();
-    collector.tracetee(&["convert", &place, "-o", "out.ftrace"]);
-    collector.tracetee(&["convert", &place, "-o", "out.html"]);
+    collector.tracetee(&["convert", &path, "-o", "out.ftrace"]);
+    collector.tracetee(&["convert", &path, "-o", "out.html"]);
     let read = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
     let views = [
         ("page", String::from_utf8_lossy(&page("/report.json")).into_owned()),
@@ -130,7 +130,7 @@ fn a_mapping_that_comes_late_names_what_came_before_and_after_in_every_view() {
             "timeline",
             String::from_utf8_lossy(&page(&format!("/captures/{later}/timeline"))).into_owned(),
         ),
-        ("report", collector.tracetee(&["report", &place])),
+        ("report", collector.tracetee(&["report", &path])),
         ("convert", read("out.ftrace")),
     ];
     for (view, text) in &views {
@@ -248,7 +248,7 @@ fn a_mapping_that_is_none_or_a_bomb_is_refused_with_the_reason() {
 }
 
 #[test]
-fn who_is_killed_while_captures_are_analysed_again_continues() {
+fn a_collector_that_is_killed_while_it_analyzes_captures_again_continues() {
     const CAPTURES: usize = 1_500;
     let directory = tempfile::TempDir::new().unwrap();
     let body = body();

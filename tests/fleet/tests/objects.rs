@@ -90,8 +90,8 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
 
     // Through it: once, whatever comes again.
     let body = first.body().unwrap();
-    let put = || put_capture(url, &first.id.to_string(), &meta_of(&first), &body);
-    assert_eq!((put(), put()), (Some(201), Some(412)));
+    let upload = || put_capture(url, &first.id.to_string(), &meta_of(&first), &body);
+    assert_eq!((upload(), upload()), (Some(201), Some(412)));
     let no_capture = put_capture(url, &third.id.to_string(), &meta_of(&third), b"nothing");
     assert_eq!(no_capture, Some(422));
 
@@ -224,18 +224,18 @@ fn a_store_that_is_away_is_said_and_what_was_acknowledged_is_there_when_it_comes
     assert_eq!(await_ready(&collector, 200), "ok\n");
     let body = zstd::bulk::compress(b"# tracer: nop\n", 3).unwrap();
     let path = |number: u64| format!("/v1/captures/019a1fd7-2955-7cfa-a44a-{number:012x}");
-    let put = |number: u64| collector.put(&path(number), &[], &body);
+    let send = |number: u64| collector.put(&path(number), &[], &body);
     let mut acknowledged = Vec::new();
     for number in 0..3 {
-        assert_eq!(put(number), 201);
+        assert_eq!(send(number), 201);
         acknowledged.push(number);
     }
     runtime.shutdown_timeout(Duration::from_secs(1));
     let since = Instant::now();
-    assert_eq!(put(3), 503);
+    assert_eq!(send(3), 503);
     println!("refused after {} ms", since.elapsed().as_millis());
     // At once, and before its body is read.
-    assert_eq!(put(4), 503);
+    assert_eq!(send(4), 503);
     let said = await_ready(&collector, 503);
     assert!(said.starts_with("cannot store captures: the object store "), "{said}");
     // A restart would not help.
@@ -244,7 +244,7 @@ fn a_store_that_is_away_is_said_and_what_was_acknowledged_is_there_when_it_comes
     let address = endpoint.trim_start_matches("http://");
     assert_eq!(serve_at(&runtime, bucket.parent().unwrap(), address), endpoint);
     assert_eq!(await_ready(&collector, 200), "ok\n");
-    while put(3) != 201 {
+    while send(3) != 201 {
         std::thread::sleep(Duration::from_millis(100));
     }
     acknowledged.push(3);
@@ -257,7 +257,7 @@ fn a_store_that_is_away_is_said_and_what_was_acknowledged_is_there_when_it_comes
 }
 
 #[test]
-fn what_is_acknowledged_while_the_store_goes_and_comes_is_there_and_counts() {
+fn captures_acknowledged_while_the_store_comes_and_goes_are_stored_and_count() {
     let start = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let bucket = directory.path().join("s3/fleet");
@@ -323,23 +323,23 @@ fn what_is_acknowledged_while_the_store_goes_and_comes_is_there_and_counts() {
     report.args(["report", "--store", "s3://fleet/traces", "--format", "json", "--cache"]);
     let report: Value = serde_json::from_str(&run(report.arg(cache).envs(environment))).unwrap();
     let versions = report["apps"][0]["versions"].as_array().unwrap();
-    let counted: u64 = versions.iter().map(|of| of["captures"].as_u64().unwrap()).sum();
+    let counted: u64 = versions.iter().map(|version| version["captures"].as_u64().unwrap()).sum();
     // A last one may be stored without its sender having heard of it.
     assert_eq!(counted, stored.len() as u64);
 }
 
 #[test]
-fn what_comes_by_a_ticket_after_its_device_was_forgotten_is_deleted() {
+fn a_capture_that_comes_by_a_ticket_after_its_device_was_forgotten_is_deleted() {
     let bucket = Bucket::default();
     let collector = bucket.collector(&[]);
     let files = bucket.directory.path().join("s3/fleet");
     let captures = Plan { frames: 20, ..Plan::default() }.device(1, 0).0;
     let [first, second] = [&captures[0], &captures[1]];
-    let put = || {
+    let send = || {
         let (id, body) = (first.id.to_string(), first.body().unwrap());
         put_capture(&collector.url, &id, &meta_of(first), &body)
     };
-    assert_eq!(put(), Some(201));
+    assert_eq!(send(), Some(201));
     let (id, body) = (second.id.to_string(), second.body().unwrap());
     let meta = Value::Object(meta_of(second));
     let ask = || ticket(&collector.url, &id, &meta, &body, &tracetee_tests_upload::digest(&body));
@@ -350,7 +350,7 @@ fn what_comes_by_a_ticket_after_its_device_was_forgotten_is_deleted() {
     let cache = tempfile::tempdir().unwrap();
     run(forget.env("XDG_CACHE_HOME", cache.path()).envs(environment(&bucket.endpoint)));
     assert_eq!(objects(&files, ".ftrace.zst"), [""; 0]);
-    assert_eq!((put(), ask().status), (Some(503), 503));
+    assert_eq!((send(), ask().status), (Some(503), 503));
     // S3 knows nothing of that.
     assert_eq!(follow(&from_before, &body), 200);
     let come = objects(&files, ".ftrace.zst");

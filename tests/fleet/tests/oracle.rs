@@ -142,20 +142,20 @@ type Observations = BTreeMap<[String; 5], [u64; 2]>;
 fn observed(database: &Database, app: &str) -> Observations {
     let fleet = database.fleet(app, COMPARED, &Segment::default(), true).unwrap();
     let mut found = Observations::new();
-    let at = |all: &[Text], number: u32| all[number as usize].to_string();
+    let nth = |all: &[Text], number: u32| all[number as usize].to_string();
     for device in &fleet.devices {
         for (version, sums) in COMPARED.iter().zip(&device.days) {
-            for of in sums {
-                let day = at(&fleet.days, of.day);
+            for row in sums {
+                let day = nth(&fleet.days, row.day);
                 let mut add = |[screen, cause, key]: [String; 3], [frames, ns]: [u64; 2]| {
                     let name = [version.to_string(), day.clone(), screen, cause, key];
                     let sum = found.entry(name).or_default();
                     *sum = [sum[0] + frames, sum[1] + ns];
                 };
-                for &(screen, frames) in &of.frames {
-                    add([at(&fleet.screens, screen), String::new(), String::new()], [frames, 0]);
+                for &(screen, frames) in &row.frames {
+                    add([nth(&fleet.screens, screen), String::new(), String::new()], [frames, 0]);
                 }
-                for &(series, ns) in &of.times {
+                for &(series, ns) in &row.times {
                     let Series { screen, cause, key } = fleet.series[series as usize].clone();
                     add([screen.unwrap(), cause, key].map(|text| text.to_string()), [0, ns]);
                 }

@@ -88,7 +88,7 @@ fn hostile_names_are_text_on_every_page() {
         let text = std::fs::read_to_string(directory.join(name)).unwrap();
         let fetched = ["src=\"http", "href=\"http", "@import", "url(http"];
         assert!(
-            fetched.iter().all(|what| !text.contains(what)),
+            fetched.iter().all(|source| !text.contains(source)),
             "{name} needs nothing from elsewhere"
         );
     }
@@ -132,9 +132,9 @@ fn a_fleet_s_page_shows_what_is_so() {
     for cause in app["causes"].as_array().unwrap() {
         let name =
             format!("{}: {}", cause["cause"].as_str().unwrap(), cause["key"].as_str().unwrap());
-        if let Some(of) = truth["causes"].get(&name) {
+        if let Some(counts) = truth["causes"].get(&name) {
             for field in ["devices", "captures", "frames", "self_ns"] {
-                assert_eq!(cause[field], of[field], "{name}: {field}");
+                assert_eq!(cause[field], counts[field], "{name}: {field}");
             }
         }
     }
@@ -173,7 +173,7 @@ fn a_fleet_s_page_shows_what_is_so() {
     let opened = rendered(&chromium, &format!("file://{}", page.display()));
     let opened = opened.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
     assert!(
-        opened.is_some_and(|at| at.starts_with("blob:") && at.contains("#cause=")),
+        opened.is_some_and(|address| address.starts_with("blob:") && address.contains("#cause=")),
         "{opened:?}"
     );
 

@@ -41,7 +41,7 @@ fn page(collector: &Collector, path: &str) -> String {
     String::from_utf8_lossy(&answer.body).into_owned()
 }
 
-fn place(collector: &Collector, id: &str) -> String {
+fn path_of(collector: &Collector, id: &str) -> String {
     let name = format!("{id}.ftrace.zst");
     let mut files = collector.files("raw").into_iter();
     let found = files.find(|path| path.file_name() == Some(Path::new(&name).as_os_str()));
@@ -90,9 +90,9 @@ fn a_capture_and_its_system_trace_are_one_trace_and_count_once() {
         command.env("XDG_CACHE_HOME", bucket.directory.path());
         serde_json::from_str(&run(&mut command)).unwrap()
     };
-    let place = place(&collector, ID);
-    let report = report_of(&place);
-    let below = &place[place.find("raw/v1/").unwrap()..];
+    let path = path_of(&collector, ID);
+    let report = report_of(&path);
+    let below = &path[path.find("raw/v1/").unwrap()..];
     assert_eq!(report_of(&format!("{STORE}/{below}")), report, "in the bucket");
     assert_eq!(report["totals"]["frames"], 1, "{report}");
     let causes = report["causes"].to_string();

@@ -112,14 +112,14 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
 
     // The guard's state is in the bucket: a second look takes no device twice, from whatever machine.
     let versions = [&*plan.versions[0].name, &plan.versions[1].name];
-    let of = ["--app", "com.example.shop"];
+    let app = ["--app", "com.example.shop"];
     let guard =
-        [&["guard", "--from", versions[0], "--to", versions[1], "--store"], &of[..]].concat();
-    for arguments in [&guard[..], &guard, &[&["bisect", "--store"], &of[..]].concat()] {
-        let place = arguments.iter().position(|of| *of == "--store").unwrap() + 1;
+        [&["guard", "--from", versions[0], "--to", versions[1], "--store"], &app[..]].concat();
+    for arguments in [&guard[..], &guard, &[&["bisect", "--store"], &app[..]].concat()] {
+        let index = arguments.iter().position(|argument| *argument == "--store").unwrap() + 1;
         let said = |store: &str| {
             let mut arguments = arguments.to_vec();
-            arguments.insert(place, store);
+            arguments.insert(index, store);
             let cache = TempDir::new().unwrap();
             let cache = ["--cache", cache.path().to_str().unwrap()];
             let output = command(&bucket, &[&arguments, &cache[..]].concat()).output().unwrap();

@@ -54,14 +54,14 @@ fn a_reader_with_eighty_requests_keeps_nobody_from_reading() {
 #[test]
 fn refused_bodies_take_a_twentieth_of_the_store_and_none_from_another_app() {
     let collector = of_two_apps(&["--keep-gb", "1"]);
-    let put = |number: usize, token: &str, body: &[u8]| {
+    let send = |number: usize, token: &str, body: &[u8]| {
         let bearer = format!("Bearer {token}");
         let path = format!("/v1/captures/{}", id(number));
         assert_eq!(collector.put(&path, &[("Authorization", &bearer)], body), 422);
     };
-    put(0, B, b"of b");
+    send(0, B, b"of b");
     let body = vec![7; 5 << 20];
-    (1..=20).for_each(|number| put(number, A, &body));
+    (1..=20).for_each(|number| send(number, A, &body));
     let files = collector.files("quarantine");
     let bytes: u64 = files.iter().map(|path| path.metadata().unwrap().len()).sum();
     assert!((25 << 20..54 << 20).contains(&bytes), "{bytes}");
@@ -91,14 +91,14 @@ fn refused_bodies_take_a_twentieth_of_the_store_and_none_from_another_app() {
 fn versions_of_one_app_hide_none_of_another() {
     let collector = Collector::start(&[]);
     let body = zstd::bulk::compress(FRAME.as_bytes(), 1).unwrap();
-    let put = |number: usize, app: &str, version: &str| {
+    let send = |number: usize, app: &str, version: &str| {
         let meta =
             json!({"app": app, "version_name": version, "install_id": "d", "opens": "schedule"});
-        let put = put_capture(&collector.url, &id(number), meta.as_object().unwrap(), &body);
-        assert_eq!(put, Some(201));
+        let status = put_capture(&collector.url, &id(number), meta.as_object().unwrap(), &body);
+        assert_eq!(status, Some(201));
     };
-    (0..2_100).for_each(|number| put(number, "a", &number.to_string()));
-    put(2_100, "b", "9.9");
+    (0..2_100).for_each(|number| send(number, "a", &number.to_string()));
+    send(2_100, "b", "9.9");
     collector.settle();
     let metrics = collector.metrics();
     assert!(metrics.contains("tracetee_frames_total{app=\"b\",version=\"9.9\""), "{metrics}");

@@ -35,8 +35,8 @@ fn slices(path: &Path, pid: u32) -> Connection {
             + found["us"].parse::<i64>().unwrap() * 1000;
         let stack = open.entry(tid).or_default();
         if let Some(begin) = found["rest"].strip_prefix("B|") {
-            let (of, name) = begin.split_once('|').unwrap();
-            pids.entry(tid).or_insert_with(|| of.parse::<u32>().unwrap());
+            let (owner, name) = begin.split_once('|').unwrap();
+            pids.entry(tid).or_insert_with(|| owner.parse::<u32>().unwrap());
             next += 1;
             stack.push((next, name.trim_end().to_owned(), at));
         } else if found["rest"].starts_with('E')
@@ -112,9 +112,9 @@ fn agree(name: &str, pid: u32, pipeline: &str) -> Option<(Value, Connection)> {
     assert_eq!(found, expected, "{name}");
     // A frame is due at an edge of VSYNC-app, not after its begin, and after the frame before.
     let (edges, first) = times(&path, r"\|VSYNC-app\|");
-    for (place, &(at, ui_at, _)) in rows.iter().enumerate() {
-        assert!(at == ui_at || edges.contains(&(at + first)), "{name}: frame {place} at {at}");
-        assert!(at <= ui_at && (place == 0 || rows[place - 1].0 < at), "{name}: frame {place}");
+    for (index, &(at, ui_at, _)) in rows.iter().enumerate() {
+        assert!(at == ui_at || edges.contains(&(at + first)), "{name}: frame {index} at {at}");
+        assert!(at <= ui_at && (index == 0 || rows[index - 1].0 < at), "{name}: frame {index}");
     }
     let expected: Vec<i64> = rows.iter().map(|&(_, _, dur)| dur).collect();
     let period = 16_666_667;

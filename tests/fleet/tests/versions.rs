@@ -63,8 +63,8 @@ fn documented_queries() -> Vec<(String, String)> {
 }
 
 /// The sum of a field over the rows of a report's table in which these fields have these values.
-fn sum_of(table: &Value, of: &[(&str, &Value)], field: &str) -> f64 {
-    let is_of = |row: &&Value| of.iter().all(|(field, value)| row[*field] == **value);
+fn sum_of(table: &Value, values: &[(&str, &Value)], field: &str) -> f64 {
+    let is_of = |row: &&Value| values.iter().all(|(field, value)| row[*field] == **value);
     let rows = table.as_array().unwrap().iter().filter(is_of);
     rows.map(|row| row[field].as_f64().unwrap()).sum()
 }
@@ -85,16 +85,17 @@ fn expected(title: &str, row: &Value, app: &Value) -> Vec<(&'static str, f64)> {
         }
         "Causes that took most time in late frames of a release" => {
             let release = json!("2.1");
-            let of = [&cause[..], &[("ver", &release)]].concat();
-            let [frames, ns] =
-                ["frames", "self_ns"].map(|field| sum_of(&app["causes_by_version"], &of, field));
+            let values = [&cause[..], &[("ver", &release)]].concat();
+            let [frames, ns] = ["frames", "self_ns"]
+                .map(|field| sum_of(&app["causes_by_version"], &values, field));
             vec![("frames", frames), ("ms", (ns / 1e6).floor())]
         }
         "Captures that show a cause best" => {
             let mut causes = app["causes"].as_array().unwrap().iter();
-            let of = causes.find(|of| cause.iter().all(|(field, value)| of[*field] == **value));
+            let shown =
+                causes.find(|shown| cause.iter().all(|(field, value)| shown[*field] == **value));
             let capture = [("capture_id", &row["capture_id"]), ("raw_key", &row["raw_key"])];
-            vec![("self_ns", sum_of(&of.unwrap()["examples"], &capture, "self_ns"))]
+            vec![("self_ns", sum_of(&shown.unwrap()["examples"], &capture, "self_ns"))]
         }
         "Captures that were lost" => {
             vec![("captures", sum_of(&app["losses"], &[("reason", &row["reason"])], "captures"))]

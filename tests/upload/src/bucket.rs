@@ -130,8 +130,8 @@ fn main() {
         let mut stored: BTreeMap<String, [usize; 2]> = BTreeMap::new();
         for (key, object) in &*memory.0.lock().unwrap() {
             let first = key.split('/').nth(1).unwrap_or_default().to_owned();
-            let of = stored.entry(first).or_default();
-            *of = [of[0] + 1, of[1] + object.bytes.len()];
+            let sums = stored.entry(first).or_default();
+            *sums = [sums[0] + 1, sums[1] + object.bytes.len()];
         }
         println!("{}", serde_json::json!({"requests": traffic.take(), "objects": stored}));
     }

@@ -139,7 +139,7 @@ fn serve(stream: TcpStream, store: &Mutex<Store>, plan: &Mutex<Plan>) -> std::io
             Some("slow" | "answer longer than it says, kept") if chance % 2 == 0 => Some("garbage"),
             fault => fault,
         };
-        let stays = one(&stream, &mut reader, store, fault, Numbers(chance))?;
+        let stays = answer_one(&stream, &mut reader, store, fault, Numbers(chance))?;
         if !stays {
             // Rude ones leave unread bytes: the client gets a reset.
             return stream.shutdown(Shutdown::Both);
@@ -148,7 +148,7 @@ fn serve(stream: TcpStream, store: &Mutex<Store>, plan: &Mutex<Plan>) -> std::io
 }
 
 /// One request. `false`: the connection is over.
-fn one(
+fn answer_one(
     mut stream: &TcpStream,
     reader: &mut BufReader<TcpStream>,
     store: &Mutex<Store>,

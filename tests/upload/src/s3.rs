@@ -72,7 +72,8 @@ pub fn serve_as(
             let (socket, _) = listener.accept().await.unwrap();
             let (service, traffic) = (service.clone(), Arc::clone(&traffic));
             let counted = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-                let is_list = request.uri().query().is_some_and(|of| of.contains("list-type"));
+                let is_list =
+                    request.uri().query().is_some_and(|query| query.contains("list-type"));
                 let method = request.method().as_str().to_ascii_lowercase();
                 let kind = if is_list { "list".to_owned() } else { method };
                 let received = bytes_of(request.headers());

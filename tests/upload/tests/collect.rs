@@ -188,7 +188,7 @@ fn the_log_is_json_if_asked_for_and_text_otherwise() {
 }
 
 #[test]
-fn it_ends_in_order_and_refuses_to_be_open_to_anybody() {
+fn the_collector_ends_in_order_and_refuses_to_be_open_to_anybody() {
     let mut collector = Collector::start(&[]);
     let pid = i32::try_from(collector.process.id()).unwrap();
     // SAFETY: a process of ours.

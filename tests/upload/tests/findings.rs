@@ -57,7 +57,9 @@ fn a_finding_begins_once_and_ends_once_over_failures_and_a_restart() {
     let options = ["--guard", "guard.json", "--on-finding", command];
     let collector = Collector::start_in(directory, &options);
     until("the finding", || (found(&collector) == 1).then_some(()));
-    let has = |collector: &Collector, line: &str| collector.metrics().lines().any(|of| of == line);
+    let has = |collector: &Collector, line: &str| {
+        collector.metrics().lines().any(|metric| metric == line)
+    };
     let series = "tracetee_guard_finding{app=\"com.example.shop\",from=\"2.0\",to=\"2.1\",segment=\"\",screen=\"Feed\",\
                   cause=\"section\",key=\"Feed.bind\"} 1";
     until("the series", || has(&collector, series).then_some(()));
@@ -181,7 +183,8 @@ fn of_the_collectors_of_a_bucket_one_at_a_time_reports_findings() {
         let (url, id) = (&collectors[number % 2].url, capture.id.to_string());
         assert_eq!(put_capture(url, &id, &meta, &capture.body().unwrap()), Some(201));
     }
-    let finder = until("the finding", || collectors.iter().position(|of| found(of) > 0));
+    let finder =
+        until("the finding", || collectors.iter().position(|collector| found(collector) > 0));
     let state = || -> Option<Value> {
         serde_json::from_slice(&fs::read(in_bucket.join("findings.json")).ok()?).ok()
     };

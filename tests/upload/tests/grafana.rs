@@ -55,11 +55,11 @@ fn each_query_has_rows() {
     });
     // JSON is YAML.
     fs::write(own.path().join("prometheus.yml"), configuration.to_string()).unwrap();
-    let at = format!("127.0.0.1:{}", free_port());
-    let listen = format!("--web.listen-address={at}");
+    let address = format!("127.0.0.1:{}", free_port());
+    let listen = format!("--web.listen-address={address}");
     let arguments = ["--config.file=prometheus.yml", "--storage.tsdb.path=data", &listen];
     let _prometheus = Server::start(&prometheus, &arguments, own.path());
-    let url = format!("http://{at}");
+    let url = format!("http://{address}");
     let ask = |expression: &str| {
         let output =
             Command::new(&promtool).args(["query", "instant", &url, expression]).output().unwrap();

@@ -20,7 +20,8 @@ fn the_exit_status_of_the_guard_is_its_verdict() {
             vec!["guard", "--store", store, "--app", app, "--from", from, "--to", "2.1"];
         arguments.extend(more);
         let output = tracetee(&arguments);
-        let [out, error] = [output.stdout, output.stderr].map(|of| String::from_utf8(of).unwrap());
+        let [out, error] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         (output.status.code(), out, error)
     };
     let mut looks = Vec::new();

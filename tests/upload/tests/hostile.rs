@@ -121,13 +121,13 @@ fn try_store(behaviour: Behaviour) -> Vec<String> {
     write_capture(&file, 1, &mut Numbers(1));
     let body = std::fs::read(file).unwrap();
     // The time limit of a write is 10 s.
-    let put = collector.put(&format!("/v1/captures/{ID}"), &[("Authorization", "")], &body);
+    let status = collector.put(&format!("/v1/captures/{ID}"), &[("Authorization", "")], &body);
     let peak = peak_kib(&collector.process);
     let took = stop(&mut collector.process);
     let (requests, lines) = (hostile.requests(), collector.log().lines().count());
     let mut wrong = Vec::new();
     let mut check = |holds: bool, what: String| wrong.extend((!holds).then_some(what));
-    check(put == 503, format!("a capture was answered {put}"));
+    check(status == 503, format!("a capture was answered {status}"));
     check(took < STOPS_WITHIN, "SIGTERM did not end it".to_owned());
     check(peak < MOST_KIB, format!("{peak} KiB"));
     check(requests < MOST_REQUESTS, format!("{requests} requests"));

@@ -70,15 +70,15 @@ fn kill(
     let time = began.elapsed();
     let mut interrupted = 0;
     for number in 0..KILLS {
-        let place = directory.path().join(number.to_string());
-        copy(store, &place);
-        let mut process = make(&place).spawn().unwrap();
+        let own_store = directory.path().join(number.to_string());
+        copy(store, &own_store);
+        let mut process = make(&own_store).spawn().unwrap();
         std::thread::sleep(time * number / KILLS);
         process.kill().unwrap();
         process.wait().unwrap();
-        interrupted += u32::from(!files_below(&place.join(intents)).is_empty());
-        check(&place);
-        fs::remove_dir_all(place).unwrap();
+        interrupted += u32::from(!files_below(&own_store.join(intents)).is_empty());
+        check(&own_store);
+        fs::remove_dir_all(own_store).unwrap();
     }
     println!("{interrupted} of {KILLS} interrupted; it takes {time:?}");
     interrupted
@@ -174,14 +174,14 @@ fn a_rebuild_that_is_killed_leaves_the_old_tables_or_the_new_ones() {
 fn a_backup_that_is_killed_leaves_a_store_of_what_was_copied() {
     let (_directory, store, ..) = store();
     let whole = report(&store);
-    let make = |place: &Path| {
-        let mut command = command(&["store", "backup"], place);
-        command.arg("-o").arg(place.join("../copy"));
+    let make = |path: &Path| {
+        let mut command = command(&["store", "backup"], path);
+        command.arg("-o").arg(path.join("../copy"));
         command
     };
     let interrupted = std::cell::Cell::new(0);
-    kill(&make, &store, "intents", &|place| {
-        let copy = place.join("../copy");
+    kill(&make, &store, "intents", &|path| {
+        let copy = path.join("../copy");
         if !files_below(&copy.join("intents")).is_empty() {
             interrupted.set(interrupted.get() + 1);
         }
@@ -189,7 +189,11 @@ fn a_backup_that_is_killed_leaves_a_store_of_what_was_copied() {
             report(&copy);
             assert!(files_below(&copy.join("intents")).is_empty());
             let parts = files_below(&copy);
-            assert!(parts.iter().all(|path| path.extension().is_none_or(|of| of != "part")));
+            assert!(
+                parts
+                    .iter()
+                    .all(|path| path.extension().is_none_or(|extension| extension != "part"))
+            );
             let tables = Database::read(&copy.join("tables.sqlite")).unwrap();
             let rows = tables.by_age().unwrap().len();
             let stored = files_below(&copy.join("raw"));
@@ -197,7 +201,7 @@ fn a_backup_that_is_killed_leaves_a_store_of_what_was_copied() {
             assert!(rows <= stored, "no row without its capture");
         }
         // The next one ends it.
-        assert!(make(place).status().unwrap().success());
+        assert!(make(path).status().unwrap().success());
         assert_eq!(report(&copy), whole);
         fs::remove_dir_all(copy).unwrap();
     });

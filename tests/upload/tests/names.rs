@@ -11,33 +11,33 @@ use tracetee_tests_upload::collector::{Collector, ID, put_capture};
 /// A name that clears the screen, rings, forges a line and a message, and reverses the text after it.
 const NAME: &str = "evil\u{1b}[2J\u{7}\r\nFORGED\ntracetee: FORGED\u{9b}31m\u{202e}\u{2066}\u{7f}";
 
-fn check(what: &str, printed: &[u8]) {
-    let text = std::str::from_utf8(printed).unwrap_or_else(|error| panic!("{what}: {error}"));
+fn check(stream: &str, printed: &[u8]) {
+    let text = std::str::from_utf8(printed).unwrap_or_else(|error| panic!("{stream}: {error}"));
     // Tabs and line breaks are the program's.
     let is_unsafe = |char: char| {
         (char.is_control() && !matches!(char, '\n' | '\t'))
             || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    assert!(!text.contains(is_unsafe), "{what}: {text:?}");
+    assert!(!text.contains(is_unsafe), "{stream}: {text:?}");
     for line in text.lines() {
         // A long line is broken between words, and indented.
         let line = line.trim_start_matches("tracetee: ");
-        assert!(!line.starts_with("FORGED"), "{what}: {text:?}");
+        assert!(!line.starts_with("FORGED"), "{stream}: {text:?}");
     }
 }
 
 /// Runs a command and checks what it prints. Returns its output if it has the name.
 fn run(directory: &Path, arguments: &[&str]) -> bool {
     let output = Command::new(tracetee()).args(arguments).current_dir(directory).output().unwrap();
-    let what = arguments.join(" ");
-    check(&format!("stdout of {what:?}"), &output.stdout);
-    check(&format!("stderr of {what:?}"), &output.stderr);
+    let command = arguments.join(" ");
+    check(&format!("stdout of {command:?}"), &output.stdout);
+    check(&format!("stderr of {command:?}"), &output.stderr);
     [output.stdout, output.stderr].iter().any(|said| String::from_utf8_lossy(said).contains("evil"))
 }
 
 /// A trace with late frames of a process, threads and sections of this name.
 fn trace() -> Value {
-    let meta = |what, id: u32| json!({"ph": "M", "name": what, "pid": id, "tid": id, "args": {"name": NAME}});
+    let meta = |kind, id: u32| json!({"ph": "M", "name": kind, "pid": id, "tid": id, "args": {"name": NAME}});
     let mut events = vec![meta("process_name", 7), meta("thread_name", 7), meta("process_name", 9)];
     for frame in 0..5_u32 {
         let ts = frame * 100_000;

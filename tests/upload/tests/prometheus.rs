@@ -53,7 +53,7 @@ fn a_finding_of_the_guard_is_an_alert() {
         "exp_annotations": {"summary": "no collector has looked at the rollouts for an hour"},
     });
     let finding = ",app=\"com.example\",from=\"2.0\",to=\"2.1\",segment=\"\",screen=\"Feed\",cause=\"section\",key=\"bind\"";
-    let at = |time: &str, name: &str, alerts: &[&Value]| json!({"eval_time": time, "alertname": name, "exp_alerts": alerts});
+    let alerts_at = |time: &str, name: &str, alerts: &[&Value]| json!({"eval_time": time, "alertname": name, "exp_alerts": alerts});
     let tests = |rules: &str| {
         json!({
             "rule_files": [rules],
@@ -66,11 +66,11 @@ fn a_finding_of_the_guard_is_an_alert() {
                     series("tracetee_guard_timestamp_seconds", "", "0+60x30 1800x90"),
                 ],
                 "alert_rule_test": [
-                    at("9m", "TraceteeRegression", &[&alert]),
-                    at("12m", "TraceteeRegression", &[&alert]),
-                    at("20m", "TraceteeRegression", &[]),
-                    at("60m", "TraceteeGuardSilent", &[]),
-                    at("100m", "TraceteeGuardSilent", &[&silent]),
+                    alerts_at("9m", "TraceteeRegression", &[&alert]),
+                    alerts_at("12m", "TraceteeRegression", &[&alert]),
+                    alerts_at("20m", "TraceteeRegression", &[]),
+                    alerts_at("60m", "TraceteeGuardSilent", &[]),
+                    alerts_at("100m", "TraceteeGuardSilent", &[&silent]),
                 ],
             }],
         })

@@ -63,7 +63,10 @@ fn collector(tokens: &str) -> (Collector, String) {
         Collector::start_in(directory, &[&["--token-file", "tokens"], &proxy[..]].concat());
     collector.simulate(3, 10, &["--token-file", "tokens"]);
     let files = collector.files("raw");
-    let capture = files.iter().find(|path| path.extension().is_some_and(|of| of == "zst")).unwrap();
+    let capture = files
+        .iter()
+        .find(|path| path.extension().is_some_and(|extension| extension == "zst"))
+        .unwrap();
     let id = capture.file_name().unwrap().to_str().unwrap().split('.').next().unwrap().to_owned();
     (collector, id)
 }
@@ -136,8 +139,8 @@ fn a_token_that_reads_is_not_taken_where_others_on_the_way_read_it() {
         let page = format!("0.0.0.0:{port}");
         let options = [&["--token-file", "tokens", "--page", &page], more].concat();
         let _collector = Collector::start_in(directory, &options);
-        let with = |at: &str| {
-            curl(&format!("http://{at}:{port}/report.json"), &["--user", &format!("a:{READER}")])
+        let with = |host: &str| {
+            curl(&format!("http://{host}:{port}/report.json"), &["--user", &format!("a:{READER}")])
         };
         let ((elsewhere, answer), (here, _)) = (with(&own.to_string()), with("127.0.0.1"));
         assert!(elsewhere != 403 || !answer.contains("www-authenticate"), "{answer}");

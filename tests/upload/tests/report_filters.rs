@@ -21,7 +21,7 @@ fn the_page_has_the_answers_of_the_command() {
     let all = page("");
     let captures = |report: &Value| {
         let versions = report["apps"][0]["versions"].as_array().unwrap();
-        versions.iter().map(|of| of["captures"].as_u64().unwrap()).sum::<u64>()
+        versions.iter().map(|version| version["captures"].as_u64().unwrap()).sum::<u64>()
     };
     for (query, options) in [
         ("", &[][..]),

@@ -30,16 +30,16 @@ fn ticket(s3: &str, asked: &Value, spoil: bool) -> Value {
     if spoil && asked["kind"] == "captures" {
         sha256 = STANDARD.encode([7; 32]);
     }
-    let mut put = bucket.put_object(Some(&credentials), &key);
+    let mut request = bucket.put_object(Some(&credentials), &key);
     let headers = [
         ("if-none-match", "*"),
         ("x-amz-checksum-sha256", &*sha256),
         ("x-amz-meta-tracetee", asked["meta"].as_str().unwrap()),
     ];
     for (name, value) in headers {
-        put.headers_mut().insert(name, value);
+        request.headers_mut().insert(name, value);
     }
-    let url = put.sign(Duration::from_secs(600)).to_string();
+    let url = request.sign(Duration::from_secs(600)).to_string();
     json!({"url": url, "headers": headers.iter().copied().collect::<std::collections::BTreeMap<_, _>>()})
 }
 
@@ -62,7 +62,7 @@ fn a_capture_goes_to_s3_by_a_presigned_put_and_only_once() {
     let mut uploader = Uploader::new(same, endpoint, device);
     let conditions = Conditions { net: NetState::MAINS, poll: None, ..Conditions::default() };
     let stop = AtomicBool::new(false);
-    let put = |spool: &mut Spool, ms: u64| {
+    let capture = |spool: &mut Spool, ms: u64| {
         let recording = spool.begin("jank", 0, at_ms(ms)).unwrap();
         write_capture(recording.path(), ms, &mut Numbers(ms));
         spool.seal(recording, &Quota::default(), at_ms(ms)).unwrap()
@@ -86,7 +86,7 @@ fn a_capture_goes_to_s3_by_a_presigned_put_and_only_once() {
         (pass, said)
     };
 
-    let first = put(&mut spool, 1);
+    let first = capture(&mut spool, 1);
     let bytes = std::fs::read(&first.path).unwrap();
     let (sent, statuses) = pass(false, 1);
     assert_eq!((sent.delivered, statuses), (vec![first.id()], vec![200]), "{:?}", sent.held);
@@ -94,13 +94,13 @@ fn a_capture_goes_to_s3_by_a_presigned_put_and_only_once() {
     assert_eq!(std::fs::read(&key).unwrap(), bytes);
 
     // The answer was lost: it is sent again, and S3 has it.
-    let again = put(&mut spool, 2);
+    let again = capture(&mut spool, 2);
     std::fs::write(store.join(format!("traces/raw/{}.ftrace.zst", again.id())), "earlier").unwrap();
     let (sent, statuses) = pass(false, 2);
     assert_eq!((sent.delivered, statuses), (vec![again.id()], vec![412]));
 
     // A body that differs from the signed digest is refused for good, and reported as lost.
-    let spoilt = put(&mut spool, 3);
+    let spoilt = capture(&mut spool, 3);
     let (sent, statuses) = pass(true, 3);
     assert!(sent.delivered.is_empty());
     assert_eq!(statuses, [400, 200], "{:?}", sent.held);

@@ -123,7 +123,7 @@ impl App {
     }
 
     /// Returns the pages of the app's capture and its profile, as its reader sees them.
-    fn seen(&self, collector: &Collector) -> Vec<Vec<u8>> {
+    fn pages(&self, collector: &Collector) -> Vec<Vec<u8>> {
         let paths = [format!("/captures/{}", self.id), format!("/captures/{}/timeline", self.id)];
         paths.map(|path| self.get(collector, &path).body).into()
     }
@@ -151,8 +151,8 @@ impl Numbers {
         usize::try_from(self.0 >> 33).unwrap() % most
     }
 
-    fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
-        of[self.below(of.len())]
+    fn pick<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
+        all[self.below(all.len())]
     }
 }
 
@@ -200,10 +200,10 @@ fn nothing_of_one_in_answers_to_the_other(collector: &Collector) {
         let path = format!("/v1/captures/{}", app.id);
         assert_eq!(app.put(collector, &path, app.name, "jank", &app.capture()).status, 201);
         wait_for(collector, app, app.id);
-        let pages = app.seen(collector);
+        let pages = app.pages(collector);
         assert!(pages.iter().all(|page| String::from_utf8_lossy(page).contains(app.secret)));
     }
-    let before = victim.seen(collector);
+    let before = victim.pages(collector);
     // The other app takes the id of the victim's profile, of its capture, and of its loss report.
     let profile = profile_of(victim.id);
     for (id, window) in [(&*profile, "system_trace.jank"), (victim.id, "jank")] {
@@ -211,7 +211,7 @@ fn nothing_of_one_in_answers_to_the_other(collector: &Collector) {
         let answer = other.put(collector, &path, victim.name, window, &other.capture());
         assert_eq!(answer.status, 201, "another app's id is a free one");
         wait_for(collector, other, id);
-        assert_eq!(victim.seen(collector), before, "after {id}");
+        assert_eq!(victim.pages(collector), before, "after {id}");
     }
     for app in [other, victim] {
         let bearer = format!("Bearer {}", app.token("upload"));
@@ -225,18 +225,18 @@ fn nothing_of_one_in_answers_to_the_other(collector: &Collector) {
         let (asks, about) = (&APPS[numbers.below(2)], &APPS[numbers.below(2)]);
         let foreign = APPS.iter().find(|app| app.name != asks.name).unwrap();
         let id = related(&mut numbers, about.id);
-        let path = numbers.one(&ROUTES).replace("ID", &id).replace("APP", about.name);
+        let path = numbers.pick(&ROUTES).replace("ID", &id).replace("APP", about.name);
         let screen = format!("{}Screen", about.mark);
-        let query = numbers.one(&QUERIES).replace("APP", about.name).replace("SCREEN", &screen);
+        let query = numbers.pick(&QUERIES).replace("APP", about.name).replace("SCREEN", &screen);
         let query = query.replace("VER", &format!("{}Version", about.mark));
-        let method = numbers.one(&["GET", "GET", "GET", "HEAD", "POST", "DELETE", "PUT"]);
+        let method = numbers.pick(&["GET", "GET", "GET", "HEAD", "POST", "DELETE", "PUT"]);
         let answer = if method == "PUT" && path.starts_with("/v1/captures/") {
-            let window = numbers.one(&["jank", "system_trace.jank", "java_heap_dump.oom"]);
+            let window = numbers.pick(&["jank", "system_trace.jank", "java_heap_dump.oom"]);
             // Half of the bodies are no captures.
             let body = if numbers.below(2) == 0 { other.capture() } else { b"no capture".to_vec() };
             other.put(collector, &path, about.name, window, &body)
         } else {
-            let right = numbers.one(&["read", "read", "upload", "mappings"]);
+            let right = numbers.pick(&["read", "read", "upload", "mappings"]);
             let token = asks.token(right);
             let basic = format!("Basic {}", STANDARD.encode(format!("anybody:{token}")));
             let given = if numbers.below(4) == 0 { basic } else { format!("Bearer {token}") };
@@ -259,10 +259,10 @@ fn nothing_of_one_in_answers_to_the_other(collector: &Collector) {
             );
         }
         if is_other_s && answer.status == 201 {
-            assert_eq!(victim.seen(collector), before, "{number}: after {method} {asked}");
+            assert_eq!(victim.pages(collector), before, "{number}: after {method} {asked}");
         }
     }
-    assert_eq!(victim.seen(collector), before);
+    assert_eq!(victim.pages(collector), before);
 }
 
 #[test]

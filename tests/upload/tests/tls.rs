@@ -57,8 +57,8 @@ fn serve(host: &str, certificate: CertificateDer<'static>, key: &KeyPair) -> Str
                 let head = String::from_utf8_lossy(&request).to_ascii_lowercase();
                 let len = head.split("content-length: ").nth(1).unwrap();
                 let len: usize = len.split("\r\n").next().unwrap().parse().unwrap();
-                let at = request.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
-                let mut rest = vec![0; len - (request.len() - at)];
+                let begin = request.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
+                let mut rest = vec![0; len - (request.len() - begin)];
                 stream.read_exact(&mut rest).unwrap();
                 stream.write_all(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n").unwrap();
                 stream.flush().unwrap();

@@ -18,12 +18,12 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 
 /// Slices in each other with arguments, one that begins a flow, instants.
-fn frames(of: &str, track: &TrackEventTrack, counter: &TrackEventTrack) {
+fn frames(thread: &str, track: &TrackEventTrack, counter: &TrackEventTrack) {
     for number in 0..20 {
         let flow = TrackEventFlow::process_scoped_flow(number + 1);
         track_event_begin!("bench", "frame", |ctx: &mut EventContext| {
             ctx.add_debug_arg("number", TrackEventDebugArg::Uint64(number));
-            ctx.add_debug_arg("of", TrackEventDebugArg::String(of));
+            ctx.add_debug_arg("of", TrackEventDebugArg::String(thread));
             ctx.add_debug_arg("is_even", TrackEventDebugArg::Bool(number % 2 == 0));
         });
         track_event_begin!("bench", "inflate");

@@ -131,7 +131,7 @@ fn nearly() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_the_oracle_writes_is_read_as_it_was(value in json()) {
+    fn the_reader_reads_back_each_value_of_the_oracle(value in json()) {
         for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
             let read = to_oracle(parse(&text).unwrap().root());
             prop_assert!(is_same(&read, &value), "{text}\n{read}");
@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_the_oracle_reads_as_it_was(value in json()) {
+    fn the_oracle_reads_back_each_written_value(value in json()) {
         let mut out = Writer::new();
         write(&value, &mut out);
         let text = out.finish();

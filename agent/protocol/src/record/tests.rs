@@ -143,7 +143,7 @@ fn the_schema_has_description_default_and_limits() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_as_it_was(
+    fn a_written_record_is_read_back(
         number: u32, names: Vec<String>, pair: Option<(u64, i64)>, is_leaf: bool, other: Option<u64>,
     ) {
         let leaf = |name| Leaf { name, word: Word::One, other };

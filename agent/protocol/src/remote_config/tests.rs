@@ -29,7 +29,7 @@ fn unknown_fields_are_named_and_ignored() {
 }
 
 #[test]
-fn what_is_wrong_is_named_by_its_path() {
+fn an_error_names_the_path_of_the_wrong_value() {
     let in_window = |fields: &str| {
         format!(r#"{{"schema": 1, "seq": 1, "windows": [{{"id": "a", {fields}}}]}}"#)
     };

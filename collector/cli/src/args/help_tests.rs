@@ -8,15 +8,15 @@ fn commands() -> Vec<Command> {
     let mut program = Cli::command().term_width(100);
     program.build();
     let mut all = vec![program];
-    let mut at = 0;
-    while let Some(command) = all.get(at) {
+    let mut index = 0;
+    while let Some(command) = all.get(index) {
         let below: Vec<_> = command
             .get_subcommands()
             .filter(|command| command.get_name() != "help")
             .cloned()
             .collect();
-        at += 1;
-        all.splice(at..at, below);
+        index += 1;
+        all.splice(index..index, below);
     }
     all
 }

@@ -52,8 +52,8 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
             }
             return Ok(ExitCode::SUCCESS);
         }
-        let what = if args.async_dump { AtraceRequest::Dump } else { AtraceRequest::Stop };
-        fetch(args, &targets, &what)?;
+        let request = if args.async_dump { AtraceRequest::Dump } else { AtraceRequest::Stop };
+        fetch(args, &targets, &request)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut begun = Vec::new();
@@ -165,11 +165,11 @@ fn of_program(args: &AtraceArgs, tags: Vec<String>) -> Result<ExitCode> {
 }
 
 /// Gets the text of each, and writes it.
-fn fetch(args: &AtraceArgs, targets: &[Target], what: &AtraceRequest) -> Result<()> {
+fn fetch(args: &AtraceArgs, targets: &[Target], request: &AtraceRequest) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let mut files = Vec::new();
     for target in targets {
-        let text = match target.ask(what) {
+        let text = match target.ask(request) {
             Ok(text) => text,
             Err(error) if targets.len() > 1 => {
                 say(&format!("skipped: {error:#}"));

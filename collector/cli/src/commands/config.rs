@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_signed_passes_the_check_by_its_key_and_no_other() {
+    fn a_signed_configuration_passes_the_check_by_its_key_and_no_other() {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, content: &str| {
             let path = directory.path().join(name);

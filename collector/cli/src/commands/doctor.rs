@@ -40,8 +40,8 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode> {
         (Some(package), [], []) => app::of_app(package, args.json),
         (None, [], [_, ..]) => of_program(&args.program, args.json),
         (None, [_, ..], []) => {
-            for (at, target) in args.targets.iter().enumerate() {
-                if at > 0 && !args.json {
+            for (index, target) in args.targets.iter().enumerate() {
+                if index > 0 && !args.json {
                     print("\n");
                 }
                 match target.to_str().and_then(|target| target.parse().ok()) {

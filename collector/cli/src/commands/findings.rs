@@ -158,7 +158,7 @@ impl State {
                 *by_app.entry(&message.finding.app).or_default() += 1;
             }
             let largest = by_app.iter().max_by_key(|(_, count)| **count).map(|(app, _)| *app);
-            let oldest = self.pending.iter().position(|of| Some(&*of.finding.app) == largest);
+            let oldest = self.pending.iter().position(|held| Some(&*held.finding.app) == largest);
             self.pending.remove(oldest.unwrap_or(0));
             dropped += 1;
         }
@@ -175,13 +175,13 @@ impl State {
 }
 
 /// The store of a collector.
-pub(super) enum Place<'a> {
+pub(super) enum Location<'a> {
     Directory(&'a Path),
     Objects(&'a Replica),
 }
 
 /// Looks at an app's rollout, from a version to another, in a segment, for a rise by so many percent.
-pub(super) type Look = fn(Place<'_>, [&str; 3], &Segment, f64) -> Result<Option<Answer>>;
+pub(super) type Look = fn(Location<'_>, [&str; 3], &Segment, f64) -> Result<Option<Answer>>;
 
 /// The guard of a collector before its server runs.
 pub(super) struct Prepared {
@@ -266,11 +266,11 @@ impl Watch {
     fn look_at(&self, guarded: &Guarded) -> Result<Option<Answer>> {
         let Guarded { app, from, to, rise_percent, .. } = guarded;
         let (names, segment) = ([&**app, &**from, &**to], guarded.segment()?);
-        let place = match &self.keeper {
-            Keeper::Directory(store) => Place::Directory(store),
-            Keeper::Objects(leased) => Place::Objects(&leased.replica),
+        let location = match &self.keeper {
+            Keeper::Directory(store) => Location::Directory(store),
+            Keeper::Objects(leased) => Location::Objects(&leased.replica),
         };
-        (self.look)(place, names, &segment, *rise_percent)
+        (self.look)(location, names, &segment, *rise_percent)
     }
 
     fn look(&mut self) {

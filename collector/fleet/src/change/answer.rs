@@ -73,7 +73,7 @@ const QUANTILE: f64 = 1.2816;
 pub fn answer(fleet: &Fleet, rise_percent: f64) -> Answer {
     let days = Days::new(fleet, After::LaterDays);
     let (all, of_all) = all_jank(&days);
-    let coverage = Coverage::of(&days, &all);
+    let coverage = Coverage::count(&days, &all);
     let found = findings(&days, of_all, &coverage);
     let power = power(&of_all, coverage.compared, rise_percent);
     let verdict = match (found.findings.is_empty(), power.missing()) {
@@ -135,15 +135,16 @@ impl Answer {
         let _ = writeln!(text, "{}", coverage.to_text(versions));
         let _ = writeln!(text, "{}", coverage.devices_text(versions));
         let Power { rise_percent, devices, needed } = self.power;
-        let of = format!("all jank by {rise_percent:.0} % with a power of {:.0} %", 100.0 * POWER);
+        let rise =
+            format!("all jank by {rise_percent:.0} % with a power of {:.0} %", 100.0 * POWER);
         let _ = match (needed, self.power.missing()) {
-            (Some(_), Some(0)) => writeln!(text, "power: {devices} devices find a rise of {of}"),
+            (Some(_), Some(0)) => writeln!(text, "power: {devices} devices find a rise of {rise}"),
             (Some(needed), Some(missing)) => {
-                writeln!(text, "power: {needed} devices find a rise of {of}: {missing} more")
+                writeln!(text, "power: {needed} devices find a rise of {rise}: {missing} more")
             }
             _ => writeln!(
                 text,
-                "power: unknown for a rise of {of}, before any device has been compared"
+                "power: unknown for a rise of {rise}, before any device has been compared"
             ),
         };
         for (number, finding) in self.findings.iter().enumerate() {

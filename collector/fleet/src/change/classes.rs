@@ -61,7 +61,7 @@ impl ModelClasses {
             times.sort_unstable();
             times.get(times.len() / 2).copied().unwrap_or_default()
         };
-        let classes = times.into_iter().map(|(model, of)| (model.clone(), class_of(median(of))));
+        let classes = times.into_iter().map(|(model, ns)| (model.clone(), class_of(median(ns))));
         Self { classes: classes.collect() }
     }
 
@@ -94,7 +94,7 @@ mod tests {
         let [fast, slow, none] = ["fast", "slow", ""].map(Text::from);
         let times = [(&fast, 4), (&fast, 4), (&fast, 90), (&slow, 16), (&none, 1)];
         let models =
-            ModelClasses::of_devices(times.map(|(of, ms)| (of, ms * 1_000_000)).into_iter());
+            ModelClasses::of_devices(times.map(|(model, ms)| (model, ms * 1_000_000)).into_iter());
         assert_eq!(models.class("fast"), Some(class_of(4_000_000)));
         assert_eq!(models.class("slow"), Some(class_of(16_000_000)));
         assert_eq!((models.class(""), models.class("unseen")), (None, None));

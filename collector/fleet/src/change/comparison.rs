@@ -114,7 +114,7 @@ type Name = (Text, Text);
 
 /// Returns what is compared of all jank, and how it changed.
 pub(super) fn all_jank(days: &Days<'_>) -> (Design, Estimate) {
-    let all: Vec<u32> = days.series().filter(|of| of.0.cause.is_empty()).map(|of| of.1).collect();
+    let all: Vec<_> = days.series().filter(|one| one.0.cause.is_empty()).map(|one| one.1).collect();
     let screens = days.screens(&all);
     let design = days.design(&screens);
     let estimate = estimate(days, &design, &all, &screens);
@@ -128,7 +128,7 @@ fn estimates(days: &Days<'_>) -> (Coverage, BTreeMap<Name, Estimate>) {
         by_name.entry((series.cause.clone(), series.key.clone())).or_default().push(number);
     }
     let (all, of_all) = all_jank(days);
-    let coverage = Coverage::of(days, &all);
+    let coverage = Coverage::count(days, &all);
     let totals = by_name.remove(&Name::default()).unwrap_or_default();
     let screens = days.screens(&totals);
     let mut designs = BTreeMap::from([(screens.clone(), all)]);
@@ -235,7 +235,7 @@ impl Comparison {
         };
         text.push(' ');
         text += &self.coverage.to_text([&self.from, &self.to]);
-        let is_apart = |of: &&Estimate| of.percent_interval[0] > 0.0 && of.is_change();
+        let is_apart = |day: &&Estimate| day.percent_interval[0] > 0.0 && day.is_change();
         if let Some(first) = self.first_day.as_ref().filter(is_apart) {
             text += &format!(
                 " On the first day after the update it has {:+.0} % of jank, which is not charged to it.",

@@ -128,13 +128,13 @@ impl<'a> Days<'a> {
             times: vec![Vec::new(); fleet.series.len()],
             cells: (last_kind + 1) * days,
         };
-        for (device, of) in fleet.devices.iter().enumerate() {
-            let Some(kind) = kinds.get(&of.alike) else { continue };
-            let update = of.update().unwrap_or(u32::MAX);
-            let earlier = of.days[0].iter().filter(|sums| sums.day < update);
+        for (index, device) in fleet.devices.iter().enumerate() {
+            let Some(kind) = kinds.get(&device.alike) else { continue };
+            let update = device.update().unwrap_or(u32::MAX);
+            let earlier = device.days[0].iter().filter(|sums| sums.day < update);
             let earlier = earlier.filter(|sums| sums.day >= release.saturating_sub(DAYS_BEFORE));
             let is_after = |sums: &&Sums| (sums.day == update) == (after == After::FirstDay);
-            let later = of.days[1].iter().filter(is_after);
+            let later = device.days[1].iter().filter(is_after);
             for sums in earlier.chain(later) {
                 let row = found.rows.len();
                 for (all, one) in
@@ -147,7 +147,7 @@ impl<'a> Days<'a> {
                 }
                 let cell = kind * days + sums.day as usize;
                 let [is_later, is_since] = [update, release].map(|from| sums.day >= from);
-                found.rows.push(Row { device, cell, is_later, is_since, sums });
+                found.rows.push(Row { device: index, cell, is_later, is_since, sums });
             }
         }
         found
@@ -168,26 +168,26 @@ impl<'a> Days<'a> {
         loop {
             let mut is_known = vec![false; cells];
             let (mut earlier, mut all) = (vec![0; devices], vec![0; devices]);
-            for of in &design.rows {
-                all[of.device] += 1;
-                if !of.is_later {
-                    is_known[of.cell] = true;
-                    earlier[of.device] += 1;
+            for row in &design.rows {
+                all[row.device] += 1;
+                if !row.is_later {
+                    is_known[row.cell] = true;
+                    earlier[row.device] += 1;
                 }
             }
             let count = design.rows.len();
             design
                 .rows
-                .retain(|of| is_known[of.cell] && earlier[of.device] > 0 && all[of.device] > 1);
+                .retain(|row| is_known[row.cell] && earlier[row.device] > 0 && all[row.device] > 1);
             if design.rows.len() == count {
                 break;
             }
         }
-        let mut update: Vec<f64> = design.rows.iter().map(|of| of.update).collect();
+        let mut update: Vec<f64> = design.rows.iter().map(|row| row.update).collect();
         design.take_effects_away(&mut update, PRECISIONS[0]);
-        let weights = design.sums(cells, |of| of.cell, |_| 1.0);
-        for (of, update) in design.rows.iter_mut().zip(update) {
-            (of.update, of.leverage) = (update, of.weight / weights[of.cell]);
+        let weights = design.sums(cells, |row| row.cell, |_| 1.0);
+        for (row, update) in design.rows.iter_mut().zip(update) {
+            (row.update, row.leverage) = (update, row.weight / weights[row.cell]);
         }
         design
     }
@@ -254,9 +254,9 @@ impl Days<'_> {
         }
         let mut is_updated = vec![None; design.devices];
         let mut with = vec![false; design.devices];
-        for of in &design.rows {
-            *is_updated[of.device].get_or_insert(false) |= of.is_later;
-            with[of.device] |= times[of.row] > 0.0;
+        for row in &design.rows {
+            *is_updated[row.device].get_or_insert(false) |= row.is_later;
+            with[row.device] |= times[row.row] > 0.0;
         }
         let mut sums = [[0.0; 2]; 4];
         for ((row, time), frames) in self.rows.iter().zip(&times).zip(self.frames_on(screens)) {
@@ -265,7 +265,7 @@ impl Days<'_> {
             let [sum, of_frames] = &mut sums[usize::from(!is_updated) * 2 + usize::from(is_after)];
             (*sum, *of_frames) = (*sum + time, *of_frames + frames);
         }
-        let share = |of: &Compared| times[of.row] / usual[of.row].max(f64::MIN_POSITIVE);
+        let share = |row: &Compared| times[row.row] / usual[row.row].max(f64::MIN_POSITIVE);
         Values {
             shares: design.rows.iter().map(share).collect(),
             ms_in_1000: sums.map(|[times, frames]: [f64; 2]| times / frames.max(1.0) / 1e3),
@@ -278,22 +278,22 @@ impl Design {
     /// Adds up what rows have, by device or by cell, by their weights.
     fn sums(&self, count: usize, key: Key, value: impl Fn(usize) -> f64) -> Vec<f64> {
         let mut sums = vec![0.0; count];
-        for (index, of) in self.rows.iter().enumerate() {
-            sums[key(of)] += of.weight * value(index);
+        for (index, row) in self.rows.iter().enumerate() {
+            sums[key(row)] += row.weight * value(index);
         }
         sums
     }
 
     /// Takes the effects of devices and of cells away from the values of the rows.
     fn take_effects_away(&self, values: &mut [f64], precision: f64) {
-        let keys: [(usize, Key); 2] = [(self.cells, |of| of.cell), (self.devices, |of| of.device)];
+        let keys: [(_, Key); 2] = [(self.cells, |row| row.cell), (self.devices, |row| row.device)];
         let weights = keys.map(|(count, key)| self.sums(count, key, |_| 1.0));
         for _ in 0..ROUNDS {
             let mut left = 0.0_f64;
             for ((count, key), weights) in keys.iter().zip(&weights) {
                 let sums = self.sums(*count, *key, |index| values[index]);
-                for (of, value) in self.rows.iter().zip(&mut *values) {
-                    let effect = sums[key(of)] / weights[key(of)];
+                for (row, value) in self.rows.iter().zip(&mut *values) {
+                    let effect = sums[key(row)] / weights[key(row)];
                     *value -= effect;
                     left = left.max(effect.abs());
                 }
@@ -308,10 +308,10 @@ impl Design {
     pub(crate) fn scores(&self, mut values: Vec<f64>) -> Vec<f64> {
         self.take_effects_away(&mut values, PRECISIONS[1]);
         let mut scores = vec![0.0; self.devices];
-        for (of, value) in self.rows.iter().zip(values) {
+        for (row, value) in self.rows.iter().zip(values) {
             // The fewer rows a cell has, the closer its effect is to their values.
-            scores[of.device] +=
-                of.weight * of.update * value / (1.0 - of.leverage.min(MOST_LEVERAGE));
+            scores[row.device] +=
+                row.weight * row.update * value / (1.0 - row.leverage.min(MOST_LEVERAGE));
         }
         scores
     }

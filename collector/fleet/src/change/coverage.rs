@@ -2,7 +2,7 @@
 
 use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN, MOST_DEVICES};
 use super::control::{Days, Design};
-use super::observations::{Fleet, Sums, at};
+use super::observations::{Fleet, Sums, get};
 use crate::significance::real;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -52,15 +52,15 @@ pub struct Coverage {
 
 impl Coverage {
     /// Counts what a design compares.
-    pub(crate) fn of(days: &Days<'_>, design: &Design) -> Self {
+    pub(crate) fn count(days: &Days<'_>, design: &Design) -> Self {
         let fleet = days.fleet;
         let Fleet { sampled_from, test_devices, .. } = *fleet;
         let mut found = Self { sampled_from, test_devices, ..Self::default() };
-        let later = || design.rows.iter().filter(|of| of.is_later);
-        let updated: BTreeSet<usize> = later().map(|of| of.device).collect();
-        let cells: BTreeSet<usize> = later().map(|of| of.cell).collect();
-        let controls = design.rows.iter().filter(|of| !of.is_later && cells.contains(&of.cell));
-        let controls: BTreeSet<usize> = controls.map(|of| of.device).collect();
+        let later = || design.rows.iter().filter(|row| row.is_later);
+        let updated: BTreeSet<usize> = later().map(|row| row.device).collect();
+        let cells: BTreeSet<usize> = later().map(|row| row.cell).collect();
+        let controls = design.rows.iter().filter(|row| !row.is_later && cells.contains(&row.cell));
+        let controls: BTreeSet<usize> = controls.map(|row| row.device).collect();
         (found.compared, found.controls) = (updated.len() as u64, controls.len() as u64);
         let mut of_screens = vec![[0_u64; 2]; fleet.screens.len()];
         for (number, device) in fleet.devices.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Coverage {
             found.sent[0] += u64::from(!days_before.is_empty());
             found.sent[1] += u64::from(!after.is_empty());
             for (screen, sums) in
-                after.iter().flat_map(|of| of.frames.iter().map(move |on| (on.0, of)))
+                after.iter().flat_map(|sums| sums.frames.iter().map(move |on| (on.0, sums)))
             {
                 let of_screen = of_screens.get_mut(screen as usize);
                 add(of_screen, totals(fleet, sums, &|other| other == screen));
@@ -82,19 +82,19 @@ impl Coverage {
             found.without_control += u64::from(has_before && after.len() > 1);
         }
         let (mut all, mut compared) = ([0; 2], [0; 2]);
-        of_screens.iter().for_each(|of| add(Some(&mut all), *of));
+        of_screens.iter().for_each(|counts| add(Some(&mut all), *counts));
         let is_shared: Vec<bool> =
             (0_u32..).zip(&fleet.screens).map(|(screen, _)| days.is_shared(screen)).collect();
-        let is_shared = |screen: u32| at(&is_shared, screen) == Some(&true);
-        let days = later().filter_map(|of| days.rows.get(of.row));
+        let is_shared = |screen: u32| get(&is_shared, screen) == Some(&true);
+        let days = later().filter_map(|row| days.rows.get(row.row));
         days.for_each(|row| add(Some(&mut compared), totals(fleet, row.sums, &is_shared)));
         let share =
             |part: [u64; 2]| [0, 1].map(|index| real(part[index]) / real(all[index].max(1)));
         [found.frames, found.jank] = share(compared);
-        for (number, of) in (0_u32..).zip(&of_screens) {
-            if of[0] > 0 && !is_shared(number) {
-                let screen = at(&fleet.screens, number).cloned().unwrap_or_default().to_string();
-                let [frames, jank] = share(*of);
+        for (number, counts) in (0_u32..).zip(&of_screens) {
+            if counts[0] > 0 && !is_shared(number) {
+                let screen = get(&fleet.screens, number).cloned().unwrap_or_default().to_string();
+                let [frames, jank] = share(*counts);
                 found.later_screens.push(LaterScreen { screen, frames, jank });
             }
         }
@@ -108,7 +108,7 @@ impl Coverage {
         let sum =
             |part: fn(&LaterScreen) -> f64| -> f64 { self.later_screens.iter().map(part).sum() };
         let is_few = self.compared.min(self.controls) < LEAST_DEVICES;
-        is_few || sum(|of| of.frames).max(sum(|of| of.jank)) >= LEAST_UNKNOWN
+        is_few || sum(|screen| screen.frames).max(sum(|screen| screen.jank)) >= LEAST_UNKNOWN
     }
 
     /// Returns sentences that say which part is compared.
@@ -158,16 +158,16 @@ impl Coverage {
     }
 }
 
-fn add(to: Option<&mut [u64; 2]>, of: [u64; 2]) {
-    to.into_iter().flatten().zip(of).for_each(|(sum, one)| *sum = sum.saturating_add(one));
+fn add(to: Option<&mut [u64; 2]>, counts: [u64; 2]) {
+    to.into_iter().flatten().zip(counts).for_each(|(sum, one)| *sum = sum.saturating_add(one));
 }
 
 /// Returns frames and time past the deadlines on some screens.
 fn totals(fleet: &Fleet, sums: &Sums, is_of: &dyn Fn(u32) -> bool) -> [u64; 2] {
-    let frames = sums.frames.iter().filter(|of| is_of(of.0)).map(|of| of.1).sum();
+    let frames = sums.frames.iter().filter(|frames| is_of(frames.0)).map(|frames| frames.1).sum();
     let is_total = |series: u32| {
-        let is_jank = at(&fleet.series, series).is_some_and(|series| series.cause.is_empty());
-        is_jank && at(&fleet.screen_of, series).is_some_and(|screen| is_of(*screen))
+        let is_jank = get(&fleet.series, series).is_some_and(|series| series.cause.is_empty());
+        is_jank && get(&fleet.screen_of, series).is_some_and(|screen| is_of(*screen))
     };
-    [frames, sums.times.iter().filter(|of| is_total(of.0)).map(|of| of.1).sum()]
+    [frames, sums.times.iter().filter(|time| is_total(time.0)).map(|time| time.1).sum()]
 }

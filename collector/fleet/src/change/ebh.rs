@@ -21,19 +21,19 @@ impl Weighted {
     }
 }
 
-/// Returns the places of the rejected hypotheses, the strongest first.
+/// Returns the indices of the rejected hypotheses, the strongest first.
 pub(crate) fn rejected(all: &[Weighted], level: f64) -> Vec<usize> {
     // Less can never be rejected, even with all others: most hypotheses need not be sorted.
     let least = -(level * real(all.len() as u64)).ln();
     let mut order: Vec<(usize, f64)> =
-        all.iter().map(|of| of.score()).enumerate().filter(|(_, score)| *score >= least).collect();
-    order.sort_by(|(a_place, a), (b_place, b)| b.total_cmp(a).then(a_place.cmp(b_place)));
+        all.iter().map(|e| e.score()).enumerate().filter(|(_, score)| *score >= least).collect();
+    order.sort_by(|(a_index, a), (b_index, b)| b.total_cmp(a).then(a_index.cmp(b_index)));
     let is_enough = |(rank, (_, score)): (usize, &(usize, f64))| {
         *score >= -(level * real(rank as u64 + 1)).ln()
     };
     let count = order.iter().enumerate().rposition(is_enough).map_or(0, |last| last + 1);
     order.truncate(count);
-    order.into_iter().map(|(place, _)| place).collect()
+    order.into_iter().map(|(index, _)| index).collect()
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
             let all: Vec<_> = scores.into_iter().map(|(log, weight)| Weighted { log, weight }).collect();
             let naive = (0..=all.len()).rev().find(|&count| {
                 let limit = 1.0 / (0.1 * real(count.max(1) as u64));
-                all.iter().filter(|of| of.log.exp() * of.weight >= limit).count() >= count
+                all.iter().filter(|bet| bet.log.exp() * bet.weight >= limit).count() >= count
             });
             prop_assert_eq!(rejected(&all, 0.1).len(), naive.unwrap_or(0));
         }

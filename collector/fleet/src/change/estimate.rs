@@ -107,9 +107,9 @@ pub(crate) fn estimate(
     };
     let mut later = Vec::new();
     let (mut earlier_sum, mut information) = (0.0, 0.0);
-    for (of, share) in design.rows.iter().zip(&shares) {
-        let update = of.weight * of.update;
-        if of.is_later {
+    for (row, share) in design.rows.iter().zip(&shares) {
+        let update = row.weight * row.update;
+        if row.is_later {
             information += update;
             later.push((update, *share));
         } else {
@@ -237,15 +237,15 @@ mod tests {
     fn rollout(rng: &mut Rng, change: f64) -> Fleet {
         let updates: Vec<u32> = (0..600).map(|_| rng.u32(4..16)).collect();
         let levels: Vec<f64> = (0..600).map(|_| 1.0 + 9.0 * rng.f64()).collect();
-        let at = |of: u32| usize::try_from(of).unwrap();
+        let nth = |device: u32| usize::try_from(device).unwrap();
         fleet(
             600,
-            |device| updates[at(device)],
+            |device| updates[nth(device)],
             |device, day, is_later| {
                 let calendar = if day < 7 { 1.0 } else { 3.0 };
                 let tail = (1.0 - rng.f64()).powf(-0.5).min(500.0);
                 let factor = if is_later { change } else { 1.0 };
-                (rng.u8(0..3) == 0).then_some(1e6 * levels[at(device)] * calendar * tail * factor)
+                (rng.u8(0..3) == 0).then_some(1e6 * levels[nth(device)] * calendar * tail * factor)
             },
         )
     }
@@ -277,9 +277,9 @@ mod tests {
     fn without_a_change_few_scores_are_large_and_hardly_any_guard_is_sure() {
         let mut rng = Rng::with_seed(6);
         let all: Vec<Estimate> = (0..400).map(|_| estimated(&rollout(&mut rng, 1.0))).collect();
-        let large = all.iter().filter(|of| of.score.abs() > 1.96).count();
+        let large = all.iter().filter(|estimate| estimate.score.abs() > 1.96).count();
         assert!((8..=34).contains(&large), "{large} of 400, 20 are expected");
-        let sure = all.iter().filter(|of| of.log_evidence() > 100.0_f64.ln()).count();
+        let sure = all.iter().filter(|estimate| estimate.log_evidence() > 100.0_f64.ln()).count();
         assert!(sure <= 4, "{sure} of 400");
     }
 
@@ -300,8 +300,10 @@ mod tests {
         });
         let days = Days::new(&fleet, After::LaterDays);
         let design = days.design(&[0]);
-        assert!(design.rows.iter().all(|of| of.device % 3 < 2 && days.rows[of.row].sums.day < 8));
-        assert_eq!(design.rows.iter().filter(|of| of.is_later).count(), 10 * 3);
+        assert!(
+            design.rows.iter().all(|row| row.device % 3 < 2 && days.rows[row.row].sums.day < 8)
+        );
+        assert_eq!(design.rows.iter().filter(|row| row.is_later).count(), 10 * 3);
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub fn add_examples(finding: &mut Finding, kept: &[Kept], open: &dyn Fn(&str) ->
         let by_frame = times_by_frame(&finding.root, &capture);
         let worst = by_frame.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
         let Some((frame, ms)) = worst else { continue };
-        let Some(at) = capture.analysis.frames.get(frame) else { continue };
-        let (seconds, ns) = (at.start_ns / 1_000_000_000, at.start_ns % 1_000_000_000);
+        let Some(late) = capture.analysis.frames.get(frame) else { continue };
+        let (seconds, ns) = (late.start_ns / 1_000_000_000, late.start_ns % 1_000_000_000);
         let link = format!("captures/{id}/timeline#t={seconds}.{ns:09}");
         finding.examples.push(Example { raw_key: raw_key.clone(), link, frame, ms });
     }
@@ -32,7 +32,7 @@ fn times_by_frame(rise: &Rise, capture: &Capture) -> BTreeMap<usize, f64> {
     let frames = &capture.analysis.frames;
     let is_of = |part: &&Part| {
         let screen = frames.get(part.frame).and_then(|frame| frame.screen.as_deref());
-        let is_screen = rise.screen.as_deref().is_none_or(|of| of == screen.unwrap_or_default());
+        let is_screen = rise.screen.as_deref().is_none_or(|own| own == screen.unwrap_or_default());
         let is_cause = part.cause.name() == rise.cause && *part.key == *rise.key;
         is_screen && (rise.cause.is_empty() || is_cause)
     };

@@ -95,8 +95,8 @@ pub(crate) fn findings(days: &Days<'_>, all: Estimate, coverage: &Coverage) -> F
             found.moved.push(rise.clone());
             continue;
         }
-        let of = changes.scores(days, series);
-        let likeness = |group: &Group| group.likeness(&of);
+        let scores = changes.scores(days, series);
+        let likeness = |group: &Group| group.likeness(&scores);
         let best = groups
             .iter_mut()
             .map(|group| (likeness(group), group))
@@ -104,8 +104,8 @@ pub(crate) fn findings(days: &Days<'_>, all: Estimate, coverage: &Coverage) -> F
             // All jank follows from the causes.
             .filter(|(likeness, _)| *likeness >= 1.0 || series.cause.is_empty());
         match best {
-            Some((_, group)) => group.add(rise, &of),
-            None => groups.push(Group::new(rise, &of)),
+            Some((_, group)) => group.add(rise, &scores),
+            None => groups.push(Group::new(rise, &scores)),
         }
     }
     found.findings = groups
@@ -126,30 +126,30 @@ struct Group {
 }
 
 impl Group {
-    fn new(rise: &Rise, of: &[f64]) -> Self {
-        let mut group = Self { rises: Vec::new(), sum: vec![0.0; of.len()] };
-        group.add(rise, of);
+    fn new(rise: &Rise, scores: &[f64]) -> Self {
+        let mut group = Self { rises: Vec::new(), sum: vec![0.0; scores.len()] };
+        group.add(rise, scores);
         group
     }
 
-    fn add(&mut self, rise: &Rise, of: &[f64]) {
+    fn add(&mut self, rise: &Rise, scores: &[f64]) {
         self.rises.push(rise.clone());
-        let squares: f64 = of.iter().map(|of| of * of).sum();
-        for (sum, of) in self.sum.iter_mut().zip(of) {
-            *sum += of / squares.sqrt().max(f64::MIN_POSITIVE);
+        let squares: f64 = scores.iter().map(|score| score * score).sum();
+        for (sum, score) in self.sum.iter_mut().zip(scores) {
+            *sum += score / squares.sqrt().max(f64::MIN_POSITIVE);
         }
     }
 
     /// Returns a number that is at least 1 if a cause belongs to the group.
-    fn likeness(&self, of: &[f64]) -> f64 {
-        let both: Vec<[f64; 2]> = self.sum.iter().zip(of).map(|(a, b)| [*a, *b]).collect();
-        let both: Vec<[f64; 2]> = both.into_iter().filter(|of| *of != [0.0; 2]).collect();
+    fn likeness(&self, scores: &[f64]) -> f64 {
+        let both: Vec<[f64; 2]> = self.sum.iter().zip(scores).map(|(a, b)| [*a, *b]).collect();
+        let both: Vec<[f64; 2]> = both.into_iter().filter(|pair| *pair != [0.0; 2]).collect();
         let count = real(both.len().max(1) as u64);
         let mean = |term: fn(&[f64; 2]) -> f64| both.iter().map(term).sum::<f64>() / count;
-        let [group, other] = [mean(|of| of[0]), mean(|of| of[1])];
-        let covariance = mean(|of| of[0] * of[1]) - group * other;
-        let variances =
-            (mean(|of| of[0] * of[0]) - group * group) * (mean(|of| of[1] * of[1]) - other * other);
+        let [group, other] = [mean(|pair| pair[0]), mean(|pair| pair[1])];
+        let covariance = mean(|pair| pair[0] * pair[1]) - group * other;
+        let variances = (mean(|pair| pair[0] * pair[0]) - group * group)
+            * (mean(|pair| pair[1] * pair[1]) - other * other);
         let correlation = if variances > 0.0 { covariance / variances.sqrt() } else { 0.0 };
         correlation / LEAST_CORRELATION
     }
@@ -184,7 +184,7 @@ impl Changes {
             is_all(series) || estimate.devices >= LEAST_DEVICES_WITH
         };
         let tested = self.by_series.iter().filter(is_tested);
-        let rises: Vec<(&Series, Estimate)> = tested.map(|(series, of)| (series, of.1)).collect();
+        let rises: Vec<(&Series, _)> = tested.map(|(series, found)| (series, found.1)).collect();
         // All jank of all screens has half of the weight.
         let others = 0.5 / real(rises.len().saturating_sub(1).max(1) as u64);
         let weighted = rises.iter().map(|(series, estimate)| ebh::Weighted {
@@ -218,10 +218,10 @@ impl Changes {
             });
             let fall = siblings
                 .filter(|(sibling, _)| !alarms.contains_key(sibling) && !taken.contains(sibling))
-                .filter_map(|(sibling, (_, of))| {
-                    let ratio = -of.change_ms() / rise.estimate.change_ms();
+                .filter_map(|(sibling, (_, own))| {
+                    let ratio = -own.change_ms() / rise.estimate.change_ms();
                     let is_as_much = (1.0 / FACTOR..=FACTOR).contains(&ratio);
-                    (of.score < -LEAST_ERRORS && is_as_much).then_some((sibling, ratio.ln().abs()))
+                    (own.score < -LEAST_ERRORS && is_as_much).then_some((sibling, ratio.ln().abs()))
                 })
                 .min_by(|(_, a), (_, b)| a.total_cmp(b));
             if let Some((sibling, _)) = fall {
@@ -234,11 +234,12 @@ impl Changes {
 
     /// Returns for each device what its times of a series say about the update; nothing for all screens together.
     fn scores(&self, days: &Days<'_>, series: &Series) -> Vec<f64> {
-        let of = self.by_series.get(series).map(|of| of.0).filter(|number| *number < u32::MAX);
-        let screens = of.map(|number| days.screens(&[number])).unwrap_or_default();
+        let number =
+            self.by_series.get(series).map(|own| own.0).filter(|&number| number < u32::MAX);
+        let screens = number.map(|number| days.screens(&[number])).unwrap_or_default();
         let design = screens.first().and_then(|screen| self.designs.get(screen));
         let scores = design
-            .zip(of)
+            .zip(number)
             .map(|(design, number)| design.scores(days.values(design, &[number], &screens).shares));
         scores.unwrap_or_else(|| vec![0.0; days.fleet.devices.len()])
     }

@@ -79,7 +79,7 @@ pub struct Fleet {
     pub test_devices: u64,
 }
 
-pub(super) fn at<T>(all: &[T], number: u32) -> Option<&T> {
+pub(super) fn get<T>(all: &[T], number: u32) -> Option<&T> {
     usize::try_from(number).ok().and_then(|index| all.get(index))
 }
 
@@ -148,7 +148,7 @@ impl Builder {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         self.found.resize_with(self.devices.len(), Default::default);
         self.current = Some((index, version));
-        if let Some(known) = self.found.get_mut(index).and_then(|of| of.traits.get_mut(version)) {
+        if let Some(known) = self.found.get_mut(index).and_then(|own| own.traits.get_mut(version)) {
             *known = Some(traits);
         }
     }
@@ -198,7 +198,7 @@ impl Builder {
     #[must_use]
     pub fn finish(self) -> Fleet {
         let Self { segment, has_test_devices, days, mut screens, series, found, .. } = self;
-        let screen = |of: &Series| number(&mut screens, of.screen.as_deref().unwrap_or_default());
+        let screen = |one: &Series| number(&mut screens, one.screen.as_deref().unwrap_or_default());
         let screen_of = series.iter().map(screen).collect();
         let series = series.into_iter().collect();
         let mut fleet = Fleet { screen_of, series, ..Fleet::default() };
@@ -210,8 +210,8 @@ impl Builder {
             day_numbers.get_mut(*index).into_iter().for_each(|day| *day = number);
         }
         fleet.days = order.iter().filter_map(|index| days.get_index(*index).cloned()).collect();
-        let quick = found.iter().filter_map(|of| of.traits[0].as_ref());
-        let models = ModelClasses::of_devices(quick.map(|of| (&of.model, of.quick_ns)));
+        let quick = found.iter().filter_map(|found| found.traits[0].as_ref());
+        let models = ModelClasses::of_devices(quick.map(|traits| (&traits.model, traits.quick_ns)));
         for Found { traits, mut days } in found {
             // Those before the update: the later version cannot move them.
             let [before, after] = traits;
@@ -224,12 +224,12 @@ impl Builder {
                 fleet.test_devices += 1;
                 continue;
             }
-            for of in &mut days {
-                of.retain(|sums| sums.frame_count() > 0);
-                for sums in &mut *of {
-                    sums.day = at(&day_numbers, sums.day).copied().unwrap_or_default();
+            for of_version in &mut days {
+                of_version.retain(|sums| sums.frame_count() > 0);
+                for sums in &mut *of_version {
+                    sums.day = get(&day_numbers, sums.day).copied().unwrap_or_default();
                 }
-                of.sort_by_key(|sums| sums.day);
+                of_version.sort_by_key(|sums| sums.day);
             }
             let Traits { model, api, hz, quick_ns, .. } = &traits;
             let class = models.class(model).map_or_else(String::new, by_size);

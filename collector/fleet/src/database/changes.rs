@@ -54,8 +54,8 @@ impl Database {
     ) -> Result<Vec<bool>, Error> {
         self.write(|transaction, names| {
             let mut changes = Changes::default();
-            let inserted = all.iter().map(|of| {
-                Ok(is_stored(of) && insert_contribution(transaction, names, of, &mut changes)?)
+            let inserted = all.iter().map(|new| {
+                Ok(is_stored(new) && insert_contribution(transaction, names, new, &mut changes)?)
             });
             let inserted = inserted.collect::<Result<_, Error>>()?;
             apply(transaction, changes)?;
@@ -70,12 +70,12 @@ impl Database {
     pub fn replace(&mut self, all: &[Contribution]) -> Result<(), Error> {
         self.write(|transaction, names| {
             let mut changes = Changes::default();
-            for of in all {
-                let Some(capture) = &of.capture else { continue };
+            for contribution in all {
+                let Some(capture) = &contribution.capture else { continue };
                 for number in numbers(transaction, "raw_key", &capture.raw_key)? {
                     delete_capture(transaction, number, &mut changes)?;
-                    let of = names.limit(transaction, of)?;
-                    insert_capture(transaction, &of, &mut changes)?;
+                    let contribution = names.limit(transaction, contribution)?;
+                    insert_capture(transaction, &contribution, &mut changes)?;
                 }
             }
             apply(transaction, changes)
@@ -131,25 +131,25 @@ impl Database {
 }
 
 /// The numbers of the captures with this value in a column.
-fn numbers(transaction: &Transaction<'_>, column: &str, of: &str) -> Result<Vec<i64>, Error> {
+fn numbers(transaction: &Transaction<'_>, column: &str, value: &str) -> Result<Vec<i64>, Error> {
     let sql = format!("SELECT {NUMBER} FROM captures WHERE {column} = ?");
     let mut statement = transaction.prepare_cached(&sql)?;
-    let rows = statement.query_map([of], |row| row.get(0))?;
+    let rows = statement.query_map([value], |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn delete_losses(
     transaction: &Transaction<'_>,
     column: &str,
-    of: &str,
+    value: &str,
     changes: &mut Changes,
 ) -> Result<(), Error> {
     let reading = tables::reading(&LOSSES, column);
-    for loss in read::<LossRow>(transaction, &reading, &[Value::Text(of.into())])? {
+    for loss in read::<LossRow>(transaction, &reading, &[Value::Text(value.into())])? {
         changes.sums.add_loss(&loss, -1);
     }
     let sql = format!("DELETE FROM losses WHERE {column} = ?");
-    transaction.prepare_cached(&sql)?.execute([of])?;
+    transaction.prepare_cached(&sql)?.execute([value])?;
     Ok(())
 }
 
@@ -157,15 +157,15 @@ fn delete_losses(
 fn insert_contribution(
     transaction: &Transaction<'_>,
     names: &mut Names,
-    of: &Contribution,
+    contribution: &Contribution,
     changes: &mut Changes,
 ) -> Result<bool, Error> {
     let mut is_new = false;
-    if of.capture.is_some() {
-        let of = names.limit(transaction, of)?;
-        is_new = insert_capture(transaction, &of, changes)?;
+    if contribution.capture.is_some() {
+        let contribution = names.limit(transaction, contribution)?;
+        is_new = insert_capture(transaction, &contribution, changes)?;
     }
-    for loss in &of.losses {
+    for loss in &contribution.losses {
         let loss = names.limit_loss(transaction, loss)?;
         if insert(transaction, &*loss)? {
             changes.sums.add_loss(&loss, 1);
@@ -177,10 +177,10 @@ fn insert_contribution(
 
 fn insert_capture(
     transaction: &Transaction<'_>,
-    of: &Contribution,
+    contribution: &Contribution,
     changes: &mut Changes,
 ) -> Result<bool, Error> {
-    let Some(capture) = &of.capture else { return Ok(false) };
+    let Some(capture) = &contribution.capture else { return Ok(false) };
     if !insert(transaction, capture)? {
         let sql = format!(
             "SELECT {NUMBER} FROM captures WHERE capture_id = ?1 AND {ANALYZED_BY} < {ANALYSIS} \
@@ -196,13 +196,13 @@ fn insert_capture(
     }
     let number = transaction.last_insert_rowid();
     let sql = format!("INSERT INTO {CONTRIBUTIONS} VALUES (?, ?)");
-    transaction.prepare_cached(&sql)?.execute((number, of.sums.pack()))?;
-    if let Some(other) = &of.other_device {
+    transaction.prepare_cached(&sql)?.execute((number, contribution.sums.pack()))?;
+    if let Some(other) = &contribution.other_device {
         let sql = "INSERT INTO other_devices VALUES (?, ?)";
         transaction.prepare_cached(sql)?.execute((number, other.as_str()))?;
     }
-    changes.sums.merge(&of.sums, 1);
-    changes.offer_examples(capture, &of.sums);
+    changes.sums.merge(&contribution.sums, 1);
+    changes.offer_examples(capture, &contribution.sums);
     Ok(true)
 }
 
@@ -247,18 +247,18 @@ pub(super) fn contribution(
 pub(super) fn read<R: TableRow>(
     transaction: &Connection,
     sql: &str,
-    of: &[Value],
+    parameters: &[Value],
 ) -> Result<Vec<R>, Error> {
     let mut statement = transaction.prepare_cached(sql)?;
     let width = statement.column_count();
-    let mut found = statement.query(params_from_iter(of))?;
+    let mut found = statement.query(params_from_iter(parameters))?;
     let mut rows = Vec::new();
     while let Some(row) = found.next()? {
         let mut values = Vec::with_capacity(width);
-        for place in 0..width {
-            values.push(value(row.get_ref(place)?));
+        for index in 0..width {
+            values.push(value(row.get_ref(index)?));
         }
-        rows.push(R::of(values).ok_or(Error::Damaged(R::TABLE.name))?);
+        rows.push(R::from_values(values).ok_or(Error::Damaged(R::TABLE.name))?);
     }
     Ok(rows)
 }

@@ -50,8 +50,8 @@ impl Kept {
     }
 }
 
-/// All tables that have digests; a trigger names one by its place.
-fn all() -> Vec<Kept> {
+/// All tables that have digests; a trigger names one by its index.
+fn kept() -> Vec<Kept> {
     let own =
         |table: &crate::schema::Table| table.own_columns().map(|column| column.name).collect();
     let sums = ROLLUPS.iter().chain(FLEET_ROLLUPS);
@@ -89,17 +89,17 @@ impl Changed {
         self.lock().clear();
     }
 
-    /// Notes a row: arguments of the triggers' function are the table's place, 1 or -1, the app, and the values.
+    /// Notes a row: arguments of the triggers' function are the table's index, 1 or -1, the app, and the values.
     fn note(&self, context: &Context<'_>) -> rusqlite::Result<Null> {
-        let (place, sign) = (usize::from(context.get::<u16>(0)?), context.get::<i64>(1)?);
-        let values = (3..context.len()).map(|place| context.get_raw(place));
+        let (table, sign) = (usize::from(context.get::<u16>(0)?), context.get::<i64>(1)?);
+        let values = (3..context.len()).map(|index| context.get_raw(index));
         let change = hash(values.map(Ok))?.wrapping_mul(sign);
         let app = text(context.get_raw(2));
         let mut changed = self.lock();
-        if changed.len() <= place {
-            changed.resize_with(place + 1, BTreeMap::new);
+        if changed.len() <= table {
+            changed.resize_with(table + 1, BTreeMap::new);
         }
-        let Some(apps) = changed.get_mut(place) else { return Ok(Null) };
+        let Some(apps) = changed.get_mut(table) else { return Ok(Null) };
         match apps.get_mut(app) {
             Some(sum) => *sum = sum.wrapping_add(change),
             None => {
@@ -147,20 +147,20 @@ pub(super) fn watch(connection: &Connection) -> Result<Changed, Error> {
     let flags = FunctionFlags::SQLITE_UTF8;
     connection.create_scalar_function("note_row", -1, flags, move |context| noted.note(context))?;
     let mut sql = String::new();
-    for (place, table) in all().iter().enumerate() {
+    for (number, table) in kept().iter().enumerate() {
         let name = &table.name;
         let (old, new) = (table.values("OLD."), table.values("NEW."));
         for (event, does) in [
-            ("INSERT", format!("SELECT note_row({place},1,{new});")),
-            ("DELETE", format!("SELECT note_row({place},-1,{old});")),
+            ("INSERT", format!("SELECT note_row({number},1,{new});")),
+            ("DELETE", format!("SELECT note_row({number},-1,{old});")),
             (
                 "UPDATE",
-                format!("SELECT note_row({place},-1,{old}); SELECT note_row({place},1,{new});"),
+                format!("SELECT note_row({number},-1,{old}); SELECT note_row({number},1,{new});"),
             ),
         ] {
             let _ = writeln!(
                 sql,
-                "CREATE TEMP TRIGGER digest_{place}_{event} AFTER {event} ON main.{name} BEGIN {does} END;"
+                "CREATE TEMP TRIGGER digest_{number}_{event} AFTER {event} ON main.{name} BEGIN {does} END;"
             );
         }
     }
@@ -170,7 +170,7 @@ pub(super) fn watch(connection: &Connection) -> Result<Changed, Error> {
 
 /// Writes what was noted, at the end of a transaction.
 pub(super) fn flush(transaction: &Transaction<'_>, changed: &Changed) -> Result<(), Error> {
-    let all = all();
+    let all = kept();
     for (table, apps) in all.iter().zip(std::mem::take(&mut *changed.lock())) {
         for (app, change) in apps {
             let read = "SELECT digest FROM digests WHERE name = ? AND app = ?";
@@ -189,7 +189,7 @@ pub(super) fn flush(transaction: &Transaction<'_>, changed: &Changed) -> Result<
 /// Makes all digests anew: of tables that were made.
 pub(super) fn remake(connection: &Connection) -> Result<(), Error> {
     connection.execute("DELETE FROM digests", [])?;
-    for name in all().iter().map(|table| &*table.name).chain([SCHEMA]) {
+    for name in kept().iter().map(|table| &*table.name).chain([SCHEMA]) {
         for (app, digest) in found(connection, name, None)? {
             let write = "INSERT INTO digests VALUES (?, ?, ?)";
             connection.execute(write, (name, app, digest))?;
@@ -209,7 +209,7 @@ fn found(
         "SELECT '', type, name, tbl_name, sql FROM main.sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
             .to_owned()
     } else {
-        let values = all().iter().find(|table| table.name == name).map(|table| table.values(""));
+        let values = kept().iter().find(|table| table.name == name).map(|table| table.values(""));
         format!("SELECT {} FROM main.{name}", values.unwrap_or_default())
     };
     if app.is_some() {
@@ -223,7 +223,7 @@ fn found(
     };
     let mut digests = BTreeMap::<String, i64>::new();
     while let Some(row) = rows.next()? {
-        let hash = hash((1..width).map(|place| row.get_ref(place)))?;
+        let hash = hash((1..width).map(|index| row.get_ref(index)))?;
         let app = text(row.get_ref(0)?);
         match digests.get_mut(app) {
             Some(sum) => *sum = sum.wrapping_add(hash),
@@ -273,7 +273,7 @@ impl Database {
     pub(crate) fn check_sums(&self, app: &str) -> Result<(), Error> {
         let rollups = ROLLUPS.iter().chain(FLEET_ROLLUPS).map(|rollup| rollup.table.name);
         // No report reads `device_rollups`; it reads the sums over them.
-        let of_devices = [DEVICE_ROLLUPS, DEVICE_TRAITS, DEVICE_VALUES].map(|of| of.table.name);
+        let of_devices = [DEVICE_ROLLUPS, DEVICE_TRAITS, DEVICE_VALUES].map(|one| one.table.name);
         let read = rollups.filter(|name| !of_devices.contains(name));
         read.chain(["names"]).try_for_each(|name| self.check(name, Some(app)))
     }
@@ -327,7 +327,7 @@ impl Database {
         if found != "ok" {
             return Err(Error::Checksum(found));
         }
-        for name in all().iter().map(|table| &*table.name).chain([SCHEMA]) {
+        for name in kept().iter().map(|table| &*table.name).chain([SCHEMA]) {
             let _snapshot = self.snapshot()?;
             self.check(name, None)?;
         }
@@ -365,14 +365,14 @@ mod tests {
             let mut flipped = bytes.clone();
             // Some in the header and the definitions, which are a small part of the file.
             let end = if number % 8 == 0 { 4096 } else { bytes.len() };
-            let place = rng.usize(..end);
-            flipped[place] ^= 1 << rng.u8(..8);
+            let position = rng.usize(..end);
+            flipped[position] ^= 1 << rng.u8(..8);
             std::fs::write(&copy, flipped).unwrap();
             match report(&copy) {
-                Ok(made) => assert!(made == sound, "byte {place}"),
+                Ok(made) => assert!(made == sound, "byte {position}"),
                 Err(error) => found += usize::from(error.is_damage()),
             }
-            let checked = Database::read(&copy).and_then(|of| of.check_all());
+            let checked = Database::read(&copy).and_then(|database| database.check_all());
             all += usize::from(checked.is_err());
         }
         println!("of {FLIPS}: {found} reports refused, {all} found by the check of the whole file");

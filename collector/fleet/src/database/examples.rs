@@ -24,9 +24,9 @@ impl Database {
         let mut statement = self.connection.prepare_cached(sql)?;
         let (screen, cause, key) = (rise.screen.as_deref(), &*rise.cause, &*rise.key);
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let of =
+        let parameters =
             params![app, version, screen.is_some(), screen.unwrap_or_default(), cause, key, most];
-        let rows = statement.query_map(of, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows = statement.query_map(parameters, |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 }

@@ -109,9 +109,9 @@ impl Names {
     pub(super) fn limit<'a>(
         &mut self,
         transaction: &Transaction<'_>,
-        of: &'a Contribution,
+        contribution: &'a Contribution,
     ) -> Result<Cow<'a, Contribution>, Error> {
-        let Some(capture) = &of.capture else { return Ok(Cow::Borrowed(of)) };
+        let Some(capture) = &contribution.capture else { return Ok(Cow::Borrowed(contribution)) };
         let is_app = self.admits_app(transaction, &capture.app)?;
         let app = if is_app { &capture.app } else { &OTHER_TEXT };
         let mut day = self.admission(transaction, app, &capture.dt)?;
@@ -121,7 +121,8 @@ impl Names {
             Some(code) => is_version && day.admit(VERSION_CODES, &[&code.to_string()])?,
             None => true,
         };
-        let names = of.sums.names();
+        let sums = &contribution.sums;
+        let names = sums.names();
         let mut replaced = Replaced {
             app: !is_app,
             ver: !is_version,
@@ -129,17 +130,16 @@ impl Names {
             ..Replaced::default()
         };
         for screen in names.screens {
-            let name = of.sums.text(screen);
+            let name = sums.text(screen);
             if !day.admit(SCREENS, &[name])? || !day.admit(VERSION_SCREENS, &[ver, name])? {
                 replaced.screens.insert(screen);
             }
         }
         let screen_of = |replaced: &Replaced, screen| {
-            if replaced.screens.contains(&screen) { OTHER } else { of.sums.text(screen) }
+            if replaced.screens.contains(&screen) { OTHER } else { sums.text(screen) }
         };
         for [screen, cause, key] in names.causes {
-            let [on, named, by] =
-                [screen_of(&replaced, screen), of.sums.text(cause), of.sums.text(key)];
+            let [on, named, by] = [screen_of(&replaced, screen), sums.text(cause), sums.text(key)];
             if !day.admit(CAUSES, &[named, by])?
                 || !day.admit(SCREEN_CAUSES, &[ver, on, named, by])?
             {
@@ -147,12 +147,12 @@ impl Names {
             }
         }
         for [screen, stack] in names.stacks {
-            if !day.admit(STACKS, &[screen_of(&replaced, screen), of.sums.text(stack)])? {
+            if !day.admit(STACKS, &[screen_of(&replaced, screen), sums.text(stack)])? {
                 replaced.stacks.insert([screen, stack]);
             }
         }
         if replaced.is_empty() {
-            return Ok(Cow::Borrowed(of));
+            return Ok(Cow::Borrowed(contribution));
         }
         let capture = CaptureRow {
             app: app.clone(),
@@ -160,8 +160,8 @@ impl Names {
             version_code: capture.version_code.filter(|_| is_code),
             ..capture.clone()
         };
-        let sums = of.sums.renamed(&replaced, OTHER);
-        Ok(Cow::Owned(Contribution { capture: Some(capture), sums, ..of.clone() }))
+        let sums = sums.renamed(&replaced, OTHER);
+        Ok(Cow::Owned(Contribution { capture: Some(capture), sums, ..contribution.clone() }))
     }
 
     /// Returns a row of a loss report with the names that are beyond the limits replaced.
@@ -266,7 +266,7 @@ impl super::Database {
         ];
         let rows = statement.query_map((app, EXCEEDED), |row| {
             let kind: String = row.get(0)?;
-            let limit = kinds.iter().find(|of| of.name == kind).map_or(0, |of| of.most as u64);
+            let limit = kinds.iter().find(|one| one.name == kind).map_or(0, |one| one.most as u64);
             Ok(Exceeded { kind, limit, days: row.get::<_, i64>(1)?.unsigned_abs() })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)

@@ -63,7 +63,7 @@ fn capture(id: usize, ver: &str, frames: usize, name: &dyn Fn(usize) -> [String;
 fn report(database: &Database) -> AppReport {
     let ask = Ask { time_limit: Some(Duration::from_secs(20)), ..Ask::default() };
     let mut report = FleetReport::from_database(database, &ask).unwrap();
-    let report = report.apps.remove(report.apps.iter().position(|of| of.app == APP).unwrap());
+    let report = report.apps.remove(report.apps.iter().position(|app| app.app == APP).unwrap());
     assert_eq!(report.unfinished, None);
     report
 }
@@ -101,12 +101,16 @@ fn names_beyond_the_limits_count_as_other_and_sums_stay_exact() {
     many.chunks(50).for_each(|some| database.insert(some).unwrap());
     let made = report(&database);
     assert_eq!(made.versions.len(), VERSIONS.most + 1);
-    let screens: HashSet<_> = made.screens.iter().map(|of| of.screen.clone().unwrap()).collect();
+    let screens: HashSet<_> =
+        made.screens.iter().map(|screen| screen.screen.clone().unwrap()).collect();
     assert_eq!(screens.len(), SCREENS.most + 1);
     assert!(screens.contains("Screen 0") && screens.contains(OTHER));
-    assert_eq!(made.screens.iter().map(|of| of.frames).sum::<u64>(), 300 * 20);
-    let limits: Vec<_> =
-        made.limits_exceeded.iter().map(|of| (&*of.kind, of.limit, of.days)).collect();
+    assert_eq!(made.screens.iter().map(|screen| screen.frames).sum::<u64>(), 300 * 20);
+    let limits: Vec<_> = made
+        .limits_exceeded
+        .iter()
+        .map(|exceeded| (&*exceeded.kind, exceeded.limit, exceeded.days))
+        .collect();
     assert_eq!(
         limits,
         [("causes", 1000, 1), ("screens", 200, 1), ("stacks", 5000, 1), ("versions", 200, 1)]
@@ -127,8 +131,8 @@ fn names_beyond_the_limits_count_as_other_and_sums_stay_exact() {
             report(&database)
                 .screens
                 .iter()
-                .filter(|of| of.screen.as_deref() == Some(name))
-                .map(|of| of.frames)
+                .filter(|screen| screen.screen.as_deref() == Some(name))
+                .map(|screen| screen.frames)
                 .sum()
         })
         .into();
@@ -162,8 +166,8 @@ fn a_hundred_thousand_names_make_a_report_of_limited_size() {
     let began = std::time::Instant::now();
     for number in 0..20 {
         let some: Vec<Rows> = (0..1000)
-            .map(|place| {
-                let number = 1000 + number * 1000 + place;
+            .map(|index| {
+                let number = 1000 + number * 1000 + index;
                 capture(number, &format!("v{number}"), 1, &few)
             })
             .collect();
@@ -174,7 +178,7 @@ fn a_hundred_thousand_names_make_a_report_of_limited_size() {
     let made = report(&database);
     println!("the report takes {:?}", began.elapsed());
     assert!(made.screens.len() <= VERSION_SCREENS.most + VERSIONS.most + 1);
-    assert_eq!(made.versions.iter().map(|of| of.captures).sum::<u64>(), 20_025);
+    assert_eq!(made.versions.iter().map(|version| version.captures).sum::<u64>(), 20_025);
     assert!(sizes.iter().flatten().all(|&rows| rows < 12_000), "{sizes:?}");
 }
 

@@ -21,12 +21,12 @@ struct Known {
     frames: u64,
 }
 
-fn text<'a>(row: &'a Row<'_>, place: usize) -> Result<&'a str, Error> {
-    Ok(row.get_ref(place)?.as_str().unwrap_or_default())
+fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Error> {
+    Ok(row.get_ref(column)?.as_str().unwrap_or_default())
 }
 
-fn count(row: &Row<'_>, place: usize) -> Result<u64, Error> {
-    Ok(match row.get_ref(place)? {
+fn count(row: &Row<'_>, column: usize) -> Result<u64, Error> {
+    Ok(match row.get_ref(column)? {
         ValueRef::Integer(count) => u64::try_from(count).unwrap_or(0),
         _ => 0,
     })
@@ -121,9 +121,9 @@ impl Database {
                    AND model = ifnull(?, model) AND api = ifnull(?, api) AND hz = ifnull(?, hz)";
         let mut statement = self.connection.prepare_cached(sql)?;
         let [from, to] = versions;
-        let numbers = [api, hz].map(|of| of.map(u64::cast_signed));
-        let of = params![app, from, to, model.as_deref(), numbers[0], numbers[1]];
-        let mut rows = statement.query(of)?;
+        let numbers = [api, hz].map(|limits| limits.map(u64::cast_signed));
+        let parameters = params![app, from, to, model.as_deref(), numbers[0], numbers[1]];
+        let mut rows = statement.query(parameters)?;
         let mut hashes = Vec::new();
         while let Some(row) = rows.next()? {
             hashes.push(hash_of(text(row, 0)?));
@@ -201,7 +201,7 @@ mod tests {
         let devices = |most, segment: &str| {
             let segment = Segment::parse(segment).unwrap();
             let fleet = database.at_most(most, "a", ["1", "2"], &segment, false).unwrap();
-            let has_both = |of: &Device| of.days.iter().all(|days| days.len() == 1);
+            let has_both = |device: &Device| device.days.iter().all(|days| days.len() == 1);
             assert!(fleet.devices.iter().all(has_both), "{fleet:?}");
             (fleet.devices.len(), fleet.sampled_from)
         };

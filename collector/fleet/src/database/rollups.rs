@@ -117,7 +117,7 @@ fn merged(
     }
     for (key, sums) in added {
         let values = key.iter().cloned().chain(sums.iter().map(|&sum| Value::Int(sum))).collect();
-        let row = DeviceRollup::of(values);
+        let row = DeviceRollup::from_values(values);
         rows.push(row.ok_or(Error::Damaged(DEVICE_ROLLUPS.table.name))?);
     }
     rows.sort_by(|a, b| key(a).cmp(&key(b)));

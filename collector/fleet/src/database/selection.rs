@@ -66,8 +66,8 @@ impl Database {
                 "{} AND (dt > ? OR (dt = ? AND report_id >= ?))",
                 tables::reading(&LOSSES, "app")
             );
-            let of = [app, day, day, &first].map(|text| Value::Text(text.into()));
-            for loss in read::<LossRow>(&self.connection, &sql, &of)? {
+            let parameters = [app, day, day, &first].map(|text| Value::Text(text.into()));
+            for loss in read::<LossRow>(&self.connection, &sql, &parameters)? {
                 changes.sums.add_loss(&loss, 1);
             }
             selected.add(changes)?;
@@ -125,7 +125,7 @@ impl Database {
         connection.pragma_update(None, "temp_store", "file")?;
         connection.set_prepared_statement_cache_capacity(super::STATEMENTS);
         connection.execute_batch(&tables::definitions())?;
-        Self::of(connection, end)
+        Self::new(connection, end)
     }
 
     fn add(&self, changes: Changes) -> Result<(), Error> {

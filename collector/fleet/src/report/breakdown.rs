@@ -83,7 +83,7 @@ struct Counted(BTreeMap<(usize, Text), BTreeMap<Text, Counts>>);
 
 impl Breakdowns {
     /// Reads a sample of captures for the causes and screens of a report.
-    pub(super) fn of(
+    pub(super) fn read(
         database: &Database,
         mut numbers: Vec<i64>,
         report: &AppReport,
@@ -104,12 +104,12 @@ impl Breakdowns {
         let chosen = Some(screen).filter(|screen| !screen.is_empty()).map(str::to_owned);
         let all = Breakdown { screen: chosen, ..Breakdown::default() };
         let mut rows = vec![all.clone()];
-        rows.extend(report.causes.iter().take(MOST).map(|of| Breakdown {
-            cause: Some(of.cause.clone()),
-            key: of.key.clone(),
+        rows.extend(report.causes.iter().take(MOST).map(|cause| Breakdown {
+            cause: Some(cause.cause.clone()),
+            key: cause.key.clone(),
             ..all.clone()
         }));
-        let screens: BTreeSet<_> = report.screens.iter().map(|of| of.screen.clone()).collect();
+        let screens: BTreeSet<_> = report.screens.iter().map(|row| row.screen.clone()).collect();
         // The only one has all jank.
         if screens.len() > 1 {
             let of_screen = |screen| Breakdown { screen, ..all.clone() };
@@ -118,8 +118,8 @@ impl Breakdowns {
         let mut counted = Counted::default();
         database.read_captures(&numbers, |capture, sums| counted.add(&rows, capture, sums))?;
         let tail = counted.tail(rows.len());
-        for (place, row) in rows.iter_mut().enumerate() {
-            (row.ms_in_1000, row.groups) = counted.groups(place, tail);
+        for (index, row) in rows.iter_mut().enumerate() {
+            (row.ms_in_1000, row.groups) = counted.groups(index, tail);
             row.sentence = row.say();
         }
         rows.retain(|row| !row.groups.is_empty());
@@ -136,7 +136,7 @@ impl Counted {
         for value in sums.rows::<DeviceValues<Symbol>>() {
             let [screen, cause, key] = [value.screen, value.cause, value.cause_key].map(text);
             for (count, row) in counts.iter_mut().zip(rows) {
-                if row.screen.as_ref().is_some_and(|of| of != screen.as_str()) {
+                if row.screen.as_ref().is_some_and(|own| own != screen.as_str()) {
                     continue;
                 }
                 let is_it = row.cause.as_deref().unwrap_or_default() == cause.as_str()
@@ -174,26 +174,26 @@ impl Counted {
     }
 
     /// Returns the fleet's time of a breakdown in a thousand frames, and its groups.
-    fn groups(&self, place: usize, tail: f64) -> (f64, Vec<Group>) {
+    fn groups(&self, index: usize, tail: f64) -> (f64, Vec<Group>) {
         let all = self.0.get(&(0, Text::default()));
-        let fleet = all.map(|devices| clusters(devices, place)).unwrap_or_default().share();
+        let fleet = all.map(|devices| clusters(devices, index)).unwrap_or_default().share();
         let mut groups: Vec<Group> = Vec::new();
         if fleet <= 0.0 {
             return (fleet, groups);
         }
         for (number, dimension) in DIMENSIONS.into_iter().enumerate().skip(1) {
-            let of_dimension = self.0.iter().filter(|((of, _), _)| *of == number);
+            let of_dimension = self.0.iter().filter(|((kind, _), _)| *kind == number);
             let counted =
-                of_dimension.map(|((_, value), devices)| (value, clusters(devices, place)));
-            let known = counted.filter(|(_, of)| of.clusters >= LEAST_DEVICES);
+                of_dimension.map(|((_, value), devices)| (value, clusters(devices, index)));
+            let known = counted.filter(|(_, sums)| sums.clusters >= LEAST_DEVICES);
             let mut of_dimension: Vec<Group> = known
-                .map(|(value, of)| Group {
+                .map(|(value, sums)| Group {
                     dimension,
                     value: named(dimension, value),
-                    devices: of.clusters,
-                    ms_in_1000: of.share(),
-                    lift: of.share() / fleet,
-                    lift_from_to: of.ratio_interval(tail).map(|end| end / fleet),
+                    devices: sums.clusters,
+                    ms_in_1000: sums.share(),
+                    lift: sums.share() / fleet,
+                    lift_from_to: sums.ratio_interval(tail).map(|end| end / fleet),
                 })
                 .collect();
             // One group is no breakdown.
@@ -208,9 +208,9 @@ impl Counted {
 }
 
 /// Adds up the devices that have frames: time as ms in a thousand frames.
-fn clusters(devices: &BTreeMap<Text, Counts>, place: usize) -> Clusters {
+fn clusters(devices: &BTreeMap<Text, Counts>, index: usize) -> Clusters {
     let mut all = Clusters::default();
-    let counts = devices.values().filter_map(|counts| counts.get(place).copied());
+    let counts = devices.values().filter_map(|counts| counts.get(index).copied());
     for [ns, frames] in counts.filter(|&[_, frames]| frames > 0) {
         all.add(real(ns) / 1e3, real(frames));
     }
@@ -230,8 +230,8 @@ impl Breakdown {
     fn say(&self) -> String {
         let screen = self.screen.as_ref();
         let screen = screen.map_or(String::new(), |screen| named("screen", screen) + ": ");
-        let what = self.cause.as_ref().map(|cause| format!("{cause}: {}", self.key));
-        let what = what.unwrap_or("all jank".to_owned());
+        let cause = self.cause.as_ref().map(|cause| format!("{cause}: {}", self.key));
+        let cause = cause.unwrap_or("all jank".to_owned());
         let most = self.groups.iter().find(|group| group.lift_from_to[0] > 1.0);
         let most = most.map_or("no group surely has more than the fleet".to_owned(), |group| {
             let Group { dimension, value, lift, lift_from_to: [from, to], .. } = group;
@@ -239,7 +239,7 @@ impl Breakdown {
                 "most by {dimension} {value}, {lift:.1} times the fleet's ({from:.1} to {to:.1})"
             )
         });
-        format!("{screen}{what}, {:.1} ms in a thousand frames: {most}", self.ms_in_1000)
+        format!("{screen}{cause}, {:.1} ms in a thousand frames: {most}", self.ms_in_1000)
     }
 }
 

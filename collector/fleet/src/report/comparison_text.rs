@@ -40,6 +40,6 @@ pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
 }
 
 /// The name of a screen or another group; captures without one come from apps that name none.
-pub(super) fn named(what: &str, name: &str) -> String {
-    if name.is_empty() { format!("(no {what} named)") } else { name.to_owned() }
+pub(super) fn named(kind: &str, name: &str) -> String {
+    if name.is_empty() { format!("(no {kind} named)") } else { name.to_owned() }
 }

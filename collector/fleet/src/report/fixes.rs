@@ -73,7 +73,7 @@ pub(super) struct CauseRow {
 
 impl Fixes {
     /// Takes a row, of the app or of a screen.
-    pub(super) fn take(&mut self, row: &CauseRow) {
+    pub(super) fn add(&mut self, row: &CauseRow) {
         if row.cause.screen.is_none() {
             self.late = row.late.unwrap_or(0);
             self.late_stateless = row.late_stateless.unwrap_or(0);

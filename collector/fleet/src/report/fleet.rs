@@ -44,7 +44,7 @@ impl Ask {
     /// True if an app may be reported.
     #[must_use]
     pub fn sees(&self, app: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| only.iter().any(|of| of == app))
+        self.only.as_ref().is_none_or(|only| only.iter().any(|own| own == app))
     }
 }
 
@@ -313,8 +313,8 @@ impl FleetReport {
         if !self.apps.is_empty() || (app.is_none() && is_any) {
             return Ok(());
         }
-        let of = app.map_or_else(String::new, |app| format!(" of the app {app}"));
+        let of_app = app.map_or_else(String::new, |app| format!(" of the app {app}"));
         let filters = Self { screen: None, ..Self::new(ask) }.filters(str::to_owned);
-        Err(Error::Missing(format!("the store has no captures{of}{filters}")))
+        Err(Error::Missing(format!("the store has no captures{of_app}{filters}")))
     }
 }

@@ -47,8 +47,8 @@ fn push_app(text: &mut String, app: &AppReport) {
         push_comparison(text, comparison);
     }
     let share = |version: &Version, part: fn(&Smoothness) -> u64| {
-        let of = version.smoothness.as_ref();
-        of.map_or("-".to_owned(), |of| percent(part(of), of.frames))
+        let rates = version.smoothness.as_ref();
+        rates.map_or("-".to_owned(), |rates| percent(part(rates), rates.frames))
     };
     let shown = |version: &Version, text: fn(&Smoothness) -> String| {
         version.smoothness.as_ref().map_or("-".to_owned(), text)
@@ -57,11 +57,11 @@ fn push_app(text: &mut String, app: &AppReport) {
         left("version", |version: &Version| name(&version.ver)),
         right("devices", |version: &Version| grouped(version.devices)),
         right("counted captures", |version: &Version| grouped(version.counted)),
-        right("frames", |version: &Version| shown(version, |of| grouped(of.frames))),
-        right("slow", |version: &Version| share(version, |of| of.slow)),
-        right("janky", |version: &Version| share(version, |of| of.janky)),
+        right("frames", |version: &Version| shown(version, |rates| grouped(rates.frames))),
+        right("slow", |version: &Version| share(version, |rates| rates.slow)),
+        right("janky", |version: &Version| share(version, |rates| rates.janky)),
         right("jank, ms in 1000 frames", |version: &Version| {
-            shown(version, |of| format!("{:.1}", of.jank_ms_in_1000))
+            shown(version, |rates| format!("{:.1}", rates.jank_ms_in_1000))
         }),
         right("start p50", |version: &Version| {
             version.startup.as_ref().map_or("-".to_owned(), |start| ms(start.p50_ns))
@@ -157,9 +157,9 @@ mod tests {
     use super::*;
 
     fn report(verdicts: &[Verdict]) -> FleetReport {
-        let rows = verdicts.iter().enumerate().map(|(place, &verdict)| Difference {
-            cause: (place > 0).then(|| "inflate".to_owned()),
-            key: format!("key {place}"),
+        let rows = verdicts.iter().enumerate().map(|(rank, &verdict)| Difference {
+            cause: (rank > 0).then(|| "inflate".to_owned()),
+            key: format!("key {rank}"),
             verdict,
             ..Difference::default()
         });

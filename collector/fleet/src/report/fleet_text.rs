@@ -68,7 +68,7 @@ impl FleetReport {
     fn stacks(&self) -> impl Iterator<Item = (String, u64)> {
         self.apps.iter().flat_map(|app| {
             let name = app.app.replace(';', ",");
-            app.stacks.iter().map(move |of| (format!("{name};{}", of.stack), of.self_ns))
+            app.stacks.iter().map(move |stack| (format!("{name};{}", stack.stack), stack.self_ns))
         })
     }
 }
@@ -77,16 +77,16 @@ impl FleetReport {
 fn push_groups(
     text: &mut String,
     title: &str,
-    what: &str,
+    kind: &str,
     groups: &[Smoothness],
     group: fn(&Smoothness) -> Option<&str>,
 ) {
     let mut columns = vec![
-        left(what, |of: &Smoothness| named(what, group(of).unwrap_or_default())),
-        left("version", |of: &Smoothness| of.ver.clone()),
-        right("devices", |of: &Smoothness| grouped(of.devices)),
+        left(kind, |row: &Smoothness| named(kind, group(row).unwrap_or_default())),
+        left("version", |row: &Smoothness| row.ver.clone()),
+        right("devices", |row: &Smoothness| grouped(row.devices)),
     ];
-    columns.extend(smooth(|of: &Smoothness| Some(of)));
+    columns.extend(smooth(|row: &Smoothness| Some(row)));
     let _ = write!(text, "\n{title}\n{}", table(groups, &columns));
 }
 
@@ -94,9 +94,9 @@ impl AppReport {
     /// Writes which evidence judges the frames: without any of the display, slow is no missed vsync.
     fn push_evidence(&self, text: &mut String) {
         let smoothness = || self.versions.iter().filter_map(|version| version.smoothness.as_ref());
-        let sum = |of: fn(&Smoothness) -> u64| smoothness().map(of).sum::<u64>();
-        let (frames, timeline) = (sum(|of| of.frames), sum(|of| of.by_timeline));
-        let (platform, buffers) = (sum(|of| of.by_platform), sum(|of| of.by_buffers));
+        let sum = |count: fn(&Smoothness) -> u64| smoothness().map(count).sum::<u64>();
+        let (frames, timeline) = (sum(|row| row.frames), sum(|row| row.by_timeline));
+        let (platform, buffers) = (sum(|row| row.by_platform), sum(|row| row.by_buffers));
         if frames == 0 {
             return;
         }
@@ -113,9 +113,9 @@ impl AppReport {
         }
         let _ = writeln!(text, "  Frames judged: {}", judged.join("; "));
         let ways = [
-            (sum(|of| of.late_system), "late by SurfaceFlinger, graphics processor or display"),
-            (sum(|of| of.stuffed), "behind earlier buffers"),
-            (sum(|of| of.never_shown), "never shown"),
+            (sum(|row| row.late_system), "late by SurfaceFlinger, graphics processor or display"),
+            (sum(|row| row.stuffed), "behind earlier buffers"),
+            (sum(|row| row.never_shown), "never shown"),
         ];
         let ways = ways.into_iter().filter(|&(count, _)| count > 0);
         let ways: Vec<_> = ways.map(|(count, way)| format!("{} {way}", grouped(count))).collect();
@@ -149,13 +149,13 @@ impl AppReport {
         self.push_evidence(text);
         for version in &self.versions {
             let mut left_out = Vec::new();
-            for (count, what) in [
+            for (count, reason) in [
                 (version.over_budget, "over their overhead budget"),
                 (version.recovered, "recovered from killed processes"),
                 (version.triggered, "triggered by jank"),
             ] {
                 if count > 0 {
-                    left_out.push(format!("{} {what}", grouped(count)));
+                    left_out.push(format!("{} {reason}", grouped(count)));
                 }
             }
             if !left_out.is_empty() {
@@ -176,14 +176,14 @@ impl AppReport {
                 "  No rates: no capture was taken by schedule. Configure a window that opens by \"schedule\".\n",
             );
         }
-        if self.screens.iter().any(|screen| screen.screen.as_ref().is_some_and(|of| !of.is_empty()))
-        {
-            push_groups(text, "Screens", "screen", &self.screens, |of| of.screen.as_deref());
+        if self.screens.iter().any(|row| !row.screen.as_deref().unwrap_or_default().is_empty()) {
+            push_groups(text, "Screens", "screen", &self.screens, |row| row.screen.as_deref());
         }
         // An app that draws by views alone needs no table of pipelines.
-        if self.pipelines.iter().any(|of| of.pipeline.as_deref() != Some(Pipeline::Views.name())) {
-            push_groups(text, "Pipelines", "pipeline", &self.pipelines, |of| {
-                of.pipeline.as_deref()
+        if self.pipelines.iter().any(|row| row.pipeline.as_deref() != Some(Pipeline::Views.name()))
+        {
+            push_groups(text, "Pipelines", "pipeline", &self.pipelines, |row| {
+                row.pipeline.as_deref()
             });
         }
         text.push_str("\nCauses of late frames, by devices x overrun\n");
@@ -223,7 +223,7 @@ impl AppReport {
     fn push_causes_by(
         &self,
         text: &mut String,
-        what: &str,
+        kind: &str,
         causes_by: &[CauseOf],
         group: fn(&CauseOf) -> Option<&str>,
     ) {
@@ -231,9 +231,9 @@ impl AppReport {
         for cause in causes_by {
             groups.entry(group(cause).unwrap_or_default()).or_default().push(cause);
         }
-        for (name, of) in groups.iter().filter(|_| groups.len() > 1) {
-            let _ = writeln!(text, "\n  of {what} {}", shown(&named(what, name)));
-            text.push_str(&causes(of, SHOWN_OF));
+        for (name, own) in groups.iter().filter(|_| groups.len() > 1) {
+            let _ = writeln!(text, "\n  of {kind} {}", shown(&named(kind, name)));
+            text.push_str(&causes(own, SHOWN_OF));
         }
     }
 }
@@ -243,20 +243,21 @@ fn tenths(of_100us: u64) -> String {
 }
 
 /// Columns that versions and screens share, from frames to jank.
-fn smooth<'a, R: 'a>(of: fn(&R) -> Option<&Smoothness>) -> [Column<'a, R>; 8] {
+fn smooth<'a, R: 'a>(rates_of: fn(&R) -> Option<&Smoothness>) -> [Column<'a, R>; 8] {
     type Cell = fn(&Smoothness) -> String;
     let columns: [(&str, Cell); 8] = [
-        ("frames", |of| grouped(of.frames)),
-        ("slow", |of| percent(of.slow, of.frames)),
-        ("janky", |of| percent(of.janky, of.frames)),
-        ("frozen", |of| percent(of.frozen, of.frames)),
-        ("p50", |of| tenths(of.p50_100us)),
-        ("p90", |of| tenths(of.p90_100us)),
-        ("p99", |of| tenths(of.p99_100us)),
-        ("jank ms in 1000", |of| format!("{:.1}", of.jank_ms_in_1000)),
+        ("frames", |rates| grouped(rates.frames)),
+        ("slow", |rates| percent(rates.slow, rates.frames)),
+        ("janky", |rates| percent(rates.janky, rates.frames)),
+        ("frozen", |rates| percent(rates.frozen, rates.frames)),
+        ("p50", |rates| tenths(rates.p50_100us)),
+        ("p90", |rates| tenths(rates.p90_100us)),
+        ("p99", |rates| tenths(rates.p99_100us)),
+        ("jank ms in 1000", |rates| format!("{:.1}", rates.jank_ms_in_1000)),
     ];
-    columns
-        .map(|(title, cell)| right(title, move |row| of(row).map_or_else(|| "-".to_owned(), cell)))
+    columns.map(|(title, cell)| {
+        right(title, move |row| rates_of(row).map_or_else(|| "-".to_owned(), cell))
+    })
 }
 
 fn causes(causes: &[&CauseOf], shown: usize) -> String {

@@ -125,7 +125,7 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
     report.pipelines = smoothness(queries::FRAMES_BY_PIPELINE)?;
     report.days = smoothness(queries::FRAMES_BY_DAY)?;
     for row in database.rows::<CauseRow>(&queries::CAUSES.text())? {
-        report.fixes.take(&row);
+        report.fixes.add(&row);
         if report.causes.len() < MAX_CAUSES {
             report.causes.push(row.cause);
         }
@@ -139,13 +139,13 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
     let by_version = database.rows::<CauseOf>(&queries::CAUSES_BY_VERSION.text())?;
     report.causes_by_version = first_of_each(by_version, |cause| cause.ver.clone());
     let by_screen = database.rows::<CauseRow>(&queries::CAUSES_BY_SCREEN.text())?;
-    by_screen.iter().for_each(|row| report.fixes.take(row));
+    by_screen.iter().for_each(|row| report.fixes.add(row));
     let by_screen = by_screen.into_iter().map(|row| row.cause).collect();
     report.causes_by_screen = first_of_each(by_screen, |cause| cause.screen.clone());
     report.stacks = database.rows(&queries::STACKS.text())?;
     report.stacks.truncate(MAX_STACKS);
     report.fixes.rank();
-    report.breakdowns = Breakdowns::of(all, numbers, &report, screen)?;
+    report.breakdowns = Breakdowns::read(all, numbers, &report, screen)?;
     report.limits_exceeded = all.exceeded_limits(app)?;
     if let Some((from, to)) = &ask.compare {
         let has = |ver: &str| report.versions.iter().any(|version| version.ver == ver);

@@ -39,8 +39,8 @@ pub(crate) fn ms(ns: u64) -> String {
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -54,11 +54,11 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
 }
 
 /// Writes a share in percent with one decimal.
-pub(crate) fn percent(part: u64, of: u64) -> String {
-    if of == 0 {
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
         return "-".to_owned();
     }
-    let permille = (u128::from(part) * 1000 + u128::from(of / 2)) / u128::from(of);
+    let permille = (u128::from(part) * 1000 + u128::from(whole / 2)) / u128::from(whole);
     format!("{}.{} %", permille / 10, permille % 10)
 }
 

@@ -109,10 +109,10 @@ impl SingleReport {
         let Capture { trace, analysis } = capture;
         let about = &trace.about;
         let (first_ns, last_ns) = trace.span_ns.unwrap_or((0, 0));
-        let at = |ns: u64| ns.saturating_sub(first_ns);
+        let since_first = |ns: u64| ns.saturating_sub(first_ns);
         let frames = analysis.frames.iter().map(|frame| FrameRow {
-            at_ns: at(frame.start_ns),
-            ui_at_ns: at(frame.ui_start_ns),
+            at_ns: since_first(frame.start_ns),
+            ui_at_ns: since_first(frame.ui_start_ns),
             pipeline: frame.pipeline,
             slow: frame.slow,
             dur_ns: frame.dur_ns,
@@ -125,7 +125,7 @@ impl SingleReport {
         });
         let long_slices = analysis.long_slices.iter().map(|long| Long {
             name: long.name.to_string(),
-            at_ns: at(long.start_ns),
+            at_ns: since_first(long.start_ns),
             dur_ns: long.dur_ns,
             anr: long.anr,
             kind: long.kind,
@@ -196,18 +196,18 @@ fn version(trace: &Trace, analysis: &Analysis) -> String {
 }
 
 fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
-    let mut places: Vec<usize> = (0..analysis.frames.len()).collect();
-    let worse = |place: usize| {
-        let frame = analysis.frames.get(place);
+    let mut order: Vec<usize> = (0..analysis.frames.len()).collect();
+    let worse = |index: usize| {
+        let frame = analysis.frames.get(index);
         std::cmp::Reverse(frame.map_or((0, 0), |frame| (frame.jank_ns, frame.dur_ns)))
     };
-    places.sort_by_key(|&place| (worse(place), place));
-    let late = places.into_iter().take(WORST).filter_map(|place| {
-        let frame = analysis.frames.get(place).filter(|frame| frame.slow)?;
+    order.sort_by_key(|&index| (worse(index), index));
+    let late = order.into_iter().take(WORST).filter_map(|index| {
+        let frame = analysis.frames.get(index).filter(|frame| frame.slow)?;
         let mut parts: Vec<PartRow> = analysis
             .parts
             .iter()
-            .filter(|part| part.frame == place && part.self_ns + part.carried_ns > 0)
+            .filter(|part| part.frame == index && part.self_ns + part.carried_ns > 0)
             .map(|part| PartRow {
                 thread: part.thread,
                 cause: part.cause,
@@ -223,9 +223,9 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
         parts.sort_by_key(|part| std::cmp::Reverse(part.self_ns + part.carried_ns));
         parts.truncate(PARTS);
         let mut worst = Worst {
-            number: place + 1,
+            number: index + 1,
             pipeline: frame.pipeline,
-            explanation: analysis.explanations.iter().position(|one| one.frame == place),
+            explanation: analysis.explanations.iter().position(|one| one.frame == index),
             at_ns: frame.start_ns.saturating_sub(first_ns),
             start_ns: frame.start_ns,
             dur_ns: frame.dur_ns,

@@ -16,8 +16,8 @@ impl SingleReport {
     /// Writes the missed vsyncs, and the whole periods of frames of which no vsync is known.
     pub(super) fn missed(&self) -> String {
         let sum = |shown: bool| {
-            let of = self.judged.iter().filter(|(evidence, _)| evidence.shows_display() == shown);
-            of.map(|(_, judged)| judged.dropped).sum::<u64>()
+            let all = self.judged.iter().filter(|(evidence, _)| evidence.shows_display() == shown);
+            all.map(|(_, judged)| judged.dropped).sum::<u64>()
         };
         let periods = counted(sum(false), "whole period") + " over one";
         let missed = counted(sum(true), "vsync") + " missed";

@@ -79,12 +79,12 @@ pub(super) fn push(text: &mut String, one: &FrameExplanation) {
 
 fn push_path(text: &mut String, one: &FrameExplanation) {
     let mut order: Vec<usize> = (0..one.path.len()).collect();
-    let ns = |place: usize| one.path.get(place).map_or(0, |step| step.to_ns - step.from_ns);
-    order.sort_by_key(|&place| std::cmp::Reverse(ns(place)));
+    let ns = |index: usize| one.path.get(index).map_or(0, |step| step.to_ns - step.from_ns);
+    order.sort_by_key(|&index| std::cmp::Reverse(ns(index)));
     let mut shown: Vec<usize> = order.into_iter().take(STEPS).collect();
     shown.sort_unstable();
     let mut left_ns: u64 = (0..one.path.len()).map(ns).sum();
-    for step in shown.iter().filter_map(|&place| one.path.get(place)) {
+    for step in shown.iter().filter_map(|&index| one.path.get(index)) {
         left_ns -= step.to_ns - step.from_ns;
         push_step(text, one.start_ns, step);
     }
@@ -101,10 +101,10 @@ fn push_step(text: &mut String, start_ns: u64, step: &Step) {
         (Some(by), _) => format!(", until {} woke it", shown(by)),
     };
     let thread = if step.thread.is_empty() { "no thread" } else { &step.thread };
-    let (thread, what) = (shown(thread), shown(&step.what));
+    let (thread, doing) = (shown(thread), shown(&step.what));
     let _ = writeln!(
         text,
-        "      +{:<9} {:>9}  {thread} {}: {what}{woken}",
+        "      +{:<9} {:>9}  {thread} {}: {doing}{woken}",
         ms(step.from_ns.saturating_sub(start_ns)),
         ms(step.to_ns - step.from_ns),
         step.state.name(),

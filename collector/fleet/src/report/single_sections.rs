@@ -17,23 +17,23 @@ const LEAST_PERCENT: u64 = 10;
 impl SingleReport {
     /// The pipelines, if there are others than the views.
     pub(super) fn push_pipelines(&self, text: &mut String) {
-        if self.pipelines.iter().any(|of| of.pipeline != Pipeline::Views) {
+        if self.pipelines.iter().any(|row| row.pipeline != Pipeline::Views) {
             text.push_str("\nPipelines\n");
             let share =
-                |part, of: &Totals| format!("{} ({})", grouped(part), percent(part, of.frames));
+                |part, all: &Totals| format!("{} ({})", grouped(part), percent(part, all.frames));
             let columns = [
-                left("pipeline", |of: &PipelineTotals| of.pipeline.name().to_owned()),
-                left("thread", |of: &PipelineTotals| of.threads.join(", ")),
-                right("frames", |of: &PipelineTotals| grouped(of.totals.frames)),
-                right("slow", |of: &PipelineTotals| share(of.totals.slow, &of.totals)),
-                right("janky", |of: &PipelineTotals| share(of.totals.janky, &of.totals)),
-                right("frozen", |of: &PipelineTotals| grouped(of.totals.frozen)),
-                right("p50", |of: &PipelineTotals| ms(of.totals.p50_ns)),
-                right("p99", |of: &PipelineTotals| ms(of.totals.p99_ns)),
-                right("beyond the budget", |of: &PipelineTotals| ms(of.totals.jank_ns)),
+                left("pipeline", |row: &PipelineTotals| row.pipeline.name().to_owned()),
+                left("thread", |row: &PipelineTotals| row.threads.join(", ")),
+                right("frames", |row: &PipelineTotals| grouped(row.totals.frames)),
+                right("slow", |row: &PipelineTotals| share(row.totals.slow, &row.totals)),
+                right("janky", |row: &PipelineTotals| share(row.totals.janky, &row.totals)),
+                right("frozen", |row: &PipelineTotals| grouped(row.totals.frozen)),
+                right("p50", |row: &PipelineTotals| ms(row.totals.p50_ns)),
+                right("p99", |row: &PipelineTotals| ms(row.totals.p99_ns)),
+                right("beyond the budget", |row: &PipelineTotals| ms(row.totals.jank_ns)),
             ];
             text.push_str(&table(&self.pipelines, &columns));
-            if self.pipelines.iter().any(|of| !of.pipeline.is_rated()) {
+            if self.pipelines.iter().any(|row| !row.pipeline.is_rated()) {
                 text.push_str(
                     "  vsync_callback: doFrame that draws nothing: another pipeline draws, or the library had asked for its vsync. Not in the sums \
                      above.\n",
@@ -105,7 +105,7 @@ impl SingleReport {
             return;
         }
         text.push_str("\nLong work on the main thread outside of frames\n");
-        let what = |long: &Long| match (long.kind, long.anr) {
+        let kind = |long: &Long| match (long.kind, long.anr) {
             (LongKind::Input, _) => "not responding: input not answered",
             (LongKind::Open, true) => "not responding: had not ended",
             (LongKind::Dispatch, true) => "not responding",
@@ -116,7 +116,7 @@ impl SingleReport {
             left("slice", |long: &Long| long.name.clone()),
             right("at", |long: &Long| ms(long.at_ns)),
             right("took", |long: &Long| ms(long.dur_ns)),
-            left("", |long: &Long| what(long).to_owned()),
+            left("", |long: &Long| kind(long).to_owned()),
         ];
         text.push_str(&table(self.long_slices.iter().take(SHOWN), &columns));
         let more = self.long_slices.len().saturating_sub(SHOWN) as u64;
@@ -151,7 +151,7 @@ impl SingleReport {
 }
 
 fn push_startup(text: &mut String, startup: &Startup) {
-    let time = |ns: Option<u64>, what: &str| ns.map(|ns| format!(", {what} {}", ms(ns)));
+    let time = |ns: Option<u64>, title: &str| ns.map(|ns| format!(", {title} {}", ms(ns)));
     let _ = writeln!(
         text,
         "  {} start{}{}{}{}",

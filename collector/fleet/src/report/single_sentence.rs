@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use tracetee_jank::{Evidence, Outcome, Pipeline};
 
-    fn of(cause: Cause, key: &str, name: &str, states: StateTimes) -> String {
+    fn sentence_of(cause: Cause, key: &str, name: &str, states: StateTimes) -> String {
         let thread = if name == "(compositor)" { ThreadRole::Gpu } else { ThreadRole::Main };
         let part = PartRow {
             thread,
@@ -131,7 +131,7 @@ mod tests {
                 "complete, it waited 25.8 ms for the compositor",
             ),
         ] {
-            assert_eq!(of(cause, key, name, states), expected);
+            assert_eq!(sentence_of(cause, key, name, states), expected);
         }
     }
 }

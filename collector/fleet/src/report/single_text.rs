@@ -59,8 +59,8 @@ impl SingleReport {
             text.push_str("\nWorst frames\n");
             for worst in &self.worst {
                 push_worst(&mut text, worst);
-                let place = worst.explanation.and_then(|place| self.explanations.get(place));
-                place.iter().for_each(|one| super::single_late::push(&mut text, one));
+                let explanation = worst.explanation.and_then(|index| self.explanations.get(index));
+                explanation.iter().for_each(|one| super::single_late::push(&mut text, one));
             }
         }
         for lock in self.locks.iter().take(SHOWN) {
@@ -148,10 +148,10 @@ impl SingleReport {
         let unit = if self.shows_display() { "vsyncs missed" } else { "whole periods over one" };
         let _ = writeln!(text, "levels by {unit} (3, 9, 24, 42): {}", levels.join(", "));
         if totals.slow_session_30fps {
-            let of = if totals.slow_session_20fps { 20 } else { 30 };
+            let rate = if totals.slow_session_20fps { 20 } else { 30 };
             let _ = writeln!(
                 text,
-                "slow session: more than a quarter of the frames miss {of} frames a second"
+                "slow session: more than a quarter of the frames miss {rate} frames a second"
             );
         }
         let _ = writeln!(text, "\n  . in time   - slow   o janky   O 9, X 42 and more {unit}");
@@ -205,8 +205,8 @@ impl SingleReport {
                 "Recording exceeded its CPU budget and was stopped: do not derive rates from this capture.\n",
             );
         }
-        for (what, &count) in &self.lost_events {
-            let _ = writeln!(text, "Lost by the recorder: {} {}.", grouped(count), shown(what));
+        for (kind, &count) in &self.lost_events {
+            let _ = writeln!(text, "Lost by the recorder: {} {}.", grouped(count), shown(kind));
         }
         let still = &self.stood_still;
         if still.times > 0 {
@@ -265,7 +265,7 @@ fn push_worst(text: &mut String, worst: &Worst) {
             break;
         }
         explained_ns += part.self_ns + part.carried_ns;
-        let of = if part.key.starts_with(&*part.name) {
+        let origin = if part.key.starts_with(&*part.name) {
             String::new()
         } else {
             format!(" ({})", shown(&part.name))
@@ -275,7 +275,7 @@ fn push_worst(text: &mut String, worst: &Worst) {
             .then(|| format!(", {} carried over from an earlier frame", ms(part.carried_ns)));
         let _ = writeln!(
             text,
-            "    {:>9}  {:<7}  {}: {}{of}{}{}{}",
+            "    {:>9}  {:<7}  {}: {}{origin}{}{}{}",
             ms(part.self_ns + part.carried_ns),
             part.thread.name(),
             part.cause.name(),

@@ -45,7 +45,7 @@ pub(crate) fn table<'r, R: 'r>(
     columns: &[Column<'_, R>],
 ) -> String {
     let header: Vec<&str> = columns.iter().map(|column| column.title).collect();
-    let left = columns.iter().enumerate().filter(|(_, column)| column.is_left).map(|(at, _)| at);
+    let left = columns.iter().enumerate().filter(|(_, column)| column.is_left).map(|(n, _)| n);
     let left: Vec<usize> = left.collect();
     let cells = |row| columns.iter().map(|column| (column.cell)(row)).collect();
     lay_out(&header, &left, &rows.into_iter().map(cells).collect::<Vec<_>>())
@@ -135,18 +135,18 @@ fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut begin = 0;
     let mut has_word = false;
-    for (at, char) in line.char_indices() {
+    for (offset, char) in line.char_indices() {
         if char != ' ' {
             has_word = true;
             continue;
         }
-        let rest = line.get(at + 1..).unwrap_or_default();
+        let rest = line.get(offset + 1..).unwrap_or_default();
         let next: String =
             rest.chars().take_while(|char| char.is_alphanumeric() || *char == '%').collect();
         let is_unit = matches!(&*next, "ms" | "s" | "%" | "Hz" | "MHz");
         if has_word && !is_unit {
-            words.extend(line.get(begin..at));
-            (begin, has_word) = (at + 1, false);
+            words.extend(line.get(begin..offset));
+            (begin, has_word) = (offset + 1, false);
         }
     }
     words.extend(line.get(begin..));

@@ -81,14 +81,14 @@ pub fn about<'a>(title: &'a str, analysis: Option<&Analysis>) -> About<'a> {
 
 fn frames(analysis: &Analysis) -> Vec<Frame> {
     // Explanations are in the order of their frames.
-    let explanation = |place: usize| {
-        let of = &analysis.explanations;
-        let found = of.binary_search_by_key(&place, |explanation| explanation.frame).ok()?;
-        json(of.get(found)?).ok()
+    let explanation = |index: usize| {
+        let all = &analysis.explanations;
+        let found = all.binary_search_by_key(&index, |explanation| explanation.frame).ok()?;
+        json(all.get(found)?).ok()
     };
     let frames = analysis.frames.iter().enumerate();
     let frames = frames.filter(|(_, frame)| frame.pipeline.is_rated());
-    let frames = frames.map(|(place, frame)| Frame {
+    let frames = frames.map(|(index, frame)| Frame {
         pipeline: frame.pipeline.name(),
         start_ns: frame.start_ns,
         dur_ns: frame.dur_ns,
@@ -97,7 +97,7 @@ fn frames(analysis: &Analysis) -> Vec<Frame> {
         is_janky: frame.janky,
         is_slow: frame.slow,
         dropped: frame.dropped,
-        explanation: explanation(place),
+        explanation: explanation(index),
     });
     frames.collect()
 }
@@ -180,10 +180,10 @@ mod tests {
         let explained: Vec<_> =
             about.frames.iter().map(|frame| frame.explanation.is_some()).collect();
         assert_eq!(explained, [false, true, false, true]);
-        for (frame, of) in about.frames.iter().zip(&analysis.frames) {
+        for (frame, analyzed) in about.frames.iter().zip(&analysis.frames) {
             assert_eq!(
                 (frame.start_ns, frame.deadline_ns),
-                (of.start_ns, of.deadline_ns - of.start_ns)
+                (analyzed.start_ns, analyzed.deadline_ns - analyzed.start_ns)
             );
             let Some(explanation) = &frame.explanation else { continue };
             assert_eq!(explanation["start_ns"], 0);

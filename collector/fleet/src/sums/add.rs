@@ -35,7 +35,7 @@ pub(super) struct CauseOfFrame {
 }
 
 impl CauseOfFrame {
-    const fn of(&self) -> (u64, Symbol, Symbol, Symbol) {
+    const fn key(&self) -> (u64, Symbol, Symbol, Symbol) {
         (self.frame, self.row.screen, self.row.cause, self.row.cause_key)
     }
 
@@ -60,7 +60,7 @@ impl Sums {
     pub fn add_capture(&mut self, rows: &Rows) {
         let Some(row) = &rows.capture else { return };
         let [app, dt, ver, device] =
-            [&row.app, &row.dt, &row.ver, &row.device].map(|text| self.symbols.of(text));
+            [&row.app, &row.dt, &row.ver, &row.device].map(|text| self.symbols.intern(text));
         let capture = Named { row, app, dt, ver, device };
         self.add(&capture_rollup(capture), 1);
         for (kind, ns) in [
@@ -71,7 +71,7 @@ impl Sums {
         ] {
             let Some(ns) = ns.filter(|_| !row.over_budget) else { continue };
             let bucket_ns = TIMES.middle(ns.min(MOST));
-            let kind = self.symbols.of_static(kind);
+            let kind = self.symbols.intern_static(kind);
             self.add(&StartupRollup { app, dt, ver, kind, bucket_ns, starts: 1 }, 1);
         }
         for frame in &rows.frames {
@@ -79,8 +79,8 @@ impl Sums {
             self.add(&row, 1);
         }
         let causes = causes_of_frames(&mut self.symbols, capture, &rows.frame_slices);
-        for of in causes.iter().filter(|of| of.in_frame_ns() > 0) {
-            self.add(&of.row, 1);
+        for cause in causes.iter().filter(|cause| cause.in_frame_ns() > 0) {
+            self.add(&cause.row, 1);
         }
         for stack in &rows.stacks {
             let row = stack_rollup(&mut self.symbols, capture, stack);
@@ -95,8 +95,8 @@ impl Sums {
         self.add(&of_loss, sign);
         let row = DeviceRollup {
             app: of_loss.app,
-            device: self.symbols.of(&loss.device),
-            kind: self.symbols.of_static("loss"),
+            device: self.symbols.intern(&loss.device),
+            kind: self.symbols.intern_static("loss"),
             cause: of_loss.reason,
             cause_key: of_loss.window_id,
             captures: 1,
@@ -122,9 +122,9 @@ fn causes_of_frames(
             saved: [slice.saved, slice.saved_halved, slice.saved_moved, slice.saved_most],
         })
         .collect();
-    causes.sort_unstable_by_key(CauseOfFrame::of);
+    causes.sort_unstable_by_key(CauseOfFrame::key);
     causes.dedup_by(|next, sum| {
-        let is_same = next.of() == sum.of();
+        let is_same = next.key() == sum.key();
         if is_same {
             sum.row += &next.row;
             sum.frame_ns = sum.frame_ns.max(next.frame_ns);
@@ -133,9 +133,9 @@ fn causes_of_frames(
         }
         is_same
     });
-    for of in &mut causes {
-        of.row.frames = 1;
-        of.row.bucket_ns = TIMES.middle(of.in_frame_ns().cast_unsigned().min(MOST));
+    for cause in &mut causes {
+        cause.row.frames = 1;
+        cause.row.bucket_ns = TIMES.middle(cause.in_frame_ns().cast_unsigned().min(MOST));
     }
     causes
 }

@@ -21,7 +21,7 @@ pub struct Sums {
     pub(super) tables: BTreeMap<&'static str, HashMap<Key, Added, RandomState>>,
 }
 
-/// Sums of a capture as they are stored: texts, and for each table its rows, whose keys have the places of texts.
+/// Sums of a capture as they are stored: texts, and for each table its rows, whose keys have the indices of texts.
 #[derive(Serialize, Deserialize)]
 struct Packed<Row> {
     texts: Vec<Text>,
@@ -51,7 +51,7 @@ impl Sums {
     /// Adds the sums of a capture, times `sign`.
     pub fn merge(&mut self, capture: &Self, sign: i64) {
         let texts = capture.symbols.texts().iter();
-        let symbols: Vec<u64> = texts.map(|text| self.symbols.of(text).code()).collect();
+        let symbols: Vec<u64> = texts.map(|text| self.symbols.intern(text).code()).collect();
         for (&name, rows) in &capture.tables {
             let rollup = ROLLUPS.iter().find(|rollup| rollup.table.name == name);
             let kinds: Vec<Kind> = rollup.into_iter().flat_map(Rollup::kinds).collect();
@@ -60,8 +60,8 @@ impl Sums {
                 let mut key = *key;
                 for (code, _) in key.iter_mut().zip(&kinds).filter(|(_, kind)| **kind == Kind::Text)
                 {
-                    let place = usize::try_from(*code).ok();
-                    *code = place.and_then(|place| symbols.get(place)).copied().unwrap_or_default();
+                    let index = usize::try_from(*code).ok();
+                    *code = index.and_then(|index| symbols.get(index)).copied().unwrap_or_default();
                 }
                 let sums = table.entry(key).or_default();
                 sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added * sign);
@@ -162,7 +162,7 @@ impl<'de> Deserialize<'de> for Sums {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let packed = Packed::<(Key, Added)>::deserialize(deserializer)?;
         let mut sums = Self::default();
-        let is_same = |(place, text)| sums.symbols.of(text) == Symbol::from_code(place);
+        let is_same = |(code, text)| sums.symbols.intern(text) == Symbol::from_code(code);
         if !(0..).zip(&packed.texts).all(is_same) {
             return Err(D::Error::custom("a text has another number"));
         }

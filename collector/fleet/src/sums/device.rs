@@ -19,7 +19,7 @@ pub(super) fn add(sums: &mut Sums, capture: Named<'_>, rows: &Rows, causes: &[Ca
     let row = |sums: &mut Sums, kind| DeviceRollup {
         app: capture.app,
         device: capture.device,
-        kind: sums.symbols.of_static(kind),
+        kind: sums.symbols.intern_static(kind),
         captures: 1,
         ..DeviceRollup::default()
     };
@@ -38,33 +38,33 @@ pub(super) fn add(sums: &mut Sums, capture: Named<'_>, rows: &Rows, causes: &[Ca
         let FrameSums { frames, ns, late, late_stateless } = of_group;
         let Once { screen, other: [pipeline, _], is_first } = group;
         let captures_once = is_first.into();
-        let of = DeviceRollup { day: dt, ver, screen, pipeline, captures_once, ..of_frames };
-        sums.add(&DeviceRollup { late, late_stateless, ..of }, 1);
+        let of_screen = DeviceRollup { day: dt, ver, screen, pipeline, captures_once, ..of_frames };
+        sums.add(&DeviceRollup { late, late_stateless, ..of_screen }, 1);
         sums.add(&DeviceValues { screen, frames, ns, ..value }, 1);
     }
     add_traits(sums, capture, &rows.frames);
     let of_cause = row(sums, "cause");
     let mut times: HashMap<_, (i64, [i64; 4]), RandomState> = HashMap::default();
-    for of in causes {
-        let row = &of.row;
+    for cause in causes {
+        let row = &cause.row;
         let (ns, saved) = times.entry((row.screen, [row.cause, row.cause_key])).or_default();
         if is_counted {
-            *ns += if of.is_big() { row.self_ns } else { 0 };
-            saved.iter_mut().zip(of.saved()).for_each(|(saved, one)| *saved += one);
+            *ns += if cause.is_big() { row.self_ns } else { 0 };
+            saved.iter_mut().zip(cause.saved()).for_each(|(saved, one)| *saved += one);
         }
     }
     for (group, (ns, saved)) in counted_once(&sums.symbols, times, |other| other) {
         let Once { screen, other: [cause, cause_key], is_first } = group;
         let captures_once = is_first.into();
         let [late, late_halved, late_moved, late_most] = saved;
-        let of = DeviceRollup { ver, screen, cause, cause_key, captures_once, ..of_cause };
-        sums.add(&DeviceRollup { late, late_halved, late_moved, late_most, ..of }, 1);
+        let of_screen = DeviceRollup { ver, screen, cause, cause_key, captures_once, ..of_cause };
+        sums.add(&DeviceRollup { late, late_halved, late_moved, late_most, ..of_screen }, 1);
         sums.add(&DeviceValues { screen, cause, cause_key, ns, ..value }, 1);
     }
     let of_stack = row(sums, "stack");
     let mut stacks: HashMap<_, (), RandomState> = HashMap::default();
     for stack in &rows.stacks {
-        let [screen, stack] = [&stack.screen, &stack.stack].map(|text| sums.symbols.of(text));
+        let [screen, stack] = [&stack.screen, &stack.stack].map(|text| sums.symbols.intern(text));
         stacks.insert((screen, [stack, Symbol::EMPTY]), ());
     }
     for (group, ()) in counted_once(&sums.symbols, stacks, |other| other) {
@@ -86,7 +86,7 @@ fn add_traits(sums: &mut Sums, capture: Named<'_>, frames: &[FrameRow]) {
         app: capture.app,
         ver: capture.ver,
         device: capture.device,
-        model: row.model.as_ref().map_or(Symbol::EMPTY, |model| sums.symbols.of(model)),
+        model: row.model.as_ref().map_or(Symbol::EMPTY, |model| sums.symbols.intern(model)),
         api: row.api.unwrap_or_default(),
         hz: hz(row.period_ns),
         debuggable: row.debuggable,
@@ -109,15 +109,15 @@ struct Once {
 
 type Groups<T> = HashMap<(Symbol, [Symbol; 2]), T, RandomState>;
 
-/// Says for each group whether it is the first of those that differ in the screen alone, or in what `of` leaves out.
+/// Says for each group whether it is the first of those that differ in the screen alone, or in what `group` leaves out.
 fn counted_once<T>(
     symbols: &Symbols,
     groups: Groups<T>,
-    of: fn([Symbol; 2]) -> [Symbol; 2],
+    group: fn([Symbol; 2]) -> [Symbol; 2],
 ) -> Vec<(Once, T)> {
     let mut sorted: Vec<_> = groups.into_iter().collect();
     sorted.sort_unstable_by(|((a_screen, a), _), ((b_screen, b), _)| {
-        of(*a).cmp(&of(*b)).then_with(|| {
+        group(*a).cmp(&group(*b)).then_with(|| {
             let names = |screen: &Symbol, other: &[Symbol; 2]| {
                 (symbols.text_ref(*screen), symbols.text_ref(other[0]))
             };
@@ -126,8 +126,8 @@ fn counted_once<T>(
     });
     let mut last = None;
     let once = |((screen, other), value)| {
-        let is_first = last != Some(of(other));
-        last = Some(of(other));
+        let is_first = last != Some(group(other));
+        last = Some(group(other));
         (Once { screen, other, is_first }, value)
     };
     sorted.into_iter().map(once).collect()
@@ -148,7 +148,7 @@ fn frames_of(symbols: &mut Symbols, rows: &Rows, is_counted: bool) -> Vec<(Once,
     let with_states = with_states(&rows.frame_slices);
     let mut screens: Groups<FrameSums> = HashMap::default();
     for frame in rows.frames.iter().filter(|frame| is_counted && is_rated(&frame.pipeline)) {
-        let [screen, pipeline] = [&frame.screen, &frame.pipeline].map(|text| symbols.of(text));
+        let [screen, pipeline] = [&frame.screen, &frame.pipeline].map(|text| symbols.intern(text));
         let sums = screens.entry((screen, [pipeline, Symbol::EMPTY])).or_default();
         sums.frames += 1;
         sums.ns += whole(frame.jank_ns);

@@ -24,23 +24,23 @@ pub struct Examples {
 impl Examples {
     /// Takes a capture's time of each cause, by screen and in total.
     pub fn offer(&mut self, capture: &CaptureRow, sums: &Sums) {
-        let [app, dt] = [&capture.app, &capture.dt].map(|text| self.symbols.of(text));
+        let [app, dt] = [&capture.app, &capture.dt].map(|text| self.symbols.intern(text));
         let mut times: HashMap<Cause, i64, RandomState> = HashMap::default();
         for row in sums.rows::<CauseRollup<Symbol>>() {
             let [screen, cause, key] = [row.screen, row.cause, row.cause_key]
-                .map(|symbol| self.symbols.of(sums.symbols.text_ref(symbol)));
+                .map(|symbol| self.symbols.intern(sums.symbols.text_ref(symbol)));
             for (by_screen, screen) in [(true, screen), (false, Symbol::EMPTY)] {
                 let time = times.entry((by_screen, [app, dt, screen, cause, key])).or_default();
                 *time += row.self_ns;
             }
         }
-        for (of, self_ns) in times {
-            let best = self.by_cause.entry(of).or_default();
+        for (cause, self_ns) in times {
+            let best = self.by_cause.entry(cause).or_default();
             let worst = best.get(EXAMPLES - 1);
             if worst.is_some_and(|worst| worst.self_ns > self_ns) {
                 continue;
             }
-            let (by_screen, [app, dt, screen, cause, cause_key]) = of;
+            let (by_screen, [app, dt, screen, cause, cause_key]) = cause;
             let [app, dt, screen, cause, cause_key] =
                 [app, dt, screen, cause, cause_key].map(|symbol| self.symbols.text(symbol));
             best.push(CauseExample {

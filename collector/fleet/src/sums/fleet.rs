@@ -34,10 +34,10 @@ const MOST_LATE: i64 = 1 << 20;
 pub fn of_device(sums: &mut Sums, rows: &[DeviceRollup], sign: i64) {
     let mut groups: HashMap<Key, Reach<Symbol>, RandomState> = HashMap::default();
     for row in rows {
-        let mut symbol = |text| sums.symbols.of(text);
+        let mut symbol = |text| sums.symbols.intern(text);
         let [dt, ver, screen, pipeline] =
             [&row.day, &row.ver, &row.screen, &row.pipeline].map(&mut symbol);
-        let of = Reach {
+        let reach = Reach {
             app: symbol(&row.app),
             kind: symbol(&row.kind),
             cause: symbol(&row.cause),
@@ -50,21 +50,21 @@ pub fn of_device(sums: &mut Sums, rows: &[DeviceRollup], sign: i64) {
             ..Reach::default()
         };
         for grouped_by in groupings(&row.kind) {
-            let has = |column| grouped_by.split(',').any(|of| of == column);
+            let has = |column| grouped_by.split(',').any(|grouped| grouped == column);
             let only = |column, name| if has(column) { name } else { Symbol::EMPTY };
             let group = Reach {
-                grouped_by: sums.symbols.of_static(grouped_by),
+                grouped_by: sums.symbols.intern_static(grouped_by),
                 dt: only("dt", dt),
                 ver: only("ver", ver),
                 screen: only("screen", screen),
                 pipeline: only("pipeline", pipeline),
                 captures: if has("screen") { row.captures } else { row.captures_once },
-                ..of.clone()
+                ..reach.clone()
             };
             groups.entry(group.key()).and_modify(|sum| *sum += &group).or_insert(group);
         }
     }
-    let frames = sums.symbols.of_static("frames");
+    let frames = sums.symbols.intern_static("frames");
     for group in groups.values() {
         let none = Symbol::EMPTY;
         let all = Reach { kind: frames, cause: none, cause_key: none, ..group.clone() };

@@ -60,46 +60,46 @@ impl Sums {
     /// Returns a capture's sums with names replaced. The capture still counts once; of causes that become one, a frame may count twice.
     pub(crate) fn renamed(&self, replaced: &Replaced, other: &'static str) -> Self {
         let mut made = Self { symbols: self.symbols.clone(), ..Self::default() };
-        let other = made.symbols.of_static(other).code();
+        let other = made.symbols.intern_static(other).code();
         let stack = self.symbols.find("stack");
         for (&name, rows) in &self.tables {
             let Some(rollup) = ROLLUPS.iter().find(|rollup| rollup.table.name == name) else {
                 continue;
             };
-            let place = |column| {
-                let place = rollup.table.place(column).filter(|&place| place < rollup.keys);
-                place.unwrap_or(MOST_KEYS)
+            let index_of = |column| {
+                let index = rollup.table.index_of(column).filter(|&index| index < rollup.keys);
+                index.unwrap_or(MOST_KEYS)
             };
             let [app, ver, code, screen, kind] =
-                ["app", "ver", "version_code", "screen", "kind"].map(place);
-            let [cause, cause_key, own_stack] = ["cause", "cause_key", "stack"].map(place);
+                ["app", "ver", "version_code", "screen", "kind"].map(index_of);
+            let [cause, cause_key, own_stack] = ["cause", "cause_key", "stack"].map(index_of);
             let is_of_devices = name == DEVICE_ROLLUPS.table.name;
             let table = made.tables.entry(name).or_default();
             for (key, added) in rows {
-                let at = |place: usize| key.get(place).map(|&code| Symbol::from_code(code));
-                let is_stack = is_of_devices && at(kind) == stack;
+                let symbol = |index: usize| key.get(index).map(|&code| Symbol::from_code(code));
+                let is_stack = is_of_devices && symbol(kind) == stack;
                 let stack = if is_stack { cause_key } else { own_stack };
                 let mut new = *key;
-                let mut set = |is_replaced: bool, place: usize, code: u64| {
-                    if let Some(old) = new.get_mut(place).filter(|_| is_replaced) {
+                let mut set = |is_replaced: bool, index: usize, code: u64| {
+                    if let Some(old) = new.get_mut(index).filter(|_| is_replaced) {
                         *old = code;
                     }
                 };
-                let of = at(screen).unwrap_or(Symbol::EMPTY);
+                let on = symbol(screen).unwrap_or(Symbol::EMPTY);
                 set(replaced.app, app, other);
-                set(replaced.ver && at(ver) != Some(Symbol::EMPTY), ver, other);
+                set(replaced.ver && symbol(ver) != Some(Symbol::EMPTY), ver, other);
                 set(replaced.version_code, code, (-1_i64).code());
-                set(replaced.screens.contains(&of), screen, other);
-                if let Some(named) = at(stack) {
-                    set(replaced.stacks.contains(&[of, named]), stack, other);
-                } else if let (Some(cause), Some(named)) = (at(cause), at(cause_key)) {
-                    set(replaced.causes.contains(&[of, cause, named]), cause_key, other);
+                set(replaced.screens.contains(&on), screen, other);
+                if let Some(named) = symbol(stack) {
+                    set(replaced.stacks.contains(&[on, named]), stack, other);
+                } else if let (Some(cause), Some(named)) = (symbol(cause), symbol(cause_key)) {
+                    set(replaced.causes.contains(&[on, cause, named]), cause_key, other);
                 }
                 let sums = table.entry(new).or_default();
-                for (place, (sum, added)) in sums.iter_mut().zip(added).enumerate() {
+                for (index, (sum, added)) in sums.iter_mut().zip(added).enumerate() {
                     // Captures, of devices: there is one.
                     *sum =
-                        if is_of_devices && place < 2 { (*sum).max(*added) } else { *sum + added };
+                        if is_of_devices && index < 2 { (*sum).max(*added) } else { *sum + added };
                 }
             }
         }
@@ -110,15 +110,15 @@ impl Sums {
     /// Leaves of each cause and stack one row that counts the capture on all its screens.
     fn count_once(&mut self) {
         let Some(table) = self.tables.get_mut(DEVICE_ROLLUPS.table.name) else { return };
-        let place = |column| DEVICE_ROLLUPS.table.place(column).unwrap_or(MOST_KEYS);
-        let columns = ["kind", "cause", "cause_key"].map(place);
+        let index_of = |column| DEVICE_ROLLUPS.table.index_of(column).unwrap_or(MOST_KEYS);
+        let columns = ["kind", "cause", "cause_key"].map(index_of);
         let mut counted = BTreeSet::new();
         let mut keys: Vec<Key> = table.keys().copied().collect();
         keys.sort_unstable();
         for key in keys {
             let Some([_, once, ..]) = table.get_mut(&key) else { continue };
-            let of = columns.map(|place| key.get(place).copied());
-            if *once > 0 && !counted.insert(of) {
+            let group = columns.map(|index| key.get(index).copied());
+            if *once > 0 && !counted.insert(group) {
                 *once = 0;
             }
         }

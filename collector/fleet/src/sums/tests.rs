@@ -113,9 +113,9 @@ fn id_of(rows: &Rows) -> String {
 
 /// Does something at random to tables and to `there`, what is to be in them.
 fn step(database: &mut Database, there: &mut BTreeMap<String, Rows>, pool: &[Rows], rng: &mut Rng) {
-    let keys = |of: &BTreeMap<String, Rows>, is_it: &dyn Fn(&Rows) -> bool| -> Vec<String> {
+    let keys = |stored: &BTreeMap<String, Rows>, is_it: &dyn Fn(&Rows) -> bool| -> Vec<String> {
         let captures =
-            of.values().filter(|rows| is_it(rows)).filter_map(|rows| rows.capture.as_ref());
+            stored.values().filter(|rows| is_it(rows)).filter_map(|rows| rows.capture.as_ref());
         captures.map(|capture| capture.raw_key.to_string()).collect()
     };
     match rng.u8(0..10) {
@@ -134,7 +134,7 @@ fn step(database: &mut Database, there: &mut BTreeMap<String, Rows>, pool: &[Row
             database.outdate("com.a", ver).unwrap();
             let mut again = Vec::new();
             for rows in there.values_mut() {
-                let is_of = |app: &str, of: &str| app == "com.a" && of == ver;
+                let is_of = |app: &str, version: &str| app == "com.a" && version == ver;
                 if rows.capture.as_ref().is_some_and(|capture| is_of(&capture.app, &capture.ver)) {
                     for slice in &mut rows.frame_slices {
                         slice.self_ns = rng.u64(1..50_000_000);
@@ -157,8 +157,8 @@ fn step(database: &mut Database, there: &mut BTreeMap<String, Rows>, pool: &[Row
                 })
                 .collect();
             let Some(device) = rng.choice(&devices) else { return };
-            let of_it = database.raw_keys_for_device(device).unwrap();
-            database.delete(&of_it).unwrap();
+            let keys = database.raw_keys_for_device(device).unwrap();
+            database.delete(&keys).unwrap();
             database.delete_losses_of(device).unwrap();
             there.retain(|_, rows| {
                 rows.capture.as_ref().is_none_or(|capture| capture.device != *device)
@@ -290,8 +290,8 @@ fn packed_sums_are_those_that_were_packed_and_damaged_ones_are_none() {
         }
         assert!(Sums::unpack(&packed[..packed.len() / 2]).is_none());
         let mut flipped = packed.clone();
-        let place = packed.len() / 2;
-        flipped[place] ^= 4;
+        let position = packed.len() / 2;
+        flipped[position] ^= 4;
         assert!(Sums::unpack(&flipped).is_none());
     }
     for rollup in ROLLUPS {

@@ -24,9 +24,9 @@ macro_rules! tables {
                     vec![$(Cell::value(&self.$column)),+]
                 }
 
-                fn of(values: Vec<Value>) -> Option<Self> {
+                fn from_values(values: Vec<Value>) -> Option<Self> {
                     let mut values = values.into_iter();
-                    Some(Self { $($column: Cell::of(values.next()?)?),+ })
+                    Some(Self { $($column: Cell::from_value(values.next()?)?),+ })
                 }
             }
 
@@ -34,7 +34,7 @@ macro_rules! tables {
             pub const $constant: Table = Table {
                 name: $name,
                 columns: &[
-                    $($(shared(&CAPTURES, stringify!($shared)),)+)?
+                    $($(shared_column(&CAPTURES, stringify!($shared)),)+)?
                     $(Column {
                         name: stringify!($column),
                         kind: <$type as Cell>::KIND,
@@ -77,11 +77,11 @@ macro_rules! rollups {
                     vec![$(Cell::value(&self.$key),)+ $(Value::Int(self.$sum)),+]
                 }
 
-                fn of(values: Vec<Value>) -> Option<Self> {
+                fn from_values(values: Vec<Value>) -> Option<Self> {
                     let mut values = values.into_iter();
                     Some(Self {
-                        $($key: Cell::of(values.next()?)?,)+
-                        $($sum: Cell::of(values.next()?)?,)+
+                        $($key: Cell::from_value(values.next()?)?,)+
+                        $($sum: Cell::from_value(values.next()?)?,)+
                     })
                 }
             }
@@ -98,7 +98,7 @@ macro_rules! rollups {
                 fn key(&self) -> Key {
                     let mut key = [0; MOST_KEYS];
                     let codes = [$(Code::code(self.$key)),+];
-                    key.iter_mut().zip(codes).for_each(|(place, code)| *place = code);
+                    key.iter_mut().zip(codes).for_each(|(slot, code)| *slot = code);
                     key
                 }
 
@@ -112,7 +112,7 @@ macro_rules! rollups {
 
                 fn sums(&self) -> Added {
                     let mut sums = [0; MOST_SUMS];
-                    sums.iter_mut().zip([$(self.$sum),+]).for_each(|(place, sum)| *place = sum);
+                    sums.iter_mut().zip([$(self.$sum),+]).for_each(|(slot, sum)| *slot = sum);
                     sums
                 }
             }

@@ -75,14 +75,14 @@ impl Default for Symbols {
     fn default() -> Self {
         let mut symbols =
             Self { numbers: HashMap::default(), texts: Vec::new(), ranks: Vec::new() };
-        symbols.of_static("");
+        symbols.intern_static("");
         symbols
     }
 }
 
 impl Symbols {
     /// Returns the number of a text.
-    pub(crate) fn of(&mut self, text: &Text) -> Symbol {
+    pub(crate) fn intern(&mut self, text: &Text) -> Symbol {
         match self.numbers.get(text) {
             Some(&symbol) => symbol,
             None => self.insert(text.clone()),
@@ -95,7 +95,7 @@ impl Symbols {
     }
 
     /// Returns the number of a text of this program.
-    pub(crate) fn of_static(&mut self, text: &'static str) -> Symbol {
+    pub(crate) fn intern_static(&mut self, text: &'static str) -> Symbol {
         match self.numbers.get(text) {
             Some(&symbol) => symbol,
             None => self.insert(Text::new_static(text)),
@@ -127,8 +127,8 @@ impl Symbols {
 
     fn text_at(&self, code: u64) -> &Text {
         static NONE: Text = Text::new_static("");
-        let place = usize::try_from(code).ok();
-        place.and_then(|place| self.texts.get(place)).unwrap_or(&NONE)
+        let index = usize::try_from(code).ok();
+        index.and_then(|index| self.texts.get(index)).unwrap_or(&NONE)
     }
 
     /// Returns all texts, by number.
@@ -145,15 +145,15 @@ impl Symbols {
         numbers.sort_unstable_by_key(|&number| self.texts.get(number));
         self.ranks.resize(self.texts.len(), 0);
         for (rank, number) in (0..).zip(numbers) {
-            if let Some(place) = self.ranks.get_mut(number) {
-                *place = rank;
+            if let Some(slot) = self.ranks.get_mut(number) {
+                *slot = rank;
             }
         }
     }
 
-    /// Returns the place of a code's text among all texts, sorted.
+    /// Returns the rank of a code's text among all texts, sorted.
     pub(crate) fn rank_of(&self, code: u64) -> u64 {
-        let place = usize::try_from(code).ok();
-        place.and_then(|place| self.ranks.get(place)).copied().unwrap_or(u64::MAX)
+        let index = usize::try_from(code).ok();
+        index.and_then(|index| self.ranks.get(index)).copied().unwrap_or(u64::MAX)
     }
 }

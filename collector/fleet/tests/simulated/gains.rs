@@ -94,8 +94,8 @@ fn outcome(number: u64) -> Outcome {
     let before: u64 = truth.versions.values().map(|version| version.all.slow).sum();
     assert_eq!(fixes.late, before, "{number}");
     let is_planted = |fix: &&Fix| {
-        let of = |cause: &PlannedCause| cause.cause == fix.cause && cause.key == fix.key;
-        fix.screen.is_none() && plan.causes.iter().any(of)
+        let is_fixed = |cause: &PlannedCause| cause.cause == fix.cause && cause.key == fix.key;
+        fix.screen.is_none() && plan.causes.iter().any(is_fixed)
     };
     let best: Vec<&Fix> = fixes.rows.iter().filter(is_planted).take(5).collect();
     let gain = |fix: &&Fix| before - late(&without(&plan, fix), number, 0..SEEN);
@@ -132,12 +132,18 @@ fn gains_are_those_of_a_rerun_without_the_cause() {
         }
     });
     let outcomes = outcomes.into_inner().unwrap();
-    let count = |is: fn(&Outcome) -> bool| outcomes.iter().filter(|of| is(of)).count();
-    for bad in outcomes.iter().filter(|of| !(of.is_close && of.is_covered && of.is_ordered)) {
+    let count = |is: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| is(outcome)).count();
+    for bad in outcomes
+        .iter()
+        .filter(|outcome| !(outcome.is_close && outcome.is_covered && outcome.is_ordered))
+    {
         println!("plan {}: predicted and true {:?}", bad.plan, bad.gains);
     }
-    let [close, covered, ordered] =
-        [count(|of| of.is_close), count(|of| of.is_covered), count(|of| of.is_ordered)];
+    let [close, covered, ordered] = [
+        count(|outcome| outcome.is_close),
+        count(|outcome| outcome.is_covered),
+        count(|outcome| outcome.is_ordered),
+    ];
     println!("of {PLANS} plans: within 10 % {close}, covered {covered}, in order {ordered}");
     assert!(close >= 190 && covered >= 190 && ordered >= 180);
 }

@@ -47,8 +47,8 @@ fn rows_of(capture: &Simulated, day: &str) -> Rows {
 fn rows_and_truth(plan: &Plan, seed: u64, devices: u64) -> (Vec<Rows>, Truth) {
     let (mut truth, mut all) = (Truth::default(), Vec::new());
     for number in 0..devices {
-        let (captures, of_it) = plan.device(seed, number);
-        truth.add(of_it);
+        let (captures, device) = plan.device(seed, number);
+        truth.add(device);
         all.extend(captures.iter().map(|capture| rows_of(capture, "2026-09-21")));
     }
     (all, truth)
@@ -74,13 +74,13 @@ fn report(database: &Database, compare: Option<(&str, &str)>) -> FleetReport {
     FleetReport::from_database(database, &Ask { compare, ..Ask::default() }).unwrap()
 }
 
-fn frames_of(of: &Smoothness) -> TrueFrames {
+fn frames_of(smoothness: &Smoothness) -> TrueFrames {
     TrueFrames {
-        frames: of.frames,
-        slow: of.slow,
-        janky: of.janky,
-        frozen: of.frozen,
-        jank_ns: of.jank_ns,
+        frames: smoothness.frames,
+        slow: smoothness.slow,
+        janky: smoothness.janky,
+        frozen: smoothness.frozen,
+        jank_ns: smoothness.jank_ns,
     }
 }
 
@@ -88,12 +88,14 @@ fn check_versions(app: &AppReport, truth: &Truth) {
     assert_eq!(app.versions.len(), truth.versions.len());
     for version in &app.versions {
         let expected = &truth.versions[&version.ver];
-        let pipelines = app.pipelines.iter().filter(|of| of.ver == version.ver);
+        let pipelines = app.pipelines.iter().filter(|pipeline| pipeline.ver == version.ver);
         let found = TrueVersion {
             captures: version.captures,
             counted: version.counted,
             all: frames_of(version.smoothness.as_ref().unwrap()),
-            pipelines: pipelines.map(|of| (of.pipeline.clone().unwrap(), frames_of(of))).collect(),
+            pipelines: pipelines
+                .map(|pipeline| (pipeline.pipeline.clone().unwrap(), frames_of(pipeline)))
+                .collect(),
             ..expected.clone()
         };
         assert_eq!(found, *expected, "{}", version.ver);
@@ -114,13 +116,22 @@ fn check_causes(app: &AppReport, plan: &Plan, truth: &Truth) {
         .iter()
         .map(|cause| (format!("{}: {}", cause.cause, cause.key), cause))
         .filter(|(name, _)| truth.causes.contains_key(name))
-        .map(|(name, of)| (name, of.devices, of.captures, of.frames, of.self_ns, of.overrun_ns))
+        .map(|(name, cause)| {
+            (name, cause.devices, cause.captures, cause.frames, cause.self_ns, cause.overrun_ns)
+        })
         .collect();
     let expected: Vec<_> = planted
         .iter()
-        .map(|(name, of)| {
-            let devices = of.devices.len() as u64;
-            ((*name).clone(), devices, of.captures, of.frames, of.self_ns, of.overrun_ns)
+        .map(|(name, planted)| {
+            let devices = planted.devices.len() as u64;
+            (
+                (*name).clone(),
+                devices,
+                planted.captures,
+                planted.frames,
+                planted.self_ns,
+                planted.overrun_ns,
+            )
         })
         .collect();
     assert_eq!(found, expected);
@@ -131,17 +142,23 @@ fn frames_of_flutter_and_of_a_game_are_judged_by_their_own_rules() {
     let mut plan = Plan::default();
     plan.causes.retain(|cause| cause.plant == Plant::Work);
     let pipelines = [("Feed", PlannedPipeline::Flutter), ("Settings", PlannedPipeline::Gl)];
-    plan.pipelines = pipelines.map(|(screen, of)| (screen.to_owned(), of)).into();
+    plan.pipelines = pipelines.map(|(screen, pipeline)| (screen.to_owned(), pipeline)).into();
     assert_eq!(plan.fault(), None);
     let (database, truth) = fleet(&plan, 6, 200);
     let report = report(&database, None);
     let [app] = &*report.apps else { panic!("{report:?}") };
     for version in truth.versions.values() {
         assert_eq!(version.pipelines.len(), 3);
-        let of = |name: &str| version.pipelines[name];
+        let pipeline = |name: &str| version.pipelines[name];
         // Only a loop has no late frame that is not janky.
-        assert!(of("flutter").slow > of("flutter").janky && of("flutter").janky > 0, "{version:?}");
-        assert!(of("gl").slow == of("gl").janky && of("gl").janky > 0, "{version:?}");
+        assert!(
+            pipeline("flutter").slow > pipeline("flutter").janky && pipeline("flutter").janky > 0,
+            "{version:?}"
+        );
+        assert!(
+            pipeline("gl").slow == pipeline("gl").janky && pipeline("gl").janky > 0,
+            "{version:?}"
+        );
     }
     check_versions(app, &truth);
     check_causes(app, &plan, &truth);
@@ -196,7 +213,7 @@ fn a_rollout_shows_the_cause_that_the_later_version_adds_and_no_other() {
 }
 
 #[test]
-fn what_is_asked_for_and_not_there_is_said() {
+fn an_error_names_the_app_or_version_that_is_missing() {
     let (database, _) = fleet(&Plan::default(), 4, 4);
     let error = |ask: &Ask| FleetReport::from_database(&database, ask).unwrap_err().to_string();
     let other = Ask { app: Some("com.other".to_owned()), ..Ask::default() };
@@ -213,7 +230,7 @@ fn what_is_asked_for_and_not_there_is_said() {
 }
 
 #[test]
-fn what_is_deleted_is_in_no_table() {
+fn deleted_captures_are_in_no_table() {
     let (mut database, _) = fleet(&Plan::default(), 5, 3);
     let keys: Vec<String> = database.by_age().unwrap().into_iter().map(|(key, ..)| key).collect();
     // Here all have the same (empty) key: the tables are empty then.

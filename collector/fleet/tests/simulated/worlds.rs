@@ -66,11 +66,13 @@ fn fleet(plan: &Plan, devices: u64) -> (Database, Truth) {
     let mut database = Database::open(Path::new(":memory:")).unwrap();
     let mut truth = Truth::default();
     for number in 0..devices {
-        let (captures, of_it) = plan.device(9, number);
-        truth.add(of_it);
+        let (captures, device) = plan.device(9, number);
+        truth.add(device);
         let day = |ms: u64| (ms / 86_400_000).saturating_sub(plan.from_s / 86_400).to_string();
-        let all: Vec<_> =
-            captures.iter().map(|of| rows_of(of, &day(of.meta.made_ms.unwrap()))).collect();
+        let all: Vec<_> = captures
+            .iter()
+            .map(|capture| rows_of(capture, &day(capture.meta.made_ms.unwrap())))
+            .collect();
         database.insert(&all).unwrap();
     }
     (database, truth)
@@ -89,8 +91,11 @@ fn a_report_states_the_truth_about_a_world_with_all_knobs_turned() {
     assert!(world.garbage > 10, "{world:?}");
     assert!(world.unsent > 100, "{world:?}");
     // The screen of the later version is on no capture of the earlier one.
-    let screens: Vec<(&str, &str)> =
-        app.screens.iter().map(|of| (of.screen.as_deref().unwrap_or_default(), &*of.ver)).collect();
+    let screens: Vec<(&str, &str)> = app
+        .screens
+        .iter()
+        .map(|screen| (screen.screen.as_deref().unwrap_or_default(), &*screen.ver))
+        .collect();
     assert!(screens.iter().any(|(screen, _)| *screen == "Settings"), "{screens:?}");
     assert!(!screens.contains(&("Settings", "2.0")), "{screens:?}");
 }
@@ -111,8 +116,11 @@ fn the_truth_by_day_is_that_of_the_tables_if_clocks_are_right() {
         )
     };
     let found: BTreeMap<_, _> = found.iter().map(of_row).collect();
-    let of_truth = truth.versions.iter().flat_map(|(ver, of)| {
-        of.days.iter().map(|(day, of)| ((ver.clone(), *day), [of.frames, of.jank_ns]))
+    let of_truth = truth.versions.iter().flat_map(|(ver, version)| {
+        version
+            .days
+            .iter()
+            .map(|(day, totals)| ((ver.clone(), *day), [totals.frames, totals.jank_ns]))
     });
     let expected: BTreeMap<_, _> = of_truth.collect();
     assert!(expected.len() >= 12, "{expected:?}");
@@ -124,14 +132,14 @@ fn first_days_and_others(world: World) -> [f64; 2] {
     let plan = plan(world);
     let mut truth = Truth::default();
     (0..400).for_each(|number| truth.add(plan.device(3, number).1));
-    let of = &truth.versions["2.1"];
+    let version = &truth.versions["2.1"];
     #[allow(clippy::cast_precision_loss, reason = "small")]
     let rate = |ns: u64, frames: u64| ns as f64 / frames as f64 / 1e3;
-    let first = of.first_days;
+    let first = version.first_days;
     assert!(first.frames > 5000, "{first:?}");
     [
         rate(first.jank_ns, first.frames),
-        rate(of.all.jank_ns - first.jank_ns, of.all.frames - first.frames),
+        rate(version.all.jank_ns - first.jank_ns, version.all.frames - first.frames),
     ]
 }
 

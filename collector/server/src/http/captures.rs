@@ -89,11 +89,11 @@ async fn take_capture(
         Err(refused) => return Err(refuse(status_of(&refused), &refused.to_string())),
     };
     // All of it is here: whoever sends slowly has kept nobody waiting.
-    let places = async {
+    let admission = async {
         let keep = collector.keeps.take(&key.app).await?;
         Some((keep, collector.checks.take(&key.app).await?))
     };
-    let Ok(Some((_keep, check))) = timeout(IN_FLIGHT_WAIT, places).await else {
+    let Ok(Some((_keep, check))) = timeout(IN_FLIGHT_WAIT, admission).await else {
         return Err(busy("too many uploads at once; try again later"));
     };
     // Reading all of it and the disk take their time: not on the threads that serve.

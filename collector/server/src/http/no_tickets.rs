@@ -9,7 +9,7 @@ use tracetee_protocol::ticket::{Ticket, TicketRequest};
 pub(crate) enum Tickets {}
 
 impl Tickets {
-    pub(crate) const fn of(_: &str) -> Result<Option<Self>> {
+    pub(crate) const fn from_address(_: &str) -> Result<Option<Self>> {
         Ok(None)
     }
 

@@ -233,7 +233,7 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         let path = root.join(key.path());
         let io = |error| Error::Io(path.clone(), error);
         let watch = limits(is_unwanted).watch;
-        let (mapping, _) = mappings.of(&key);
+        let (mapping, _) = mappings.find(&key);
         let file = format!("{id}.ftrace.zst");
         let stored = || -> Result<Vec<u8>, Error> {
             let bytes = std::fs::read(&path).map_err(io)?;

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_quick_may_not_be_slow_for_hours() {
+    fn a_sender_that_was_quick_may_not_be_slow_for_hours() {
         let begin = Instant::now();
         let at = |s| begin + Duration::from_secs(s);
         let mut pace = Pace::new(begin);

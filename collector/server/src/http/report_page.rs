@@ -131,7 +131,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Maker {
     pub(super) fn new(root: &Path) -> Self {
         let at_once =
-            std::thread::available_parallelism().map_or(AT_ONCE, |of| of.get().max(AT_ONCE));
+            std::thread::available_parallelism().map_or(AT_ONCE, |count| count.get().max(AT_ONCE));
         Self {
             tables: tables_of(root),
             turns: Turns::new(at_once, at_once / 2),
@@ -279,7 +279,7 @@ mod tests {
         };
         let captures = |report: &FleetReport, app: &str| {
             let of_app = report.apps.iter().find(|of_app| of_app.app == app);
-            of_app.map(|of_app| of_app.versions.iter().map(|of| of.captures).sum::<u64>())
+            of_app.map(|of_app| of_app.versions.iter().map(|version| version.captures).sum::<u64>())
         };
         let first = report(None).unwrap();
         let (in_a, in_b) = (captures(&first, "a").unwrap(), captures(&first, "b").unwrap());
@@ -321,7 +321,9 @@ mod tests {
         let marked = || {
             let report = maker.report(Ask::default(), Instant::now(), &Arc::default()).unwrap();
             assert_eq!(report.apps.len() as u64, apps);
-            let of_app = |of_app: &&AppReport| of_app.versions.iter().any(|of| of.captures >= 1000);
+            let of_app = |of_app: &&AppReport| {
+                of_app.versions.iter().any(|version| version.captures >= 1000)
+            };
             report.apps.iter().filter(of_app).count()
         };
         assert_eq!(marked(), 0);
@@ -332,7 +334,7 @@ mod tests {
         insert(&mut writer, 2000);
         let ask = Ask { app: Some("0".to_owned()), ..Ask::default() };
         let one = maker.report(ask, Instant::now(), &Arc::default()).unwrap();
-        let captures: u64 = one.apps[0].versions.iter().map(|of| of.captures).sum();
+        let captures: u64 = one.apps[0].versions.iter().map(|version| version.captures).sum();
         assert!(captures >= 1003, "an app that is asked for is as it is now: {captures}");
     }
 
@@ -344,7 +346,7 @@ mod tests {
         let maker = Maker::new(directory.path());
         let captures = |asked: Instant| {
             let report = maker.report(Ask::default(), asked, &Arc::default()).unwrap();
-            report.apps[0].versions.iter().map(|of| of.captures).sum::<u64>()
+            report.apps[0].versions.iter().map(|version| version.captures).sum::<u64>()
         };
         let asked = Instant::now();
         let first = captures(asked);

@@ -32,7 +32,7 @@ impl Tickets {
     /// Of `s3://BUCKET/PREFIX`, as the environment says who one is and where it is (`AWS_ACCESS_KEY_ID`,
     /// `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT`). `None`: without keys
     /// there none can be signed.
-    pub(crate) fn of(address: &str) -> Result<Option<Self>> {
+    pub(crate) fn from_address(address: &str) -> Result<Option<Self>> {
         let Some(rest) = address.strip_prefix("s3://") else { return Ok(None) };
         let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let (Some(key), Some(secret)) = (var("AWS_ACCESS_KEY_ID"), var("AWS_SECRET_ACCESS_KEY"))

@@ -122,11 +122,11 @@ impl Copy<'_> {
         let Some(file) = self.objects.file(&listed.path, self.copies.path())? else {
             return Ok(false);
         };
-        let place = self.to.join(&listed.path);
+        let target = self.to.join(&listed.path);
         let is_copy = file.starts_with(self.copies.path());
-        let beside = (sidecar_of(&file), sidecar_of(&place));
+        let beside = (sidecar_of(&file), sidecar_of(&target));
         let beside = Some(beside).filter(|(from, _)| is_copy && from.exists());
-        for (from, to) in beside.into_iter().chain([(file, place)]) {
+        for (from, to) in beside.into_iter().chain([(file, target)]) {
             match write(&to, listed.modified, |part| fs::copy(&from, part)) {
                 Err(error) if error.kind() == ErrorKind::NotFound && !from.exists() => {
                     return Ok(false);
@@ -146,7 +146,7 @@ impl Copy<'_> {
 pub(super) fn make_whole(to: &Path) -> Result<()> {
     let mut parts = Vec::new();
     walk(to, &mut |path| {
-        parts.extend(path.extension().is_some_and(|of| of == PART).then(|| path.to_owned()));
+        parts.extend(path.extension().is_some_and(|end| end == PART).then(|| path.to_owned()));
     })?;
     parts.iter().try_for_each(|part| remove(part))?;
     match delete_rows(to) {

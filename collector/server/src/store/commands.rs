@@ -8,7 +8,7 @@ use crate::store::interrupted::{forget_devices, forget_here, go_on_alone, settle
 use crate::store::objects::Directory;
 use crate::store::objects::disk::tables_of;
 use crate::store::objects::intents::{self, BEAT};
-use crate::store::objects::location::{StoreLocation, shared};
+use crate::store::objects::location::{StoreLocation, open_shared};
 use crate::store::share::reader::Reader;
 use crate::store::share::replica::LOOK_EVERY;
 use anyhow::{Result, bail};
@@ -87,7 +87,7 @@ pub(super) fn forget_objects(
     cache: Option<&Path>,
     device: &str,
 ) -> Result<Forgotten> {
-    let objects = shared(address)?;
+    let objects = open_shared(address)?;
     let (intent, text) = (intents::of_device(device), intents::forget_text(device));
     objects.put(&intent, text.clone().into_bytes())?;
     let (end, ended) = bounded::<()>(0);

@@ -126,7 +126,7 @@ mod tests {
     use crate::store::objects::disk::walk;
     use crate::store::objects::location::StoreLocation;
     use crate::store::storage::Storage;
-    use crate::store::test_store::{TEXT, meta, put, store, there};
+    use crate::store::test_store::{TEXT, are_stored, meta, put, store};
     use serde_json::json;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -140,7 +140,7 @@ mod tests {
         Database::open(&tables_of(root)).unwrap();
         forget(StoreLocation::Directory(root), None, "device 2").unwrap();
         Indexer::start(root, &tables_of(root)).unwrap().finish();
-        assert_eq!(there(root, &keys), [true, false, true]);
+        assert_eq!(are_stored(root, &keys), [true, false, true]);
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_twice_what_was_never_analysed_and_what_only_its_header_names_is_forgotten() {
+    fn duplicate_captures_unreadable_ones_and_those_named_by_their_header_alone_are_forgotten() {
         const DEVICE: &str = "0123456789abcdef-the-device";
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();

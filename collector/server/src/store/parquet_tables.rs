@@ -148,7 +148,7 @@ fn rows_of(from: &From<'_>, path: &str) -> Result<Rows> {
     let key = RawKey::parse(path).context("not the key of a capture or a loss report")?;
     let (bytes, meta) = store.get(path)?;
     let about = about_with(&key, meta, bytes.len() as u64);
-    let mapping = mappings.and_then(|mappings| mappings.of(&key).0);
+    let mapping = mappings.and_then(|mappings| mappings.find(&key).0);
     // Captures that arrived by a ticket are not validated yet.
     let checked = check_capture(Cursor::new(&bytes), bytes.len() as u64, MAX_TEXT_BYTES)
         .map_err(|why| anyhow::anyhow!("not a capture: {why}"))

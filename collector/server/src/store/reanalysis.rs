@@ -103,7 +103,7 @@ struct Worker {
 impl Worker {
     fn run(&self, woken: &Receiver<()>) {
         while woken.recv().is_ok() {
-            if let Err(error) = self.all() {
+            if let Err(error) = self.analyze_pending() {
                 tracing::error!("cannot analyse captures again; the next start continues: {error}");
             }
         }
@@ -113,7 +113,7 @@ impl Worker {
         self.ended.load(Ordering::Relaxed)
     }
 
-    fn all(&self) -> io::Result<()> {
+    fn analyze_pending(&self) -> io::Result<()> {
         loop {
             let versions = self.mappings.pending()?;
             self.pending.store(versions.len() as u64, Ordering::Relaxed);

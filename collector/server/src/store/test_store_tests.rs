@@ -32,7 +32,7 @@ pub(super) fn store(root: &Path) -> (Vec<String>, u64) {
     (keys, body.len() as u64 + beside)
 }
 
-pub(super) fn there(root: &Path, keys: &[String]) -> Vec<bool> {
+pub(super) fn are_stored(root: &Path, keys: &[String]) -> Vec<bool> {
     let in_tables = Database::open(&tables_of(root)).unwrap().by_age().unwrap();
     keys.iter()
         .map(|key| {

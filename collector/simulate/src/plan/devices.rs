@@ -116,10 +116,10 @@ impl<'a> PlannedDevice<'a> {
 
 /// Chooses one of several, by their shares.
 pub(crate) fn chosen<'a, T>(rng: &mut Rng, all: &'a [T], share: fn(&T) -> u64) -> Option<&'a T> {
-    let mut at = rng.u64(0..all.iter().map(share).sum::<u64>().max(1));
+    let mut left = rng.u64(0..all.iter().map(share).sum::<u64>().max(1));
     all.iter().find(|one| {
-        let is_it = at < share(one);
-        at = at.saturating_sub(share(one));
+        let is_it = left < share(one);
+        left = left.saturating_sub(share(one));
         is_it
     })
 }

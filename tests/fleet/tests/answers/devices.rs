@@ -50,10 +50,10 @@ fn a_breakdown_is_what_the_rows_say_and_finds_the_devices_that_have_the_planted_
     assert_eq!(plan(number).classes[1].causes_percent, 700);
     let (captures, _) = simulated(number, 80);
     let report = fleet(number, &captures);
-    let of = &report.json["apps"][0]["breakdowns"];
-    let all = rows(of, "rows");
+    let breakdowns = &report.json["apps"][0]["breakdowns"];
+    let all = rows(breakdowns, "rows");
     let named = |field: &str| all.iter().filter(|row| !row[field].is_null()).count();
-    assert!(named("cause") >= 4 && named("screen") == 3, "{of}");
+    assert!(named("cause") >= 4 && named("screen") == 3, "{breakdowns}");
     let is_close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
     for row in all.iter().filter(|row| row["screen"].is_null()) {
         let (cause, key) = (row["cause"].as_str(), text(row, "key"));

@@ -44,9 +44,9 @@ pub(crate) fn check(found: &mut Found, app: &Value, report: &Report, drawn: &Dra
     for cells in &cells {
         found.has("versions in text", &report.text, &cells.join(" "));
     }
-    for of in &rates {
-        let frames = number(of, "frames");
-        let cells = format!("{} | {}", grouped(frames), percent(number(of, "slow"), frames));
+    for rates in &rates {
+        let frames = number(rates, "frames");
+        let cells = format!("{} | {}", grouped(frames), percent(number(rates, "slow"), frames));
         found.has("versions in Markdown", &report.markdown, &cells);
     }
 }
@@ -54,14 +54,15 @@ pub(crate) fn check(found: &mut Found, app: &Value, report: &Report, drawn: &Dra
 fn version_cells(version: &Value) -> Vec<String> {
     let mut cells = vec![text(version, "ver").to_owned()];
     cells.extend(["devices", "captures", "counted"].map(|field| grouped(number(version, field))));
-    let of = &version["smoothness"];
-    if !of.is_null() {
-        let frames = number(of, "frames");
-        let tenths = |field: &str| ms(number(of, field) * 100_000);
+    let rates = &version["smoothness"];
+    if !rates.is_null() {
+        let frames = number(rates, "frames");
+        let tenths = |field: &str| ms(number(rates, field) * 100_000);
         cells.push(grouped(frames));
-        cells.extend(["slow", "janky", "frozen"].map(|field| percent(number(of, field), frames)));
+        cells
+            .extend(["slow", "janky", "frozen"].map(|field| percent(number(rates, field), frames)));
         cells.extend(["p50_100us", "p90_100us", "p99_100us"].map(tenths));
-        cells.push(format!("{:.1}", real(&of["jank_ms_in_1000"])));
+        cells.push(format!("{:.1}", real(&rates["jank_ms_in_1000"])));
     }
     cells
 }
@@ -95,10 +96,11 @@ fn size(row: &Value) -> String {
 fn change(found: &mut Found, app: &Value, report: &Report, drawn: &Drawn) {
     let comparison = &app["comparison"];
     if comparison.is_null() {
-        let known = rows(app, "versions").iter().filter(|of| !of["smoothness"].is_null());
+        let known = rows(app, "versions").iter().filter(|version| !version["smoothness"].is_null());
         if let [.., before, after] = &*known.collect::<Vec<_>>() {
-            let rate = |of: &Value| format!("{:.1}", real(&of["smoothness"]["jank_ms_in_1000"]));
-            let [was, is] = [before, after].map(|of| text(of, "ver"));
+            let rate =
+                |version: &Value| format!("{:.1}", real(&version["smoothness"]["jank_ms_in_1000"]));
+            let [was, is] = [before, after].map(|version| text(version, "ver"));
             let expected = format!(
                 "{is} has {} ms of jank in a thousand frames, {was} had {}",
                 rate(after),
@@ -134,7 +136,7 @@ fn change(found: &mut Found, app: &Value, report: &Report, drawn: &Drawn) {
     found.has("devices in text", &report.text, said);
     found.has("devices on the page", &drawn.paragraphs.join(" "), said);
     let cells = rows(comparison, "rows").iter().map(|row| {
-        let one = |of: &Value| format!("{:.1}", real(of));
+        let one = |value: &Value| format!("{:.1}", real(value));
         let others = &row["control_ms_in_1000"];
         let verdict = match text(row, "verdict") {
             "unknown" => "cannot know",
@@ -236,8 +238,8 @@ fn lift(group: &Value) -> [String; 2] {
 }
 
 fn breakdowns(found: &mut Found, app: &Value, report: &Report, drawn: &Drawn) {
-    let of = &app["breakdowns"];
-    let all = rows(of, "rows");
+    let breakdowns = &app["breakdowns"];
+    let all = rows(breakdowns, "rows");
     for row in all {
         let key = text(row, "key");
         let [screen, cause] = ["screen", "cause"].map(|field| row[field].as_str());
@@ -273,7 +275,8 @@ fn breakdowns(found: &mut Found, app: &Value, report: &Report, drawn: &Drawn) {
         }
     }
     if !all.is_empty() {
-        let [read, from] = ["captures", "all_captures"].map(|field| grouped(number(of, field)));
+        let [read, from] =
+            ["captures", "all_captures"].map(|field| grouped(number(breakdowns, field)));
         let expected = format!("From {read} of {from} captures");
         found.has("captures of the breakdown", &report.text, &expected);
     }

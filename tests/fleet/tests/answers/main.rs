@@ -36,18 +36,18 @@ struct Report {
 
 /// Writes a duration as reports do.
 fn ms(ns: u64) -> String {
-    let tenths = |of: u64| (u128::from(ns) * 10 + u128::from(of) / 2) / u128::from(of);
+    let tenths = |unit: u64| (u128::from(ns) * 10 + u128::from(unit) / 2) / u128::from(unit);
     let (tenths, unit) =
         if ns < 10_000_000_000 { (tenths(1_000_000), "ms") } else { (tenths(1_000_000_000), "s") };
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
 /// Writes a share as reports do.
-fn percent(part: u64, of: u64) -> String {
-    if of == 0 {
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
         return "-".to_owned();
     }
-    let tenths = (u128::from(part) * 1000 + u128::from(of / 2)) / u128::from(of);
+    let tenths = (u128::from(part) * 1000 + u128::from(whole / 2)) / u128::from(whole);
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
@@ -60,24 +60,24 @@ fn grouped(count: u64) -> String {
     std::iter::once(first).chain(rest).collect::<Vec<_>>().join(",")
 }
 
-fn number(of: &Value, field: &str) -> u64 {
-    of[field].as_u64().unwrap_or_else(|| panic!("no count {field} in {of}"))
+fn number(value: &Value, field: &str) -> u64 {
+    value[field].as_u64().unwrap_or_else(|| panic!("no count {field} in {value}"))
 }
 
-fn real(of: &Value) -> f64 {
-    of.as_f64().unwrap()
+fn real(value: &Value) -> f64 {
+    value.as_f64().unwrap()
 }
 
-fn text<'a>(of: &'a Value, field: &str) -> &'a str {
-    of[field].as_str().unwrap_or_else(|| panic!("no text {field} in {of}"))
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_else(|| panic!("no text {field} in {value}"))
 }
 
-fn rows<'a>(of: &'a Value, field: &str) -> &'a [Value] {
-    of[field].as_array().unwrap_or_else(|| panic!("no rows {field}"))
+fn rows<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value[field].as_array().unwrap_or_else(|| panic!("no rows {field}"))
 }
 
-fn sum(of: &[Value], field: &str) -> u64 {
-    of.iter().map(|row| number(row, field)).sum()
+fn sum(rows: &[Value], field: &str) -> u64 {
+    rows.iter().map(|row| number(row, field)).sum()
 }
 
 /// Joins lines: their breaks are no difference.
@@ -95,32 +95,32 @@ struct Found {
 }
 
 impl Found {
-    fn same(&mut self, what: &str, said: &str, expected: &str) {
+    fn same(&mut self, claim: &str, said: &str, expected: &str) {
         self.compared += 1;
         if joined(said) != joined(expected) {
-            self.all.push(format!("{}: {what}: {said:?}, expected {expected:?}", self.name));
+            self.all.push(format!("{}: {claim}: {said:?}, expected {expected:?}", self.name));
         }
     }
 
-    fn is_true(&mut self, what: &str, is_true: bool) {
-        self.same(what, &is_true.to_string(), "true");
+    fn is_true(&mut self, claim: &str, is_true: bool) {
+        self.same(claim, &is_true.to_string(), "true");
     }
 
-    fn has(&mut self, what: &str, text: &str, expected: &str) {
+    fn has(&mut self, claim: &str, text: &str, expected: &str) {
         self.compared += 1;
         if !joined(text).contains(&joined(expected)) {
-            self.all.push(format!("{}: {what}: no {expected:?} in {text:?}", self.name));
+            self.all.push(format!("{}: {claim}: no {expected:?} in {text:?}", self.name));
         }
     }
 
     /// Compares a table, whose folded rows are hidden, with the cells that it must begin with, in its order.
-    fn table(&mut self, what: &str, drawn: &Drawn, id: &str, expected: &[Vec<String>]) {
+    fn table(&mut self, claim: &str, drawn: &Drawn, id: &str, expected: &[Vec<String>]) {
         let none = Vec::new();
         let table = drawn.tables.get(&format!("table-{id}")).unwrap_or(&none);
-        self.same(what, &table.len().to_string(), &expected.len().to_string());
+        self.same(claim, &table.len().to_string(), &expected.len().to_string());
         for (row, expected) in table.iter().zip(expected) {
             let cells = &row[..expected.len().min(row.len())];
-            self.same(what, &cells.join(" | "), &expected.join(" | "));
+            self.same(claim, &cells.join(" | "), &expected.join(" | "));
         }
     }
 }
@@ -128,14 +128,14 @@ impl Found {
 /// Writes "These causes make 72 % of the time past the deadlines", in the order of the table that follows.
 fn causes_sentence(causes: &[Value]) -> Option<String> {
     let total = sum(causes, "overrun_ns");
-    let of = |row: &Value| number(row, "overrun_ns");
+    let overrun = |row: &Value| number(row, "overrun_ns");
     let first: Vec<&Value> =
-        causes.iter().take(3).filter(|row| of(row) * 100 >= total.max(1)).collect();
+        causes.iter().take(3).filter(|row| overrun(row) * 100 >= total.max(1)).collect();
     let noun = ["", "One cause makes", "Two causes make", "Three causes make"][first.len()];
     let named = first.iter().map(|row| {
-        format!("{}: {} ({}", text(row, "cause"), text(row, "key"), percent(of(row), total))
+        format!("{}: {} ({}", text(row, "cause"), text(row, "key"), percent(overrun(row), total))
     });
-    let shares = percent(first.iter().map(|row| of(row)).sum(), total);
+    let shares = percent(first.iter().map(|row| overrun(row)).sum(), total);
     let named: Vec<String> = named.collect();
     (!first.is_empty())
         .then(|| format!("{noun} {shares} of the time past the deadlines: {}", named.join("|")))
@@ -200,7 +200,7 @@ fn simulated(number: u64, devices: u64) -> (Vec<Rows>, capture::Capture) {
 fn fleet(number: u64, rows: &[Rows]) -> Report {
     let mut database = Database::open(std::path::Path::new(":memory:")).unwrap();
     database.insert(rows).unwrap();
-    let has = |ver: &str| rows.iter().any(|of| of.capture.as_ref().unwrap().ver == ver);
+    let has = |ver: &str| rows.iter().any(|row| row.capture.as_ref().unwrap().ver == ver);
     let versions = ["2.0", "2.1"];
     let is_compared = number.is_multiple_of(4) && versions.into_iter().all(has);
     let compare = is_compared.then(|| versions.map(str::to_owned).into());
@@ -265,7 +265,7 @@ fn no_sentence_contradicts_a_table_a_chart_or_the_comparison() {
     assert!(compared > 30_000, "{compared}");
 
     // It can say no: a field of which a sentence, a table or a bar was made is changed.
-    for (place, pointer) in [
+    for (index, pointer) in [
         (0, "/apps/0/versions/0/smoothness/slow"),
         (0, "/apps/0/causes/1/overrun_ns"),
         (0, "/apps/0/comparison/rows/0/percent"),
@@ -278,12 +278,12 @@ fn no_sentence_contradicts_a_table_a_chart_or_the_comparison() {
         (1, "/worst/0/parts/0/overrun_ns"),
         (1, "/worst/0/overrun_ns"),
     ] {
-        let mut wrong = reports[place].clone();
+        let mut wrong = reports[index].clone();
         let value = wrong.json.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer}"));
         *value = match value.as_u64() {
             Some(whole) => json!(whole + 60_000_000),
             None => json!(real(value) + 5.0),
         };
-        assert!(!contradictions(&wrong, &pages[place]).all.is_empty(), "{pointer}");
+        assert!(!contradictions(&wrong, &pages[index]).all.is_empty(), "{pointer}");
     }
 }

@@ -95,12 +95,12 @@ fn first(found: &mut Found, json: &Value, drawn: &Drawn) {
     }
     let [likely, least, most] =
         ["likely", "least", "most"].map(|field| number(&markers["missed"], field));
-    let of = match late == slow {
+    let whose = match late == slow {
         true => "these".to_owned(),
         false => format!("the {} that the app's markers judge", grouped(late)),
     };
     let [likely_text, least_text, most_text] = [likely, least, most].map(grouped);
-    let end = format!("; people see about {likely_text} of {of} ({least_text} to {most_text})");
+    let end = format!("; people see about {likely_text} of {whose} ({least_text} to {most_text})");
     found.has("what people see", &drawn.answer[0], &end);
     let is_part = least <= likely && likely <= most && most <= late;
     found.is_true("a part of the late frames", is_part);
@@ -109,8 +109,8 @@ fn first(found: &mut Found, json: &Value, drawn: &Drawn) {
 fn judged(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
     let judged = json["judged"].as_object().unwrap();
     let mut all = 0;
-    for (evidence, of) in judged {
-        for (outcome, count) in of["outcomes"].as_object().unwrap() {
+    for (evidence, counts) in judged {
+        for (outcome, count) in counts["outcomes"].as_object().unwrap() {
             let count = count.as_u64().unwrap();
             all += count;
             let way = match (&**evidence, &**outcome) {
@@ -123,7 +123,7 @@ fn judged(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
             found.has("judged in text", &report.text, &expected);
         }
     }
-    let late: u64 = judged.values().map(|of| number(of, "late")).sum();
+    let late: u64 = judged.values().map(|counts| number(counts, "late")).sum();
     let totals = &json["totals"];
     found.is_true("frames by evidence", all == number(totals, "frames"));
     found.is_true("late frames by evidence", late == number(totals, "slow"));
@@ -169,15 +169,15 @@ fn worst(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
         found.has("a frame on the page", &drawn.summaries.join(" / "), &summary);
         let in_text = format!("frame {} at {at}: {took}, {said}", one["number"]);
         found.has("a frame in text", &report.text, &in_text);
-        let place = usize::try_from(number(one, "number") - 1).unwrap();
-        let row = &rows(json, "frames")[place];
+        let index = usize::try_from(number(one, "number") - 1).unwrap();
+        let row = &rows(json, "frames")[index];
         found.is_true("a frame's row", number(row, "dur_ns") == number(one, "dur_ns"));
         let parts = sum(rows(one, "parts"), "overrun_ns");
         let overrun = number(one, "overrun_ns");
         // Each part is rounded down to a ns.
         found.is_true("overruns of parts", parts <= overrun && overrun - parts <= 64);
-        if let Some(place) = one["explanation"].as_u64() {
-            let explained = &rows(json, "explanations")[usize::try_from(place).unwrap()];
+        if let Some(index) = one["explanation"].as_u64() {
+            let explained = &rows(json, "explanations")[usize::try_from(index).unwrap()];
             let expected = format!(", complete {} after that", ms(number(explained, "overrun_ns")));
             found.has("an explanation", &drawn.paragraphs.join(" "), &expected);
             let of_causes = sum(rows(explained, "causes"), "overrun_ns");

@@ -27,7 +27,7 @@ fn fill(database: &Database, rollout: &Rollout) {
     for of_day in rows.chunk_by(|a, b| (a.device, a.version) == (b.device, b.version)) {
         let device = &rollout.devices[of_day[0].device];
         let head = format!("('{APP}','{}','{}',", VERSIONS[of_day[0].version], device.id);
-        let frames: u64 = of_day.iter().flat_map(|row| &row.visits).map(|of| of.frames).sum();
+        let frames: u64 = of_day.iter().flat_map(|row| &row.visits).map(|visit| visit.frames).sum();
         traits.push(format!(
             "{head}'{}',{},{},0,0,{},{frames},{})",
             device.model,
@@ -36,16 +36,17 @@ fn fill(database: &Database, rollout: &Rollout) {
             of_day.len(),
             of_day[0].quick_ns * frames
         ));
-        for row in of_day.chunk_by(|a, b| a.day == b.day).map(|of| of[0]) {
+        for row in of_day.chunk_by(|a, b| a.day == b.day).map(|rows| rows[0]) {
             let day = Rollout::date(row.day);
-            for of in &row.visits {
-                let screen = rollout.screens[of.screen];
+            for visit in &row.visits {
+                let screen = rollout.screens[visit.screen];
                 let mut text = head.clone();
-                let _ = write!(text, "'{day}','{screen}','','',{},{})", of.frames, of.jank_ns);
+                let _ =
+                    write!(text, "'{day}','{screen}','','',{},{})", visit.frames, visit.jank_ns);
                 values.push(text);
             }
-            for of in &row.times {
-                let (series, ns) = (&rollout.series[of.series], of.ns);
+            for time in &row.times {
+                let (series, ns) = (&rollout.series[time.series], time.ns);
                 let (screen, cause, key) = (series.screen, series.cause, series.key);
                 values.push(format!("{head}'{day}','{screen}','{cause}','{key}',0,{ns})"));
             }

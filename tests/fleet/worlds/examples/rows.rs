@@ -22,8 +22,8 @@ fn main() -> std::io::Result<()> {
             let screen = rollout.screens[visit.screen];
             writeln!(out, "{head},{screen},,{},{},", visit.frames, visit.jank_ns)?;
             for (series, factor) in rollout.series.iter().zip(&rollout.truth.factors) {
-                let at = rollout.series.iter().position(|of| of == series);
-                let time = row.times.iter().find(|time| Some(time.series) == at);
+                let index = rollout.series.iter().position(|other| other == series);
+                let time = row.times.iter().find(|time| Some(time.series) == index);
                 if series.screen == screen {
                     let ns = time.map_or(0, |time| time.ns);
                     writeln!(out, "{head},{screen},{},{},{ns},{factor}", series.key, visit.frames)?;

@@ -90,6 +90,6 @@ impl Device {
     /// Returns the version at a time, if the app is installed.
     pub(crate) fn version_at(&self, ms: i64) -> Option<usize> {
         let update = self.updates.iter().rev().find(|(update_ms, _)| *update_ms <= ms);
-        update.map(|of| of.1).or((!self.is_newcomer).then_some(0))
+        update.map(|update| update.1).or((!self.is_newcomer).then_some(0))
     }
 }

@@ -141,12 +141,12 @@ impl Scenario {
             causes.iter().map(|&(cause, key, ..)| Series { screen, cause, key })
         });
         let series: Vec<Series> = all.collect();
-        let is_changed = |of: &Series| self.changed.is_empty() || self.changed == of.key;
-        let factor = |of: &Series| if is_changed(of) { self.change } else { 1.0 };
+        let is_changed = |series: &Series| self.changed.is_empty() || self.changed == series.key;
+        let factor = |series: &Series| if is_changed(series) { self.change } else { 1.0 };
         let factors: Vec<f64> = series.iter().map(factor).collect();
-        let is_later = |screen: &&str| self.world.later_screens.iter().any(|of| of == screen);
+        let is_later = |screen: &&str| self.world.later_screens.iter().any(|later| later == screen);
         let screens = SCREENS.map(|(screen, ..)| screen);
-        let later_screens = (0..screens.len()).filter(|&of| is_later(&screens[of])).collect();
+        let later_screens = (0..screens.len()).filter(|&index| is_later(&screens[index])).collect();
         let mut rollout = Rollout {
             days,
             devices: Vec::with_capacity(devices),
@@ -173,7 +173,7 @@ impl Scenario {
         let factors = self.world.days(rng, (to.days - FIRST_DAY) as usize);
         for (day, of_day) in (FIRST_DAY..to.days).zip(factors) {
             let from_ms = RELEASE_MS + day * DAY_MS;
-            let is_today = |of: &&(i64, usize)| (from_ms..from_ms + DAY_MS).contains(&of.0);
+            let is_today = |update: &&(i64, usize)| (from_ms..from_ms + DAY_MS).contains(&update.0);
             let update = device.updates.iter().rfind(is_today).copied();
             let before = device.version_at(from_ms);
             if before.is_none() && update.is_none() {

@@ -108,12 +108,12 @@ fn devices_go_through_many_releases_and_the_change_is_there_from_its_version_on(
         rows.map(|row| row.version).collect::<BTreeSet<usize>>().len() > 2
     };
     assert!((0..200).filter(|device| has_more_than_two(*device)).count() > 100);
-    let of = |version: usize| {
+    let rate_of = |version: usize| {
         rate(&rollout, "inflate", rollout.rows.iter().filter(|row| row.version == version))
     };
-    assert_is_about(of(2) / of(1), 1.0, "before the change");
-    assert!((1.9..2.6).contains(&(of(3) / of(2))), "{} {}", of(3), of(2));
-    assert_is_about(of(4) / of(3), 1.0, "after the change");
+    assert_is_about(rate_of(2) / rate_of(1), 1.0, "before the change");
+    assert!((1.9..2.6).contains(&(rate_of(3) / rate_of(2))), "{} {}", rate_of(3), rate_of(2));
+    assert_is_about(rate_of(4) / rate_of(3), 1.0, "after the change");
 }
 
 #[test]

@@ -61,7 +61,7 @@ const OF_THE_KERNEL: [&str; 21] = [
 
 /// Lists the categories in the format of `atrace --list_categories`.
 pub(super) fn list() -> String {
-    CATEGORIES.iter().map(|(name, what)| format!("  {name:>10} - {what}\n")).collect()
+    CATEGORIES.iter().map(|(name, title)| format!("  {name:>10} - {title}\n")).collect()
 }
 
 /// Checks the requested categories; returns all if none was requested.

@@ -64,8 +64,9 @@ fn of_too_many_messages_those_of_the_app_with_most_go() {
         }
     }
     assert_eq!(state.drop_surplus(8), 26);
-    let of = |app: &str| state.pending.iter().filter(|of| of.finding.app == app).count();
-    assert_eq!((of("quiet"), of("loud"), of("calm")), (2, 4, 2));
+    let count =
+        |app: &str| state.pending.iter().filter(|pending| pending.finding.app == app).count();
+    assert_eq!((count("quiet"), count("loud"), count("calm")), (2, 4, 2));
     // A rollout has so many findings at most.
     let keys: Vec<String> = (0..60).map(|number| format!("key{number}")).collect();
     let findings: Vec<[&str; 1]> = keys.iter().map(|key| [&**key]).collect();

@@ -28,9 +28,9 @@ pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, Vec<Verdict>)> {
         report => report?,
     };
     // Links of a page on this machine lead into the store.
-    let at = std::fs::canonicalize(store).ok();
-    let at = at.map(|path| format!("file://{}/", path.display()));
-    written(args, &report, at.as_deref(), &|raw_key| Ok(store.join(raw_key)))
+    let base = std::fs::canonicalize(store).ok();
+    let base = base.map(|path| format!("file://{}/", path.display()));
+    written(args, &report, base.as_deref(), &|raw_key| Ok(store.join(raw_key)))
 }
 
 /// The report of an object store, by a copy of its tables on this machine.

@@ -6,7 +6,7 @@ use crate::store::captures::local_store::LocalStore;
 use crate::store::index::indexer::Indexer;
 use crate::store::objects::Directory;
 use crate::store::objects::disk::sidecar_of;
-use crate::store::test_store::{TEXT, came_on, put, store, there};
+use crate::store::test_store::{TEXT, are_stored, came_on, put, store};
 use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
@@ -38,10 +38,10 @@ fn old_captures_go_and_the_oldest_of_too_many() {
     assert_eq!(retain(None, None, day(1000)), [0, 0]);
     assert_eq!(retain(Some(2), None, day(3)), [0, 0]);
     assert_eq!(retain(Some(2), None, day(4)), [1, 0]);
-    assert_eq!(there(root, &keys), [false, true, true]);
+    assert_eq!(are_stored(root, &keys), [false, true, true]);
     assert_eq!(retain(None, Some(2 * bytes), day(4)), [0, 0]);
     assert_eq!(retain(None, Some(2 * bytes - 1), day(4)), [0, 1]);
-    assert_eq!(there(root, &keys), [false, false, true]);
+    assert_eq!(are_stored(root, &keys), [false, false, true]);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_clock_of_1970_or_9999_neither_deletes_nor_saves_a_capture() {
     let root = directory.path();
     let store = LocalStore::open(root).unwrap();
     let meta = json!({"app": "a", "install_id": "d"});
-    let places = [id(0, 1), id(2_932_896, 2), id(20_000, 3)].map(|id| {
+    let paths = [id(0, 1), id(2_932_896, 2), id(20_000, 3)].map(|id| {
         let path = put(&store, id, &meta, TEXT).unwrap();
         came_on(&path, 20_000);
         path
@@ -58,7 +58,7 @@ fn a_clock_of_1970_or_9999_neither_deletes_nor_saves_a_capture() {
     Indexer::start(root, &tables_of(root)).unwrap().finish();
     let keep = |days, now| {
         let deleted = apply(root, Retention { days: Some(days), ..Retention::default() }, now);
-        (deleted.unwrap().count(AGE), places.iter().filter(|path| path.exists()).count())
+        (deleted.unwrap().count(AGE), paths.iter().filter(|path| path.exists()).count())
     };
     assert_eq!(keep(7, day(20_007)), (0, 3));
     assert_eq!(keep(7, day(20_008)), (3, 0));
@@ -116,7 +116,7 @@ fn an_app_that_sends_much_loses_its_own_captures_only() {
 }
 
 #[test]
-fn what_is_shared_is_that_of_those_that_have_more() {
+fn owners_with_more_than_their_share_give_way() {
     assert_eq!(share(vec![], 10), u64::MAX);
     assert_eq!(share(vec![4, 6], 10), u64::MAX);
     assert_eq!(share(vec![4, 7], 10), 6);

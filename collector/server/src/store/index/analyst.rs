@@ -6,7 +6,7 @@
 use crate::store::captures::arrived::Arrived;
 use crate::store::captures::local_store::{about_with, meta_of, set_aside};
 use crate::store::index::attempts::{Attempt, End};
-use crate::store::index::queue::{Again, Chunk, Content, Made, Shared, Work};
+use crate::store::index::queue::{Again, Chunk, Content, Made, State, Work};
 use crate::store::mappings::Mappings;
 use anyhow::{Context as _, Result, bail};
 use crossbeam_channel::{Receiver, Sender, select_biased};
@@ -33,7 +33,7 @@ enum Next {
 }
 
 /// A capture that waits to be in the tables.
-struct Waits<'a>(&'a Shared);
+struct Waits<'a>(&'a State);
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
@@ -68,7 +68,7 @@ pub(crate) fn limits(stop: &Arc<AtomicBool>) -> Limits {
 pub(crate) struct Analyst {
     pub(crate) root: PathBuf,
     pub(crate) rows: Sender<Made>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: Arc<State>,
     pub(crate) mappings: Arc<Mappings>,
     pub(crate) attempt: Attempt,
 }
@@ -80,13 +80,13 @@ impl Analyst {
             recv(to_do) -> work => work.ok().map(|()| Next::New),
             recv(to_redo) -> again => again.ok().map(Next::Again),
         } {
-            if self.shared.ended.load(Ordering::Relaxed) {
+            if self.state.ended.load(Ordering::Relaxed) {
                 continue;
             }
             match next {
                 Next::New => {
-                    let Some(work) = self.shared.pop() else { continue };
-                    let waits = Waits(&self.shared);
+                    let Some(work) = self.state.pop() else { continue };
+                    let waits = Waits(&self.state);
                     if self.analyse(work, None) {
                         // Until it is written.
                         std::mem::forget(waits);
@@ -107,10 +107,10 @@ impl Analyst {
         let (mut mapping, mut token) = (None, None);
         if let Work::Capture(key, _) = &work {
             self.attempt.begin(key);
-            let (found, of) = self.mappings.of(key);
-            (mapping, token) = (found, Some(of));
+            let (found, held) = self.mappings.find(key);
+            (mapping, token) = (found, Some(held));
         }
-        let made = rows_of(&self.root, &mut work, mapping.as_deref(), &limits(&self.shared.ended));
+        let made = rows_of(&self.root, &mut work, mapping.as_deref(), &limits(&self.state.ended));
         let was_asked = made.as_ref().is_err_and(|error| {
             let error = error.downcast_ref::<tracetee_fleet::Error>();
             matches!(error, Some(tracetee_fleet::Error::Stopped(Stopped::Asked)))
@@ -124,7 +124,7 @@ impl Analyst {
         });
         match made {
             Ok(Some(rows)) => {
-                self.shared.make_room(rows.count());
+                self.state.make_room(rows.count());
                 let content = Content::Rows(Box::new(rows));
                 return self.rows.send(Made { content, token, chunk }).is_ok();
             }
@@ -132,7 +132,7 @@ impl Analyst {
             // It is there at the next start.
             Err(_) if was_asked => {}
             Err(error) => {
-                self.shared.failed.fetch_add(1, Ordering::Relaxed);
+                self.state.failed.fetch_add(1, Ordering::Relaxed);
                 failed(&self.root, &work, &error, is_to_go);
                 if let Work::Capture(key, _) = &work
                     && is_to_go

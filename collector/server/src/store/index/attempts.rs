@@ -59,14 +59,14 @@ impl Attempts {
         let running: Running = Arc::default();
         running.lock().unwrap_or_else(PoisonError::into_inner).resize_with(threads, || None);
         let (end, ended) = bounded(0);
-        let (at, looked_at) = (root.to_owned(), Arc::clone(&running));
+        let (directory, looked_at) = (root.to_owned(), Arc::clone(&running));
         let thread = std::thread::Builder::new().name("attempts".to_owned()).spawn(move || {
             while ended.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 let mut running = looked_at.lock().unwrap_or_else(PoisonError::into_inner);
                 for run in running.iter_mut().flatten() {
                     if !run.is_marked && run.began.elapsed() >= LONG {
                         // Without the mark (the disk is full), the next start analyses it as well.
-                        let _ = mark(&at, &run.key);
+                        let _ = mark(&directory, &run.key);
                         run.is_marked = true;
                     }
                 }
@@ -127,18 +127,18 @@ impl Attempt {
     /// It has come to its end. Returns whether the capture is to be set aside.
     pub(crate) fn end(&self, how: End) -> bool {
         let Some(run) = self.set(None) else { return false };
-        let at = mark_of(&self.root, &run.key);
+        let path = mark_of(&self.root, &run.key);
         match how {
             // Of an earlier time, mostly there is none.
-            End::Done => drop(fs::remove_file(at)),
+            End::Done => drop(fs::remove_file(path)),
             End::Interrupted => {}
             End::Failed => {
                 if !run.is_marked {
                     let _ = mark(&self.root, &run.key);
                 }
-                let marks = fs::read_to_string(&at).unwrap_or_default().lines().count();
+                let marks = fs::read_to_string(&path).unwrap_or_default().lines().count();
                 if marks >= MOST {
-                    let _ = fs::remove_file(at);
+                    let _ = fs::remove_file(path);
                     return true;
                 }
             }
@@ -162,7 +162,7 @@ mod tests {
     use tracetee_protocol::CaptureMeta;
 
     #[test]
-    fn what_was_interrupted_twice_is_set_aside_with_the_reason() {
+    fn a_capture_whose_analysis_was_interrupted_twice_is_set_aside_with_the_reason() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         let store = LocalStore::open(root).unwrap();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_succeeds_takes_the_mark_away_and_who_fails_twice_is_set_aside() {
+    fn success_removes_the_mark_and_a_second_failure_sets_the_capture_aside() {
         let directory = tempfile::tempdir().unwrap();
         let key = local_store::key_of(uuid::Uuid::nil(), &CaptureMeta::default(), 0);
         let attempts = Attempts::start(directory.path(), 1).unwrap();

@@ -30,7 +30,7 @@ impl Damage {
     }
 
     /// Takes an error of the tables.
-    pub(crate) fn take(&self, error: &Error) {
+    pub(crate) fn note(&self, error: &Error) {
         self.is_found.fetch_or(error.is_damage(), Ordering::Relaxed);
     }
 
@@ -40,7 +40,7 @@ impl Damage {
             if let Err(error) = self.look(tables)
                 && !self.is_over()
             {
-                self.take(&error);
+                self.note(&error);
                 tracing::error!("{}: {error}", tables.display());
             }
             let until = Instant::now() + PAUSE;
@@ -77,12 +77,12 @@ mod tests {
         let damage = Damage::default();
         damage.look(&tables).unwrap();
         let mut bytes = std::fs::read(&tables).unwrap();
-        let place = bytes.windows(8).position(|text| text == b"NOT NULL").unwrap();
-        bytes[place..place + 8].copy_from_slice(b"        ");
+        let position = bytes.windows(8).position(|text| text == b"NOT NULL").unwrap();
+        bytes[position..position + 8].copy_from_slice(b"        ");
         std::fs::write(&tables, bytes).unwrap();
         let error = damage.look(&tables).unwrap_err();
         assert!(!damage.is_found());
-        damage.take(&error);
+        damage.note(&error);
         assert!(damage.is_found(), "{error}");
     }
 }

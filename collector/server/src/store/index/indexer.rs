@@ -11,9 +11,7 @@ use crate::store::index::analyst::Analyst;
 use crate::store::index::attempts::Attempts;
 use crate::store::index::observed::Observed;
 use crate::store::index::outbox::Outbox;
-use crate::store::index::queue::{
-    Again, Chunk, Content, MAX_ROWS, MAX_WAITING, Made, Shared, Work,
-};
+use crate::store::index::queue::{Again, Chunk, Content, MAX_ROWS, MAX_WAITING, Made, State, Work};
 use crate::store::index::supervised;
 use crate::store::mappings::Mappings;
 use crate::store::objects::disk::{remove, walk};
@@ -56,7 +54,7 @@ impl Redo {
 pub(crate) struct Indexer {
     root: PathBuf,
     tables: PathBuf,
-    shared: Arc<Shared>,
+    state: Arc<State>,
     mappings: Arc<Mappings>,
     again: Sender<Again>,
     /// A message for each item of the queue.
@@ -66,7 +64,7 @@ pub(crate) struct Indexer {
 }
 
 /// A search for captures that are not in the tables, while it runs.
-struct Looking(Arc<Shared>);
+struct Looking(Arc<State>);
 
 impl Drop for Looking {
     fn drop(&mut self) {
@@ -92,7 +90,7 @@ impl Indexer {
 
     fn start_with(root: &Path, tables: &Path, batch_wait: Duration) -> Result<Self> {
         let database = Database::open(tables)?;
-        let shared = Arc::new(Shared::default());
+        let state = Arc::new(State::default());
         let (work, to_do) = bounded(MAX_WAITING);
         let (again, to_redo) = bounded(MAX_AGAIN);
         let (rows, made) = bounded(BATCH);
@@ -104,12 +102,12 @@ impl Indexer {
             let analyst = Analyst {
                 root: root.to_owned(),
                 rows: rows.clone(),
-                shared: Arc::clone(&shared),
+                state: Arc::clone(&state),
                 mappings: Arc::clone(&mappings),
                 attempt: attempts.of_thread(number),
             };
             let (to_do, to_redo) = (to_do.clone(), to_redo.clone());
-            let (panics, ended) = (Arc::clone(&shared.panics), Arc::clone(&shared.ended));
+            let (panics, ended) = (Arc::clone(&state.panics), Arc::clone(&state.ended));
             let work = move || analyst.run(&to_do, &to_redo);
             threads.push(supervised::spawn("analyse", panics, ended, work)?);
         }
@@ -118,21 +116,21 @@ impl Indexer {
             outbox: Outbox::find(root),
             database,
             made,
-            shared: Arc::clone(&shared),
+            state: Arc::clone(&state),
             batch_wait,
         };
-        let (panics, ended) = (Arc::clone(&shared.panics), Arc::clone(&shared.ended));
+        let (panics, ended) = (Arc::clone(&state.panics), Arc::clone(&state.ended));
         threads.push(supervised::spawn("tables", panics, ended, move || writer.run())?);
         if batch_wait < BATCH_WAIT_OF_REBUILD {
-            let (panics, ended) = (Arc::clone(&shared.panics), Arc::clone(&shared.ended));
-            let (tables, shared) = (tables.to_owned(), Arc::clone(&shared));
-            let work = move || shared.damage.watch(&tables);
+            let (panics, ended) = (Arc::clone(&state.panics), Arc::clone(&state.ended));
+            let (tables, state) = (tables.to_owned(), Arc::clone(&state));
+            let work = move || state.damage.watch(&tables);
             threads.push(supervised::spawn("check", panics, ended, work)?);
         }
         let (root, tables) = (root.to_owned(), tables.to_owned());
         let work = Some(work);
         let attempts = Some(attempts);
-        let indexer = Self { root, tables, shared, mappings, again, work, threads, attempts };
+        let indexer = Self { root, tables, state, mappings, again, work, threads, attempts };
         indexer.catch_up()?;
         Ok(indexer)
     }
@@ -140,22 +138,22 @@ impl Indexer {
     /// A capture of an app has come. Never waits.
     pub(crate) fn take(&self, app: &str, work: Work) {
         let Some(sender) = &self.work else { return };
-        if self.shared.push(app, work) && sender.try_send(()).is_err() {
+        if self.state.push(app, work) && sender.try_send(()).is_err() {
             // One of those that wait, whose message this would have been, is found in the directory later.
-            self.shared.pop();
-            self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
-            self.shared.missed.store(true, Ordering::Relaxed);
+            self.state.pop();
+            self.state.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.state.missed.store(true, Ordering::Relaxed);
         }
     }
 
     /// Returns the number of waiting captures. If there are too many, devices have to wait too.
     pub(crate) fn waiting(&self) -> u64 {
-        self.shared.waiting.load(Ordering::Relaxed)
+        self.state.waiting.load(Ordering::Relaxed)
     }
 
     /// True if the indexer has fallen behind with the captures of an app: as many wait as there is room left.
     pub(crate) fn is_behind(&self, app: &str) -> bool {
-        !self.shared.queue.locked().admits(&app.to_owned(), 1)
+        !self.state.queue.locked().admits(&app.to_owned(), 1)
     }
 
     /// Returns the bytes of the tables, with what is not in their main file yet.
@@ -168,32 +166,32 @@ impl Indexer {
 
     /// Returns the memory of contents that wait.
     pub(crate) fn room(&self) -> &Room {
-        &self.shared.room
+        &self.state.room
     }
 
     /// Returns how many were analysed, analysed again because a mapping had come, and could not be analysed.
     pub(crate) fn counts(&self) -> [&AtomicU64; 3] {
-        [&self.shared.analysed, &self.shared.analysed_again, &self.shared.failed]
+        [&self.state.analysed, &self.state.analysed_again, &self.state.failed]
     }
 
     /// True while a thread is down after a panic.
     pub(crate) fn is_down(&self) -> bool {
-        self.shared.panics.is_down()
+        self.state.panics.is_down()
     }
 
     /// True if the tables were found to be damaged.
     pub(crate) fn is_damaged(&self) -> bool {
-        self.shared.damage.is_found()
+        self.state.damage.is_found()
     }
 
     /// Returns how often a thread was started again after a panic.
     pub(crate) fn restarts(&self) -> &AtomicU64 {
-        &self.shared.panics.restarts
+        &self.state.panics.restarts
     }
 
     /// Returns what came into the tables since the start.
     pub(crate) fn observed(&self) -> &Arc<Observed> {
-        &self.shared.observed
+        &self.state.observed
     }
 
     /// Returns the mappings that are applied.
@@ -208,30 +206,30 @@ impl Indexer {
 
     /// True if captures were skipped because too many came; [`Indexer::catch_up`] indexes them.
     pub(crate) fn has_missed(&self) -> bool {
-        self.shared.missed.load(Ordering::Relaxed)
+        self.state.missed.load(Ordering::Relaxed)
     }
 
     /// Takes all that is in the directory and not in the tables, on a thread of its own.
     pub(crate) fn catch_up(&self) -> Result<()> {
         let Some(work) = self.work.clone() else { return Ok(()) };
-        self.shared.missed.store(false, Ordering::Relaxed);
+        self.state.missed.store(false, Ordering::Relaxed);
         let (root, tables) = (self.root.clone(), self.tables.clone());
-        let shared = Arc::clone(&self.shared);
+        let state = Arc::clone(&self.state);
         // Until all are found, as one that waits: nobody may take the tables for complete before.
-        shared.waiting.fetch_add(1, Ordering::Relaxed);
-        let looking = Looking(Arc::clone(&shared));
+        state.waiting.fetch_add(1, Ordering::Relaxed);
+        let looking = Looking(Arc::clone(&state));
         std::thread::Builder::new().name("catch up".to_owned()).spawn(move || {
             let _looking = looking;
             let given = each_missing(&root, &tables, |missing| {
-                if shared.ended.load(Ordering::Relaxed) {
+                if state.ended.load(Ordering::Relaxed) {
                     return;
                 }
                 let app = match &missing {
                     Work::Capture(key, _) => key.app.clone(),
                     Work::Losses(_) => String::new(),
                 };
-                if shared.push(&app, missing) && work.send(()).is_err() {
-                    shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                if state.push(&app, missing) && work.send(()).is_err() {
+                    state.waiting.fetch_sub(1, Ordering::Relaxed);
                 }
             });
             if let Err(error) = given {
@@ -243,8 +241,8 @@ impl Indexer {
 
     /// Counts as a capture that waits until it is dropped: nobody may take the tables for complete before.
     pub(crate) fn looking(&self) -> impl Drop + use<> {
-        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
-        Looking(Arc::clone(&self.shared))
+        self.state.waiting.fetch_add(1, Ordering::Relaxed);
+        Looking(Arc::clone(&self.state))
     }
 
     /// Waits until what was given so far is in the tables.
@@ -257,18 +255,18 @@ impl Indexer {
     /// Ends it when all is in the tables. Gives how many captures and loss reports that were.
     pub(crate) fn finish(mut self) -> u64 {
         self.join();
-        self.shared.analysed.load(Ordering::Relaxed)
+        self.state.analysed.load(Ordering::Relaxed)
     }
 
     /// Ends it now: what waits is left for the next start.
     pub(crate) fn stop(mut self) {
-        self.shared.ended.store(true, Ordering::Relaxed);
+        self.state.ended.store(true, Ordering::Relaxed);
         self.join();
     }
 
     fn join(&mut self) {
         self.work = None;
-        self.shared.damage.end();
+        self.state.damage.end();
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             let _ = thread.join();
@@ -302,10 +300,10 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
 
 /// True if the file that was analyzed still exists. Deletes it if it is of a device that is being forgotten, and
 /// only its text says so.
-fn is_stored(root: &Path, of: &Contribution, is_any_forgotten: bool) -> bool {
-    let Some(path) = of.key().map(|key| root.join(key)) else { return true };
+fn is_stored(root: &Path, contribution: &Contribution, is_any_forgotten: bool) -> bool {
+    let Some(path) = contribution.key().map(|key| root.join(key)) else { return true };
     let is_forgotten = |device: &Text| intents::is_forgotten(root, Some(device));
-    if is_any_forgotten && of.devices().any(is_forgotten) {
+    if is_any_forgotten && contribution.devices().any(is_forgotten) {
         let _ = remove(&path);
         return false;
     }
@@ -314,7 +312,7 @@ fn is_stored(root: &Path, of: &Contribution, is_any_forgotten: bool) -> bool {
 
 /// The room that a batch takes and the captures that wait for it: given back when this is dropped.
 struct Batch<'a> {
-    shared: &'a Shared,
+    state: &'a State,
     rows: usize,
     waited: u64,
     chunks: Vec<Chunk>,
@@ -332,8 +330,8 @@ impl Drop for Batch<'_> {
         if std::thread::panicking() {
             self.fail_chunks();
         }
-        self.shared.give_room(self.rows);
-        self.shared.count_done(self.waited);
+        self.state.give_room(self.rows);
+        self.state.count_done(self.waited);
     }
 }
 
@@ -344,7 +342,7 @@ struct Writer {
     outbox: Option<Outbox>,
     database: Database,
     made: Receiver<Made>,
-    shared: Arc<Shared>,
+    state: Arc<State>,
     batch_wait: Duration,
 }
 
@@ -365,7 +363,7 @@ impl Writer {
             }
             let (mut new, mut again, mut gone) = (Vec::new(), Vec::new(), Vec::new());
             let mut tokens = Vec::new();
-            let mut held = Batch { shared: &self.shared, rows, waited: 0, chunks: Vec::new() };
+            let mut held = Batch { state: &self.state, rows, waited: 0, chunks: Vec::new() };
             for made in batch {
                 tokens.push(made.token);
                 held.waited += u64::from(made.chunk.is_none());
@@ -379,16 +377,16 @@ impl Writer {
                 }
             }
             let (root, is_any_forgotten) = (&self.root, intents::is_any(&self.root));
-            let is_stored = |of: &Contribution| is_stored(root, of, is_any_forgotten);
+            let is_stored = |new: &Contribution| is_stored(root, new, is_any_forgotten);
             let made = new.into_iter().map(|rows| (Contribution::from(&rows), rows));
             // Without an outbox, the transaction alone asks.
-            let is_added = |of: &Contribution| self.outbox.is_none() || is_stored(of);
-            let (added, rows): (Vec<_>, Vec<_>) = made.filter(|(of, _)| is_added(of)).unzip();
+            let is_added = |new: &Contribution| self.outbox.is_none() || is_stored(new);
+            let (added, rows): (Vec<_>, Vec<_>) = made.filter(|(new, _)| is_added(new)).unzip();
             if let Some(outbox) = &self.outbox {
                 // First: rows in the tables are in the outbox, or published.
                 if let Err(error) = outbox.put(&added, &again) {
                     tracing::error!("cannot write rows for other collectors: {error}");
-                    self.shared.missed.store(true, Ordering::Relaxed);
+                    self.state.missed.store(true, Ordering::Relaxed);
                     held.fail_chunks();
                     continue;
                 }
@@ -404,15 +402,15 @@ impl Writer {
                     let rows = rows.iter().zip(inserted);
                     let new: Vec<_> =
                         rows.filter_map(|(rows, is_new)| is_new.then_some(rows)).collect();
-                    self.shared.analysed.fetch_add(new.len() as u64, Ordering::Relaxed);
-                    self.shared.observed.add(new);
+                    self.state.analysed.fetch_add(new.len() as u64, Ordering::Relaxed);
+                    self.state.observed.add(new);
                 }
                 Err(error) => {
-                    self.shared.damage.take(&error);
+                    self.state.damage.note(&error);
                     tracing::error!(
                         "cannot write the tables: {error}; run `tracetee store rebuild`"
                     );
-                    self.shared.missed.store(true, Ordering::Relaxed);
+                    self.state.missed.store(true, Ordering::Relaxed);
                 }
             }
             if !again.is_empty()
@@ -422,7 +420,7 @@ impl Writer {
                 held.fail_chunks();
             }
             drop(tokens);
-            self.shared.analysed_again.fetch_add(again.len() as u64, Ordering::Relaxed);
+            self.state.analysed_again.fetch_add(again.len() as u64, Ordering::Relaxed);
         }
     }
 }

@@ -140,8 +140,8 @@ mod tests {
         assert_eq!(sums.len() as u64, MOST_SERIES);
         let frames = |app: &str, screen: &str| {
             let sums = observed.sums();
-            let of_it = |(name, _): &&(SeriesName, _)| name[0] == app && name[2] == screen;
-            sums.iter().find(of_it).map(|(_, sums)| sums.frames)
+            let is_wanted = |(name, _): &&(SeriesName, _)| name[0] == app && name[2] == screen;
+            sums.iter().find(is_wanted).map(|(_, sums)| sums.frames)
         };
         assert_eq!([frames("b", "0"), frames("b", OTHER)], [None, Some(6 * 4)]);
         // Another app has its share, by name, though the first one has taken all that was left.

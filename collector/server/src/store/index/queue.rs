@@ -69,7 +69,7 @@ pub(crate) enum Content {
 
 /// State that the threads share.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct State {
     pub(crate) waiting: AtomicU64,
     pub(crate) analysed: AtomicU64,
     pub(crate) analysed_again: AtomicU64,
@@ -110,7 +110,7 @@ impl Queue {
     }
 }
 
-impl Shared {
+impl State {
     /// Takes the oldest work of the app whose turn it is.
     pub(crate) fn pop(&self) -> Option<Work> {
         self.queue.locked().pop(|_| true).map(|(_, work)| work)

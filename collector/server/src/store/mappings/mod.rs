@@ -102,7 +102,7 @@ impl Mappings {
     }
 
     /// Returns the mapping of a capture's version, and a token for as long as its rows are not written.
-    pub(crate) fn of(&self, key: &RawKey) -> (Option<Arc<Mapping>>, Token) {
+    pub(crate) fn find(&self, key: &RawKey) -> (Option<Arc<Mapping>>, Token) {
         let version = Version::of(key);
         let mut cache = self.cache();
         let token = Arc::clone(&cache.current);
@@ -372,18 +372,18 @@ mod tests {
             fs::write(&body.path, text).unwrap();
             mappings.put(&Version::new("a", ver), &body.path, &incoming).unwrap()
         };
-        let name = |ver: &str| mappings.of(&key(ver)).0.unwrap().apply("a.a").into_owned();
+        let name = |ver: &str| mappings.find(&key(ver)).0.unwrap().apply("a.a").into_owned();
         assert_eq!(upload("1", "First -> a.a:\n"), Put::New);
         assert_eq!(upload("2", "Second -> a.a:\n"), Put::New);
         let path = |ver: &str| Version::new("a", ver).directory(root).join(CLASSES);
         // The texts are not read again: what stands in their places now is none.
         let texts = ["1", "2"].map(|ver| fs::read(path(ver)).unwrap());
         ["1", "2"].iter().for_each(|ver| fs::write(path(ver), "no mapping").unwrap());
-        let first = mappings.of(&key("1")).0.unwrap();
+        let first = mappings.find(&key("1")).0.unwrap();
         for _ in 0..10 {
             assert_eq!([name("1"), name("2")], ["First", "Second"]);
         }
-        assert!(Arc::ptr_eq(&first, &mappings.of(&key("1")).0.unwrap()));
+        assert!(Arc::ptr_eq(&first, &mappings.find(&key("1")).0.unwrap()));
         // Tables that are gone, or of another version of the program, are made anew of the text.
         ["1", "2"]
             .into_iter()
@@ -395,7 +395,7 @@ mod tests {
         fs::write(path("2").with_extension(PACKED), "old tables").unwrap();
         let again = Mappings::new(root);
         for (ver, name) in [("1", "First"), ("2", "Second")] {
-            assert_eq!(again.of(&key(ver)).0.unwrap().apply("a.a"), name);
+            assert_eq!(again.find(&key(ver)).0.unwrap().apply("a.a"), name);
             assert!(open_packed(&path(ver)).is_some());
         }
         // Another mapping replaces both.

@@ -115,7 +115,7 @@ impl Cloud {
         })
     }
 
-    fn at(&self, path: &str) -> Result<ObjectPath> {
+    fn resolve(&self, path: &str) -> Result<ObjectPath> {
         let path = if self.prefix.as_ref().is_empty() {
             path.to_owned()
         } else {
@@ -140,9 +140,9 @@ impl Cloud {
             options.attributes = attributes;
         }
         let limit = WRITE_TIME + Duration::from_secs(bytes.len() as u64 / SLOWEST_BYTES_PER_S);
-        let at = self.at(path)?;
+        let object = self.resolve(path)?;
         let written = self.block_on(async {
-            match timeout(limit, self.store.put_opts(&at, bytes.into(), options)).await {
+            match timeout(limit, self.store.put_opts(&object, bytes.into(), options)).await {
                 Ok(Ok(_)) => Ok(true),
                 Ok(Err(
                     object_store::Error::AlreadyExists { .. }
@@ -158,10 +158,10 @@ impl Cloud {
     }
 
     fn get_version(&self, path: &str) -> Result<(Vec<u8>, CaptureMeta, UpdateVersion)> {
-        let at = self.at(path)?;
+        let object = self.resolve(path)?;
         let read = async {
             let in_path = || format!("cannot read {path}");
-            let found = self.store.get_opts(&at, GetOptions::default()).await;
+            let found = self.store.get_opts(&object, GetOptions::default()).await;
             let found = found.with_context(in_path)?;
             if found.meta.size > MAX_OBJECT_BYTES {
                 bail!("{path} has more than {MAX_OBJECT_BYTES} bytes");
@@ -194,7 +194,7 @@ impl Objects for Cloud {
     }
 
     fn delete(&self, paths: &[String]) -> Result<()> {
-        let paths = paths.iter().map(|path| self.at(path)).collect::<Result<Vec<_>>>()?;
+        let paths = paths.iter().map(|path| self.resolve(path)).collect::<Result<Vec<_>>>()?;
         self.block_on(async {
             let all = stream::iter(paths.into_iter().map(Ok)).boxed();
             let mut deleted = self.store.delete_stream(all);
@@ -213,7 +213,7 @@ impl Objects for Cloud {
     }
 
     fn walk(&self, below: &str, each: &mut dyn FnMut(Listed)) -> Result<()> {
-        let below = self.at(below)?;
+        let below = self.resolve(below)?;
         let skip = if self.prefix.as_ref().is_empty() { 0 } else { self.prefix.as_ref().len() + 1 };
         let mut all = self.block_on(async {
             let mut listed = self.store.list(Some(&below));
@@ -274,7 +274,7 @@ impl Shared for Cloud {
     }
 
     fn probe(&self) -> Result<()> {
-        let below = self.at("probe")?;
+        let below = self.resolve("probe")?;
         self.block_on(async {
             let mut listed = self.store.list(Some(&below));
             match timeout(PROBE_TIME, listed.next()).await {

@@ -44,13 +44,13 @@ impl<'a> StoreLocation<'a> {
                     .with_context(|| format!("cannot create {}", path.display()))?;
                 Ok(Arc::new(Directory(path.to_owned())))
             }
-            Self::Objects(address) => Ok(shared(address)?),
+            Self::Objects(address) => Ok(open_shared(address)?),
         }
     }
 }
 
 /// Opens the objects of an object store.
-pub(crate) fn shared(address: &str) -> Result<Arc<dyn Shared>> {
+pub(crate) fn open_shared(address: &str) -> Result<Arc<dyn Shared>> {
     #[cfg(feature = "cloud")]
     return Ok(Arc::new(super::cloud::Cloud::open(address)?));
     #[cfg(not(feature = "cloud"))]

@@ -64,16 +64,16 @@ pub(crate) trait Objects: Debug + Send + Sync {
     /// such object.
     fn file(&self, path: &str, copies: &Path) -> Result<Option<PathBuf>> {
         let Some((bytes, meta)) = self.find(path)? else { return Ok(None) };
-        let place = copies.join(path);
-        make_parent(&place)?;
+        let file = copies.join(path);
+        make_parent(&file)?;
         if RawKey::parse(path).is_some() {
-            fs::write(sidecar_of(&place), meta.to_json())?;
+            fs::write(sidecar_of(&file), meta.to_json())?;
         }
         // Whole, or not there.
-        let making = place.with_added_extension("fetching");
+        let making = file.with_added_extension("fetching");
         fs::write(&making, bytes)?;
-        fs::rename(making, &place)?;
-        Ok(Some(place))
+        fs::rename(making, &file)?;
+        Ok(Some(file))
     }
 
     /// As [`Self::find`]; an error if there is no such object.
@@ -129,7 +129,7 @@ pub(crate) struct Directory(pub(crate) PathBuf);
 
 impl Directory {
     /// Returns an object's file; an error for a path that leads elsewhere.
-    fn at(&self, path: &str) -> Result<PathBuf> {
+    fn resolve(&self, path: &str) -> Result<PathBuf> {
         if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
             bail!("{path} is no path of an object");
         }
@@ -139,13 +139,13 @@ impl Directory {
 
 impl Objects for Directory {
     fn put_new(&self, path: &str, bytes: Vec<u8>) -> Result<bool> {
-        write_new(&self.at(path)?, &bytes).with_context(|| format!("cannot write {path}"))
+        write_new(&self.resolve(path)?, &bytes).with_context(|| format!("cannot write {path}"))
     }
 
     fn find(&self, path: &str) -> Result<Option<Content>> {
-        let place = self.at(path)?;
-        let read = place.metadata().and_then(|found| {
-            (found.len() <= MAX_OBJECT_BYTES).then(|| fs::read(&place)).transpose()
+        let file = self.resolve(path)?;
+        let read = file.metadata().and_then(|found| {
+            (found.len() <= MAX_OBJECT_BYTES).then(|| fs::read(&file)).transpose()
         });
         let bytes = match read {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -153,17 +153,17 @@ impl Objects for Directory {
         };
         let bytes =
             bytes.with_context(|| format!("{path} has more than {MAX_OBJECT_BYTES} bytes"))?;
-        let meta = fs::read(sidecar_of(&place)).ok();
+        let meta = fs::read(sidecar_of(&file)).ok();
         let meta = meta.and_then(|json| CaptureMeta::from_json(&json));
         Ok(Some((bytes, meta.unwrap_or_default())))
     }
 
     fn delete(&self, paths: &[String]) -> Result<()> {
-        paths.iter().try_for_each(|path| Ok(remove(&self.at(path)?)?))
+        paths.iter().try_for_each(|path| Ok(remove(&self.resolve(path)?)?))
     }
 
     fn walk(&self, below: &str, each: &mut dyn FnMut(Listed)) -> Result<()> {
-        let directory = self.at(below)?;
+        let directory = self.resolve(below)?;
         if !directory.exists() {
             return Ok(());
         }
@@ -178,8 +178,8 @@ impl Objects for Directory {
     }
 
     fn file(&self, path: &str, _: &Path) -> Result<Option<PathBuf>> {
-        let place = self.at(path)?;
-        Ok(place.exists().then_some(place))
+        let file = self.resolve(path)?;
+        Ok(file.exists().then_some(file))
     }
 }
 
@@ -220,14 +220,14 @@ pub(crate) fn on_threads<'a, T: Sync>(
 }
 
 /// Writes a file where there is none, complete or not at all. `false`: there is one.
-fn write_new(place: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let directory = make_parent(place)?;
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let directory = make_parent(path)?;
     let mut file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(directory)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    match file.persist_noclobber(place) {
+    match file.persist_noclobber(path) {
         Ok(_) => File::open(directory)?.sync_all().map(|()| true),
         Err(refused) if refused.error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(refused) => Err(refused.error),

@@ -83,14 +83,15 @@ impl Replica {
             };
             let all = records.len();
             if is_any_forgotten {
-                records.retain(|record| !record.of.devices().any(is_forgotten));
+                records.retain(|record| !record.content.devices().any(is_forgotten));
             }
             if records.len() == all {
                 bytes.extend(frame);
             } else if !records.is_empty() {
-                bytes.extend(pack(records.iter().map(|record| (record.is_again, &record.of)))?);
+                bytes
+                    .extend(pack(records.iter().map(|record| (record.is_again, &record.content)))?);
             }
-            keys.extend(records.iter().filter_map(|record| record.of.key()));
+            keys.extend(records.iter().filter_map(|record| record.content.key()));
         }
         let Some(files) = files.get(..taken).filter(|files| !files.is_empty()) else {
             return Ok(false);
@@ -190,7 +191,7 @@ impl Replica {
         for (_, bytes) in &found {
             for record in Records::open(&**bytes)? {
                 let record = record?;
-                let Some(key) = record.of.key().filter(|_| keeps(&record)) else { continue };
+                let Some(key) = record.content.key().filter(|_| keeps(&record)) else { continue };
                 // The last analysis counts. Another one is left out.
                 if record.is_again || !records.contains_key(&key) {
                     records.insert(key, record);
@@ -199,7 +200,7 @@ impl Replica {
         }
         let time = parts.iter().filter_map(|part| parse(part)).map(|(ms, _)| ms).max();
         if !records.is_empty() {
-            let bytes = pack(records.values().map(|record| (record.is_again, &record.of)))?;
+            let bytes = pack(records.values().map(|record| (record.is_again, &record.content)))?;
             let name = name(time.unwrap_or_default(), records.len(), &bytes);
             if parts.contains(&name) {
                 return Ok(());
@@ -226,7 +227,7 @@ impl Replica {
             let known = self.keys(&part);
             // One that came meanwhile is looked through.
             if known.is_empty() || known.iter().any(|key| keys.contains(key.as_str())) {
-                self.join(&[part], &|record| !record.of.devices().any(|name| name == device))?;
+                self.join(&[part], &|record| !record.content.devices().any(|name| name == device))?;
             }
         }
         Ok(())
@@ -258,7 +259,7 @@ impl Replica {
                 continue;
             }
             let dead = keys.iter().filter(|key| !is_live(key)).count();
-            let keeps = |record: &Record| record.of.key().is_some_and(|key| is_live(&key));
+            let keeps = |record: &Record| record.content.key().is_some_and(|key| is_live(&key));
             if dead * 4 > keys.len() {
                 self.join(&[part], &keeps)?;
             } else if records < ENOUGH {
@@ -271,7 +272,7 @@ impl Replica {
             }
         }
         if small.len() > 1 {
-            self.join(&small, &|record| record.of.key().is_some_and(|key| is_live(&key)))?;
+            self.join(&small, &|record| record.content.key().is_some_and(|key| is_live(&key)))?;
         }
         Ok(())
     }
@@ -285,7 +286,7 @@ fn insert(
 ) -> Result<Option<String>> {
     let (mut keys, mut batch, mut rows) = (String::new(), Batch::default(), 0);
     for record in Records::open(part)? {
-        let Record { is_again, of: contribution } = record?;
+        let Record { is_again, content: contribution } = record?;
         let Some(key) = contribution.key() else { continue };
         keys += &key;
         keys.push('\n');

@@ -135,7 +135,7 @@ type Contents = Vec<(String, Vec<u8>)>;
 impl Replica {
     /// Opens the replica of an object store in a directory, or in one that ends with this process.
     pub(crate) fn open(address: &str, directory: Option<&Path>, publishes: bool) -> Result<Self> {
-        Self::of(location::shared(address)?, address, directory, publishes)
+        Self::with_objects(location::open_shared(address)?, address, directory, publishes)
     }
 
     /// Breaks off the calls of the object store that have not ended in a moment: the collector stops.
@@ -143,7 +143,7 @@ impl Replica {
         self.objects.end();
     }
 
-    fn of(
+    fn with_objects(
         objects: Arc<dyn Shared>,
         address: &str,
         directory: Option<&Path>,

@@ -15,10 +15,10 @@ struct Collector {
 
 impl Collector {
     fn new(cloud: &Arc<dyn Shared>) -> Self {
-        Self::of(Replica::of(cloud.clone(), "memory:///", None, true).unwrap())
+        Self::with_replica(Replica::with_objects(cloud.clone(), "memory:///", None, true).unwrap())
     }
 
-    fn of(replica: Replica) -> Self {
+    fn with_replica(replica: Replica) -> Self {
         let local = LocalStore::open(&replica.root).unwrap();
         replica.discard_unusable(Checks::All).unwrap();
         let indexer = Indexer::start(&replica.root, &tables_of(&replica.root)).unwrap();
@@ -55,7 +55,7 @@ fn parts(cloud: &Arc<dyn Shared>) -> Vec<String> {
 
 #[test]
 fn a_collector_takes_what_another_one_has_published_and_analyzes_the_rest() {
-    let cloud = location::shared("memory:///").unwrap();
+    let cloud = location::open_shared("memory:///").unwrap();
     put(&cloud, "a", 0..10);
     let (first, second) = (Collector::new(&cloud), Collector::new(&cloud));
     first.sync();
@@ -80,7 +80,7 @@ fn a_collector_takes_what_another_one_has_published_and_analyzes_the_rest() {
 
 #[test]
 fn a_collector_that_is_ended_leaves_the_rest_of_a_part_and_takes_it_the_next_time() {
-    let cloud = location::shared("memory:///").unwrap();
+    let cloud = location::open_shared("memory:///").unwrap();
     put(&cloud, "a", 0..10);
     let (first, second) = (Collector::new(&cloud), Collector::new(&cloud));
     first.sync();
@@ -95,14 +95,14 @@ fn a_collector_that_is_ended_leaves_the_rest_of_a_part_and_takes_it_the_next_tim
 
 #[test]
 fn a_capture_that_was_analyzed_again_is_in_a_joined_part_once() {
-    let cloud = location::shared("memory:///").unwrap();
+    let cloud = location::open_shared("memory:///").unwrap();
     put(&cloud, "a", 0..2);
     let first = Collector::new(&cloud);
     first.sync();
     first.replica.publish().unwrap();
     let part = cloud.find(&parts(&cloud)[0]).unwrap().unwrap().0;
     let mut records: Vec<Record> = Records::open(&*part).unwrap().map(Result::unwrap).collect();
-    let again = &mut records[0].of;
+    let again = &mut records[0].content;
     again.capture.as_mut().unwrap().device = "another name".into();
     let packed = tracetee_fleet::part::pack([(true, &*again)]).unwrap();
     cloud.put(&format!("{}/9999999999999-1-0", directory()), packed).unwrap();
@@ -111,13 +111,13 @@ fn a_capture_that_was_analyzed_again_is_in_a_joined_part_once() {
     let [joined] = &*parts(&cloud) else { panic!("{:?}", parts(&cloud)) };
     let bytes = cloud.find(joined).unwrap().unwrap().0;
     let kept: Vec<Record> = Records::open(&*bytes).unwrap().map(Result::unwrap).collect();
-    let named = |of: &Record| of.of.devices().any(|device| device == "another name");
-    assert_eq!((kept.len(), kept.iter().filter(|of| named(of)).count()), (2, 1));
+    let named = |record: &Record| record.content.devices().any(|device| device == "another name");
+    assert_eq!((kept.len(), kept.iter().filter(|record| named(record)).count()), (2, 1));
 }
 
 #[test]
 fn retention_of_a_bucket_deletes_by_age_and_by_size_on_all_collectors() {
-    let cloud = location::shared("memory:///").unwrap();
+    let cloud = location::open_shared("memory:///").unwrap();
     put(&cloud, "a", 0..6);
     put(&cloud, "b", 6..8);
     let (first, second) = (Collector::new(&cloud), Collector::new(&cloud));
@@ -140,7 +140,7 @@ fn retention_of_a_bucket_deletes_by_age_and_by_size_on_all_collectors() {
 
 #[test]
 fn small_parts_are_joined_without_what_was_deleted() {
-    let cloud = location::shared("memory:///").unwrap();
+    let cloud = location::open_shared("memory:///").unwrap();
     let collector = Collector::new(&cloud);
     for number in 0..5 {
         put(&cloud, "a", number * 10..number * 10 + 10);
@@ -168,12 +168,13 @@ fn small_parts_are_joined_without_what_was_deleted() {
 
 #[test]
 fn a_directory_is_the_cache_of_one_store_and_damaged_tables_are_made_anew() {
-    let cloud = location::shared("memory:///").unwrap();
+    let cloud = location::open_shared("memory:///").unwrap();
     put(&cloud, "a", 0..3);
     let directory = tempfile::tempdir().unwrap();
-    let open = |address: &str| Replica::of(cloud.clone(), address, Some(directory.path()), true);
+    let open =
+        |address: &str| Replica::with_objects(cloud.clone(), address, Some(directory.path()), true);
     let read = |replica: Replica| {
-        let collector = Collector::of(replica);
+        let collector = Collector::with_replica(replica);
         collector.sync();
         let captures = collector.captures().len();
         collector.indexer.finish();
@@ -184,8 +185,8 @@ fn a_directory_is_the_cache_of_one_store_and_damaged_tables_are_made_anew() {
     assert!(error.contains("is the cache of s3://a/b"), "{error}");
     let tables = tables_of(directory.path());
     let mut bytes = fs::read(&tables).unwrap();
-    let place = bytes.windows(8).position(|text| text == b"NOT NULL").unwrap();
-    bytes[place..place + 8].copy_from_slice(b"        ");
+    let position = bytes.windows(8).position(|text| text == b"NOT NULL").unwrap();
+    bytes[position..position + 8].copy_from_slice(b"        ");
     fs::write(&tables, bytes).unwrap();
     let waiting = Outbox::path(directory.path()).join("7");
     fs::write(&waiting, "rows that another version has made").unwrap();

@@ -14,15 +14,16 @@ use tracetee_worlds::{Expected, scenarios};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let of = |name: &str| {
-        let at = arguments.iter().position(|argument| argument == name)?;
-        Some(arguments.get(at + 1).unwrap_or_else(|| panic!("{name} needs a value")).as_str())
+    let option = |name: &str| {
+        let index = arguments.iter().position(|argument| argument == name)?;
+        Some(arguments.get(index + 1).unwrap_or_else(|| panic!("{name} needs a value")).as_str())
     };
-    let number = |name, default| of(name).map_or(default, |text| text.parse().expect("a number"));
+    let number =
+        |name, default| option(name).map_or(default, |text| text.parse().expect("a number"));
     let (rollouts, devices) = (number("--rollouts", 20), number("--devices", 2500) as usize);
     let seed = number("--seed", 0);
-    let growth: i64 = of("--growth").map_or(0, |text| text.parse().expect("a number"));
-    let names: Option<Vec<&str>> = of("--worlds").map(|names| names.split(',').collect());
+    let growth: i64 = option("--growth").map_or(0, |text| text.parse().expect("a number"));
+    let names: Option<Vec<&str>> = option("--worlds").map(|names| names.split(',').collect());
     println!(
         "{:28} {:>5} {:>5} {:>6} | {:>6} {:>6} {:>5} {:>7} | upper bounds of false alarms: guard, comparison",
         format!("{rollouts} rollouts, {devices} devices"),
@@ -41,28 +42,28 @@ fn main() {
         scenario.world.growth_in_1000 += growth;
         scenario.releases = number("--releases", scenario.releases as u64) as usize;
         let from = std::time::Instant::now();
-        let of = run(&scenario, seed..seed + rollouts, devices);
+        let found = run(&scenario, seed..seed + rollouts, devices);
         if scenario.releases > 1 {
-            let bound = 100.0 * upper_bound(of.changed, of.rollouts);
-            println!("{:28} changes in {} (at most {bound:.1} %)", scenario.name, of.changed);
+            let bound = 100.0 * upper_bound(found.changed, found.rollouts);
+            println!("{:28} changes in {} (at most {bound:.1} %)", scenario.name, found.changed);
             continue;
         }
         let bounds = if scenario.expected == Expected::Same {
-            [of.stops, of.false_alarms()]
+            [found.stops, found.false_alarms()]
         } else {
-            [0, of.false_alarms()]
+            [0, found.false_alarms()]
         };
-        let bounds = bounds.map(|count| 100.0 * upper_bound(count, of.rollouts));
+        let bounds = bounds.map(|count| 100.0 * upper_bound(count, found.rollouts));
         println!(
             "{:28} {:>5} {:>5} {:>6} | {:>6} {:>6} {:>5} {:>7} | {:5.1} % {:5.1} %  ({:.1} s)",
             scenario.name,
-            of.stops,
-            of.goes,
-            of.unsure,
-            of.false_worse,
-            of.false_better,
-            of.found,
-            of.unknown,
+            found.stops,
+            found.goes,
+            found.unsure,
+            found.false_worse,
+            found.false_better,
+            found.found,
+            found.unknown,
             bounds[0],
             bounds[1],
             from.elapsed().as_secs_f64()

@@ -39,27 +39,27 @@ impl Outcomes {
         self.false_worse + self.false_better
     }
 
-    fn take(&mut self, rollout: &Rollout, said: &[Said], compared: &Compared) {
+    fn count(&mut self, rollout: &Rollout, said: &[Said], compared: &Compared) {
         self.rollouts += 1;
         let is_stopped = said.contains(&Said::Stop);
         self.stops += u64::from(is_stopped);
         self.goes += u64::from(!is_stopped && said.contains(&Said::Go));
         self.unsure += u64::from(!is_stopped && !said.contains(&Said::Go));
-        let of_key = |key: &String| rollout.series.iter().position(|of| of.key == key);
+        let of_key = |key: &String| rollout.series.iter().position(|series| series.key == key);
         let factors = &rollout.truth.factors;
         let is_any = factors.iter().any(|factor| *factor > 1.0);
         let is_new = |key: &String| {
-            of_key(key).is_some_and(|of| {
+            of_key(key).is_some_and(|index| {
                 rollout
                     .truth
                     .later_screens
                     .iter()
-                    .any(|at| rollout.screens[*at] == rollout.series[of].screen)
+                    .any(|screen| rollout.screens[*screen] == rollout.series[index].screen)
             })
         };
         let is_true = |key: &String| {
             let is_all = key.is_empty() && (is_any || !rollout.truth.later_screens.is_empty());
-            is_all || is_new(key) || of_key(key).is_some_and(|of| factors[of] > 1.0)
+            is_all || is_new(key) || of_key(key).is_some_and(|index| factors[index] > 1.0)
         };
         let is_false = compared.worse.iter().any(|key| !is_true(key));
         self.false_worse += u64::from(is_false);
@@ -105,7 +105,7 @@ pub(crate) fn run(scenario: &Scenario, seeds: Range<u64>, devices: usize) -> Out
                     }
                     let look = |day| adapter::look(&rollout, day);
                     let said: Vec<Said> = (0..DAYS).map(look).collect();
-                    own.take(&rollout, &said, &adapter::compared(&rollout));
+                    own.count(&rollout, &said, &adapter::compared(&rollout));
                 }
                 outcomes.lock().unwrap().add(&own);
             });
