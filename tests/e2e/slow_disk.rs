@@ -71,10 +71,10 @@ impl App {
     }
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+fn until(expected: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(begun.elapsed() < PATIENCE, "{expected}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -16,10 +16,10 @@ pub fn phone_trace(name: &str) -> Option<PathBuf> {
 
 /// A program that may be missing; then the test says so, and in CI fails.
 #[must_use]
-pub fn tool(path: Option<PathBuf>, what: &str) -> Option<PathBuf> {
+pub fn tool(path: Option<PathBuf>, name: &str) -> Option<PathBuf> {
     if path.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "{what} is missing");
-        println!("skipped: {what} is missing");
+        assert!(std::env::var_os("CI").is_none(), "{name} is missing");
+        println!("skipped: {name} is missing");
     }
     path
 }

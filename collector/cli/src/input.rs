@@ -85,7 +85,7 @@ pub(crate) fn say_losses(path: &Path, losses: &Losses) {
             say(&format!("  {}: {}: {}", bad.number, bad.why, quoted(&bad.text)));
         }
     }
-    for (count, what) in [
+    for (count, kind) in [
         (losses.unmatched_ends, "section ends without a begin"),
         (losses.unclosed, "sections without an end"),
         (losses.unmatched_async_ends, "async section ends without a begin"),
@@ -95,12 +95,12 @@ pub(crate) fn say_losses(path: &Path, losses: &Losses) {
         (losses.rounded, "counter values of more than 2^53, rounded"),
     ] {
         if count > 0 {
-            say(&format!("{name}: {count} {what}"));
+            say(&format!("{name}: {count} {kind}"));
         }
     }
-    for (what, counts) in [("not read", &losses.unread), ("lost by the recorder", &losses.lost)] {
+    for (fate, counts) in [("not read", &losses.unread), ("lost by the recorder", &losses.lost)] {
         if !counts.is_empty() {
-            say(&format!("{name}: {what}: {}", counted(counts)));
+            say(&format!("{name}: {fate}: {}", counted(counts)));
         }
     }
 }

@@ -21,14 +21,14 @@ fn fill(store: &Path) {
     }
 }
 
-fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+fn until<T>(expected: &str, mut found: impl FnMut() -> Option<T>) -> T {
     for _ in 0..1800 {
         if let Some(found) = found() {
             return found;
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    panic!("{what} does not come");
+    panic!("{expected} does not come");
 }
 
 /// Counts the lines of a collector's log in which the guard has found something: while captures come, all jank may be sure before a

@@ -126,7 +126,7 @@ fn try_store(behaviour: Behaviour) -> Vec<String> {
     let took = stop(&mut collector.process);
     let (requests, lines) = (hostile.requests(), collector.log().lines().count());
     let mut wrong = Vec::new();
-    let mut check = |holds: bool, what: String| wrong.extend((!holds).then_some(what));
+    let mut check = |holds: bool, claim: String| wrong.extend((!holds).then_some(claim));
     check(status == 503, format!("a capture was answered {status}"));
     check(took < STOPS_WITHIN, "SIGTERM did not end it".to_owned());
     check(peak < MOST_KIB, format!("{peak} KiB"));
@@ -170,7 +170,7 @@ fn try_upload(behaviour: Behaviour) -> Vec<String> {
     let (took, requests) = (began.elapsed(), hostile.requests());
     let status = uploader.status(at_ms(1));
     let mut wrong = Vec::new();
-    let mut check = |holds: bool, what: String| wrong.extend((!holds).then_some(what));
+    let mut check = |holds: bool, claim: String| wrong.extend((!holds).then_some(claim));
     check(took < Duration::from_secs(30), format!("a pass took {took:?}"));
     check(pass.delivered.is_empty() && status.waiting == 1, format!("{pass:?}, {status:?}"));
     check(pass.again >= LEAST_PAUSE, format!("the next pass after {:?}", pass.again));
@@ -200,7 +200,7 @@ fn try_programs(behaviour: Behaviour) -> Vec<String> {
     let of_app = ["--app", "app", "--version", "1", "--token-file", token, "--cleartext"];
     let trace = directory.path().join("trace");
     let mut wrong = Vec::new();
-    let mut check = |holds: bool, what: String| wrong.extend((!holds).then_some(what));
+    let mut check = |holds: bool, claim: String| wrong.extend((!holds).then_some(claim));
     let mut uploads = Command::new(tracetee());
     uploads.args(["store", "mapping", "upload", "--url", &hostile.url]).args(of_app).arg(&mapping);
     let mut runs = Command::new(tracetee());

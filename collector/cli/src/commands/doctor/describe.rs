@@ -192,8 +192,8 @@ fn push_upload(text: &mut String, upload: &UploadStatus) {
     }
     let held = upload.held.iter().map(|reason| ("held", reason));
     let trouble = upload.trouble.iter().map(|reason| ("spool", reason));
-    for (what, reason) in held.chain(trouble) {
-        let _ = writeln!(text, "  {what:<13} {reason}");
+    for (title, reason) in held.chain(trouble) {
+        let _ = writeln!(text, "  {title:<13} {reason}");
     }
     if upload.wait_s > 0 {
         let (wait_s, failures) = (upload.wait_s, upload.failures);
@@ -219,15 +219,15 @@ fn push_control(text: &mut String, control: &ControlReport) {
     let refused = control.config_refused.iter().map(|reason| ("refused", reason));
     let denied = control.last_refused.iter().map(|reason| ("not opened", reason));
     let trouble = control.trouble.iter().map(|reason| ("problem", reason));
-    for (what, reason) in refused.chain(denied).chain(trouble) {
-        let _ = writeln!(text, "  {what:<13} {reason}");
+    for (title, reason) in refused.chain(denied).chain(trouble) {
+        let _ = writeln!(text, "  {title:<13} {reason}");
     }
     let _ = writeln!(text, "  state         {}: {}", control.state, control.reason);
     for window in &control.windows {
         let _ = writeln!(text, "  window        {}: {}", window.id, window.status);
     }
     if let Some(capture) = &control.last_capture {
-        let what = match (&capture.path, &capture.error) {
+        let outcome = match (&capture.path, &capture.error) {
             (Some(path), _) => format!(
                 "{} records, {}, {}",
                 grouped(capture.summary.recorded()),
@@ -236,7 +236,7 @@ fn push_control(text: &mut String, control: &ControlReport) {
             ),
             (None, error) => error.clone().unwrap_or_default(),
         };
-        let _ = writeln!(text, "  last capture  {} ({}): {what}", capture.window, capture.why);
+        let _ = writeln!(text, "  last capture  {} ({}): {outcome}", capture.window, capture.why);
     }
     let _ = writeln!(
         text,

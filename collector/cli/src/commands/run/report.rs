@@ -66,9 +66,9 @@ fn written(summary: &Summary, output: &Path) -> String {
 /// Lists losses of the trace, a line each.
 pub(crate) fn losses(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut line = |count: u64, what: &str| {
+    let mut line = |count: u64, kind: &str| {
         if count > 0 {
-            lines.push(format!("{} {what}", grouped(count)));
+            lines.push(format!("{} {kind}", grouped(count)));
         }
     };
     for (reason, &count) in &summary.dropped {
