@@ -350,10 +350,17 @@ mod tests {
         let mappings = Mappings::new(directory.path());
         let full = Version::new("a", "1").directory(directory.path());
         fs::create_dir_all(&full).unwrap();
-        for number in 0..MAX_MAPPINGS / 2 {
-            fs::write(full.join(format!("{number}.txt.zst")), "").unwrap();
-        }
         let is_full = |app| mappings.is_full(&Version::new(app, "2")).unwrap();
+        let write = |number: u32| File::create(full.join(format!("{number}.txt.zst"))).unwrap();
+        let last = (1..5_000).map(write).last().unwrap();
+        assert!(!is_full("a"));
+        // Nor may they have 16 GiB; an empty one counts as a byte.
+        last.set_len((16 << 30) - 4_999).unwrap();
+        assert!(!is_full("a"));
+        last.set_len((16 << 30) - 4_998).unwrap();
+        assert_eq!([is_full("a"), is_full("b")], [true, false]);
+        last.set_len(0).unwrap();
+        write(5_000);
         assert_eq!([is_full("a"), is_full("b")], [true, false]);
     }
 
