@@ -64,7 +64,7 @@ async fn take_capture(
         return Err(answer(StatusCode::TOO_MANY_REQUESTS, why));
     }
     // Before its body is asked for: it is there.
-    if collector.storage.has(&key) {
+    if collector.storage.local.has(&key) {
         add(&collector.counts.duplicates, 1);
         return Err(answer(StatusCode::PRECONDITION_FAILED, STORED));
     }
@@ -75,10 +75,10 @@ async fn take_capture(
     if let Some(why) = collector.storage.why_away(meta.install_id.as_deref()) {
         return Err(answer(StatusCode::SERVICE_UNAVAILABLE, why));
     }
-    if collector.storage.is_behind(&key.app) {
+    if collector.storage.indexer.is_behind(&key.app) {
         return Err(busy("too many captures wait to be indexed; try again later"));
     }
-    let incoming = collector.storage.incoming();
+    let incoming = collector.storage.local.incoming();
     let most = ingest::MAX_BODY_BYTES;
     let claim = collector.incomings.claim(&key.app);
     let streamed = ingest::stream(body, &incoming, most, Some(digest), claim);

@@ -53,7 +53,7 @@ async fn take_losses(
         let mut reports = collector.reports.lock().unwrap_or_else(PoisonError::into_inner);
         reports.admits_report(app.as_deref().unwrap_or_default(), bytes.len(), Instant::now())
     };
-    if !is_admitted || collector.storage.is_behind(app.as_deref().unwrap_or_default()) {
+    if !is_admitted || collector.storage.indexer.is_behind(app.as_deref().unwrap_or_default()) {
         add(&collector.counts.loss_reports_put_off, 1);
         return Err(answer(
             StatusCode::TOO_MANY_REQUESTS,

@@ -62,7 +62,7 @@ async fn take(
         answer(StatusCode::TOO_MANY_REQUESTS, why)
     };
     let digest = digest(headers).map_err(|why| refuse(StatusCode::BAD_REQUEST, why))?;
-    let incoming = collector.storage.incoming();
+    let incoming = collector.storage.local.incoming();
     let claim = collector.incomings.claim(app);
     let streamed = ingest::stream(body, &incoming, MAX_BODY_BYTES, digest, claim).await;
     match streamed {
