@@ -352,7 +352,8 @@ mod tests {
         fs::create_dir_all(&full).unwrap();
         let is_full = |app| mappings.is_full(&Version::new(app, "2")).unwrap();
         let write = |number: u32| File::create(full.join(format!("{number}.txt.zst"))).unwrap();
-        let last = (1..5_000).map(write).last().unwrap();
+        (1..4_999).for_each(|number| drop(write(number)));
+        let last = write(4_999);
         assert!(!is_full("a"));
         // Nor may they have 16 GiB; an empty one counts as a byte.
         last.set_len((16 << 30) - 4_999).unwrap();
@@ -409,5 +410,12 @@ mod tests {
         assert_eq!(upload("1", "Third -> a.a:\n"), Put::Replaced);
         assert_eq!([name("1"), name("2")], ["Third", "Second"]);
         assert_eq!(first.apply("a.a"), "First", "an analysis under way keeps its own");
+        // Only so many stay open, those that were used last.
+        let third = mappings.find(&key("1")).0.unwrap();
+        let is_open_after = |others: std::ops::Range<u32>| {
+            others.for_each(|number| drop(mappings.find(&key(&format!("other {number}")))));
+            Arc::ptr_eq(&third, &mappings.find(&key("1")).0.unwrap())
+        };
+        assert_eq!([0..900, 1_000..2_100].map(is_open_after), [true, false]);
     }
 }
