@@ -10,7 +10,7 @@ use tracetee_protocol::json;
 pub enum Error {
     /// The configuration is no JSON, or a field is outside its limits.
     #[error("configuration: {0}")]
-    Config(#[source] json::Error),
+    Config(#[from] json::Error),
     /// The operation does not fit the agent's state.
     #[error("{0}")]
     State(&'static str),
@@ -19,10 +19,10 @@ pub enum Error {
     Refused(String),
     /// Hooking failed as a whole.
     #[error("hooks: {0}")]
-    Hooks(#[source] tracetee_hooks::Error),
+    Hooks(#[from] tracetee_hooks::Error),
     /// Captures cannot be kept, or not be sent.
     #[error("{0}")]
-    Spool(#[source] tracetee_uploader::Error),
+    Spool(#[from] tracetee_uploader::Error),
     /// A file operation failed.
     #[error("cannot {what} {}: {source}", path.display())]
     Io {
@@ -35,10 +35,10 @@ pub enum Error {
     },
     /// The recorder cannot be made, or a recorder file not be read.
     #[error("{0}")]
-    Recorder(#[source] tracetee_recorder::Error),
+    Recorder(#[from] tracetee_recorder::Error),
     /// A trace cannot be written, or a redaction rule is wrong.
     #[error("{0}")]
-    Text(#[source] tracetee_text::Error),
+    Text(#[from] tracetee_text::Error),
 }
 
 impl Error {
@@ -62,23 +62,4 @@ impl Error {
             Self::Text(_) => -4,
         }
     }
-}
-
-macro_rules! from {
-    ($($error:ty: $variant:ident)*) => {$(
-        #[doc(hidden)]
-        impl From<$error> for Error {
-            fn from(error: $error) -> Self {
-                Self::$variant(error)
-            }
-        }
-    )*};
-}
-
-from! {
-    tracetee_hooks::Error: Hooks
-    tracetee_recorder::Error: Recorder
-    tracetee_text::Error: Text
-    tracetee_uploader::Error: Spool
-    json::Error: Config
 }

@@ -23,16 +23,8 @@ pub(crate) fn cut(path: &Path, most: u64) -> Result<Option<u64>, Error> {
     if had <= most {
         return Ok(None);
     }
-    let mut kept = 0;
     let room = most.saturating_sub(CUT_LINE_BYTES);
-    whole_frames(&mut file, |end| {
-        let fits = end <= room;
-        if fits {
-            kept = end;
-        }
-        fits
-    })
-    .map_err(Error::io("read", path))?;
+    let kept = whole_frames(&mut file, room).map_err(Error::io("read", path))?;
     if kept == 0 {
         return Err(Error::NotKept { reason: "size" });
     }
@@ -50,12 +42,7 @@ pub(crate) fn cut(path: &Path, most: u64) -> Result<Option<u64>, Error> {
 pub(crate) fn trim(path: &Path) -> Result<u64, Error> {
     let mut file = tracetee_os::open_with(File::options().read(true).write(true), path)
         .map_err(Error::io("open", path))?;
-    let mut kept = 0;
-    whole_frames(&mut file, |end| {
-        kept = end;
-        true
-    })
-    .map_err(Error::io("read", path))?;
+    let kept = whole_frames(&mut file, u64::MAX).map_err(Error::io("read", path))?;
     file.set_len(kept).map_err(Error::io("truncate", path))?;
     Ok(kept)
 }
@@ -63,27 +50,21 @@ pub(crate) fn trim(path: &Path) -> Result<u64, Error> {
 /// True if the file begins with a complete frame.
 pub(crate) fn has_a_frame(path: &Path) -> Result<bool, Error> {
     let mut file = tracetee_os::open(path).map_err(Error::io("open", path))?;
-    let mut has = false;
-    whole_frames(&mut file, |_| {
-        has = true;
-        false
-    })
-    .map_err(Error::io("read", path))?;
-    Ok(has)
+    let first = whole_frames(&mut file, FRAME_BYTES as u64).map_err(Error::io("read", path))?;
+    Ok(first > 0)
 }
 
-/// Calls `more` with the end of each complete frame, until it returns false.
-fn whole_frames(file: &mut File, mut more: impl FnMut(u64) -> bool) -> std::io::Result<()> {
+/// Returns the end of the last complete frame that ends within `most` bytes; 0 if there is none.
+fn whole_frames(file: &mut File, most: u64) -> std::io::Result<u64> {
     let mut buffer = Vec::new();
     let mut end = 0;
     loop {
         file.seek(SeekFrom::Start(end))?;
         buffer.clear();
         Read::by_ref(file).take(FRAME_BYTES as u64).read_to_end(&mut buffer)?;
-        let Some(bytes) = frame_bytes(&buffer) else { return Ok(()) };
-        end += bytes as u64;
-        if !more(end) {
-            return Ok(());
+        match frame_bytes(&buffer) {
+            Some(bytes) if end + bytes as u64 <= most => end += bytes as u64,
+            _ => return Ok(end),
         }
     }
 }

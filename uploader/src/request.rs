@@ -106,15 +106,9 @@ impl Endpoint {
         if let Some(etag) = etag {
             add(&mut headers, http::IF_NONE_MATCH, etag);
         }
-        Request {
-            method: "GET",
-            url: format!("{}{}", self.url, http::CONFIG),
-            headers,
-            body: Body::None,
-            timeout: policy::timeout(0),
-            max_answer_bytes: MAX_CONFIG_BYTES,
-            stop,
-        }
+        let url = format!("{}{}", self.url, http::CONFIG);
+        let request = request("GET", url, headers, Body::None, stop);
+        Request { max_answer_bytes: MAX_CONFIG_BYTES, ..request }
     }
 
     /// Makes the request for a ticket.
@@ -123,15 +117,7 @@ impl Endpoint {
         let mut headers = self.headers();
         add(&mut headers, http::CONTENT_TYPE, http::JSON);
         add(&mut headers, http::CONTENT_LENGTH, &body.bytes().to_string());
-        Request {
-            method: "POST",
-            url: format!("{}{}", self.url, http::TICKETS),
-            headers,
-            body,
-            timeout: policy::timeout(body.bytes()),
-            max_answer_bytes: MAX_ANSWER_BYTES,
-            stop,
-        }
+        request("POST", format!("{}{}", self.url, http::TICKETS), headers, body, stop)
     }
 
     fn put<'a>(
@@ -145,15 +131,7 @@ impl Endpoint {
         add(&mut headers, http::CONTENT_LENGTH, &body.bytes().to_string());
         // The first one that arrives counts; an answer that was lost is given again.
         add(&mut headers, http::IF_NONE_MATCH, http::IF_NOTHING_STORED);
-        Request {
-            method: "PUT",
-            url: format!("{}{route}{id}", self.url),
-            headers,
-            body,
-            timeout: policy::timeout(body.bytes()),
-            max_answer_bytes: MAX_ANSWER_BYTES,
-            stop,
-        }
+        request("PUT", format!("{}{route}{id}", self.url), headers, body, stop)
     }
 
     fn headers(&self) -> Vec<(String, String)> {
@@ -163,6 +141,18 @@ impl Endpoint {
         }
         headers
     }
+}
+
+/// Makes a request with the time that its body may take.
+fn request<'a>(
+    method: &'static str,
+    url: String,
+    headers: Vec<(String, String)>,
+    body: Body<'a>,
+    stop: &'a AtomicBool,
+) -> Request<'a> {
+    let timeout = policy::timeout(body.bytes());
+    Request { method, url, headers, body, timeout, max_answer_bytes: MAX_ANSWER_BYTES, stop }
 }
 
 fn add(headers: &mut Vec<(String, String)>, name: &str, value: &str) {
@@ -213,16 +203,7 @@ pub(crate) fn by_ticket<'a>(
     {
         return None;
     }
-    let timeout = policy::timeout(body.bytes());
-    Some(Request {
-        method: "PUT",
-        url,
-        headers,
-        body,
-        timeout,
-        max_answer_bytes: MAX_ANSWER_BYTES,
-        stop,
-    })
+    Some(request("PUT", url, headers, body, stop))
 }
 
 /// Makes the metadata header of a capture, from the capture's own metadata, the device and the spool.

@@ -128,6 +128,8 @@ fn is_duration(duration_ms: &Option<u64>) -> Result<(), String> {
     }
 }
 
+record::writes!(Config);
+
 impl Config {
     /// Reads and checks a JSON document.
     ///
@@ -137,12 +139,6 @@ impl Config {
         let config: Self = record::parse(text.as_bytes(), Limits::DEFAULT)?;
         config.validate()?;
         Ok(config)
-    }
-
-    /// The JSON document.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        record::to_json(self)
     }
 
     /// Checks every limit. The expressions of redaction rules are checked where they are compiled.

@@ -2,35 +2,11 @@
 
 use crate::json::quoted;
 
-/// Tag names and their bits (`atrace --list_categories`, and `app`, which atrace sets by `-a`).
-pub const CATEGORIES: [(&str, u32); 27] = [
-    ("gfx", 1),
-    ("input", 2),
-    ("view", 3),
-    ("webview", 4),
-    ("wm", 5),
-    ("am", 6),
-    ("sm", 7),
-    ("audio", 8),
-    ("video", 9),
-    ("camera", 10),
-    ("hal", 11),
-    ("app", 12),
-    ("res", 13),
-    ("dalvik", 14),
-    ("rs", 15),
-    ("bionic", 16),
-    ("power", 17),
-    ("pm", 18),
-    ("ss", 19),
-    ("database", 20),
-    ("network", 21),
-    ("adb", 22),
-    ("vibrator", 23),
-    ("aidl", 24),
-    ("nnapi", 25),
-    ("rro", 26),
-    ("thermal", 27),
+/// Tag names in the order of their bits, from bit 1 on (`atrace --list_categories`, and `app`, which atrace sets by `-a`).
+pub const CATEGORIES: [&str; 27] = [
+    "gfx", "input", "view", "webview", "wm", "am", "sm", "audio", "video", "camera", "hal", "app",
+    "res", "dalvik", "rs", "bionic", "power", "pm", "ss", "database", "network", "adb", "vibrator",
+    "aidl", "nnapi", "rro", "thermal",
 ];
 
 /// The ALWAYS bit, and every category.
@@ -43,12 +19,11 @@ pub const ALL_TAGS: u64 = (1 << 28) - 1;
 pub fn tag_word(names: &[String]) -> Result<u64, String> {
     let mut tags = 1;
     for name in names {
-        tags |= match CATEGORIES.iter().find(|(known, _)| known == name) {
-            Some((_, bit)) => 1 << bit,
+        tags |= match CATEGORIES.iter().position(|known| known == name) {
+            Some(position) => 2 << position,
             None if name == "all" => ALL_TAGS,
             None => {
-                let known: Vec<_> = CATEGORIES.iter().map(|(name, _)| *name).collect();
-                let known = known.join(", ");
+                let known = CATEGORIES.join(", ");
                 return Err(format!("unknown category {}; known are all, {known}", quoted(name)));
             }
         };

@@ -88,17 +88,13 @@ record! {
     }
 }
 
+record::writes!(Reply);
+
 impl Reply {
     /// Refuses for a reason.
     #[must_use]
     pub fn refuse(why: &str) -> Self {
         Self { error: Some(why.to_owned()), ..Self::default() }
-    }
-
-    /// Writes the reply, without the end of the line.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        to_json(self)
     }
 
     /// Reads the first line of an answer.

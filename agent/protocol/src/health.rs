@@ -7,7 +7,6 @@ use crate::PROTOCOL_VERSION;
 use crate::control_report::ControlReport;
 use crate::json::{self, Limits};
 use crate::record;
-use crate::record::to_json;
 use crate::recording::Mode;
 use crate::summary::{Summary, is_zero};
 use std::path::PathBuf;
@@ -28,14 +27,6 @@ record! {
         pub health: Health = Health::default(),
         /// The content of the recorder.
         pub summary: Summary = Summary::default(),
-    }
-}
-
-impl HealthReport {
-    /// Writes the report.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        to_json(self)
     }
 }
 
@@ -87,17 +78,13 @@ record! {
     }
 }
 
+record::writes!(HealthReport, Health, Recovered);
+
 impl Health {
     /// Reads the part of a report that travels in a recorder file; the default where there is none.
     #[must_use]
     pub fn from_json(text: &str) -> Self {
         record::parse(text.as_bytes(), Limits::DEFAULT).unwrap_or_default()
-    }
-
-    /// Writes the part of a report that travels in a recorder file.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        to_json(self)
     }
 }
 
@@ -171,11 +158,5 @@ impl Recovered {
     /// [`json::Error`] for a field of another kind.
     pub fn from_json(text: &[u8]) -> Result<Self, json::Error> {
         record::parse(text, Limits::DEFAULT)
-    }
-
-    /// Writes the findings.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        to_json(self)
     }
 }

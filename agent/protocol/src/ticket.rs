@@ -2,7 +2,6 @@
 
 use crate::json::{self, Kind, Limits, Tree, Writer};
 use crate::record;
-use crate::record::to_json;
 use crate::words;
 
 words! {
@@ -32,6 +31,8 @@ record! {
     }
 }
 
+record::writes!(TicketRequest);
+
 impl TicketRequest {
     /// Reads a request.
     ///
@@ -39,12 +40,6 @@ impl TicketRequest {
     /// [`json::Error`] for a field of another kind.
     pub fn from_json(text: &[u8]) -> Result<Self, json::Error> {
         record::parse(text, Limits::DEFAULT)
-    }
-
-    /// Writes the request.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        to_json(self)
     }
 }
 

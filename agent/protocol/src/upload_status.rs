@@ -2,7 +2,6 @@
 
 use crate::json::{Decimal, Writer};
 use crate::record;
-use crate::record::to_json;
 use std::collections::BTreeMap;
 
 record! {
@@ -65,6 +64,8 @@ record! {
     }
 }
 
+record::writes!(PassReport);
+
 impl PassReport {
     /// Writes why no pass was made.
     #[must_use]
@@ -72,11 +73,5 @@ impl PassReport {
         let mut out = Writer::new();
         out.begin_object().key("error").text(why).end_object();
         out.finish()
-    }
-
-    /// Writes the result.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        to_json(self)
     }
 }

@@ -419,6 +419,24 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "maps files")]
+    fn a_file_grows_by_4_mib_when_a_block_beyond_it_is_leased() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("recorder");
+        let shape = Shape {
+            capacity_bytes: 64 << 20,
+            block_bytes: 65_536,
+            mode: Mode::Startup,
+            path: Some(&path),
+            anchors: None,
+        };
+        let pool = Mapping::create(&shape).unwrap();
+        let mib = || (path.metadata().unwrap().len() - BLOCKS_OFFSET as u64) >> 20;
+        let sizes = [0, 63, 64, 200].map(|index| pool.reach(index).map(|()| mib()).ok());
+        assert_eq!(sizes, [Some(4), Some(4), Some(8), Some(16)]);
+    }
+
+    #[test]
     fn a_file_that_may_have_3_blocks_serves_a_startup_recorder_and_no_ring() {
         let blocks = |mode, limit: usize| {
             let shape = Shape {

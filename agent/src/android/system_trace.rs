@@ -19,7 +19,7 @@ pub(crate) fn describe(tags: u64) -> String {
         return "a trace of the system has ended".to_owned();
     }
     let mut text = "a trace of the system with the tags".to_owned();
-    for (name, bit) in CATEGORIES {
+    for (bit, name) in (1..).zip(CATEGORIES) {
         if tags >> bit & 1 != 0 {
             text.push(' ');
             text.push_str(name);

@@ -6,6 +6,7 @@
 
 use crate::embedded;
 use anyhow::{Context, Result, bail};
+use rustix::process::geteuid;
 use std::fs::DirBuilder;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
@@ -87,8 +88,7 @@ fn cache_directory() -> Result<PathBuf> {
 
 /// Makes this user's directory for temporary files. Nobody else may have made it: the library in it runs in the user's programs.
 fn temporary_directory() -> Result<PathBuf> {
-    // SAFETY: reads a number of this process.
-    let user = unsafe { libc::geteuid() };
+    let user = geteuid().as_raw();
     let directory = std::env::temp_dir().join(format!("tracetee-{user}"));
     let path = directory.display();
     match DirBuilder::new().mode(0o700).create(&directory) {

@@ -148,7 +148,7 @@ pub(crate) enum LinuxCommand {
 }
 
 /// Options of `run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct RunArgs {
     /// Trace file to write; - is stdout. zstd if it ends in .zst, plain text otherwise [default: PROGRAM.ftrace.zst].
     #[arg(short, long, value_name = "FILE")]
@@ -383,9 +383,10 @@ pub(crate) struct HooksArgs {
 }
 
 /// The agent's `pass_on`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PassOn {
     /// While a system trace has tags enabled.
+    #[default]
     Auto,
     /// Always.
     Always,
@@ -394,9 +395,10 @@ pub(crate) enum PassOn {
 }
 
 /// The agent's `text.precision`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Precision {
     /// Microseconds, as the kernel writes.
+    #[default]
     Us,
     /// Nanoseconds.
     Ns,

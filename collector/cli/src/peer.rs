@@ -1,8 +1,8 @@
 //! Sockets of agents: `@tracetee-PID`, an abstract name that any user of the machine can take. `doctor` and
 //! `atrace` speak only with the process that they mean.
 
+use rustix::net::sockopt::socket_peercred;
 use std::io::{Error, ErrorKind, Result};
-use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use tracetee_protocol::control_socket;
@@ -14,29 +14,19 @@ use tracetee_protocol::control_socket;
 pub(crate) fn connect(pid: u32) -> Result<UnixStream> {
     let address = SocketAddr::from_abstract_name(control_socket::name(pid))?;
     let stream = UnixStream::connect_addr(&address)?;
-    let listens = listener(&stream)?;
+    let listens = socket_peercred(&stream)?;
     // The kernel says who listened: the process that the name says, in this namespace of ids.
-    if u32::try_from(listens.pid) == Ok(pid) {
+    let listener = listens.pid.as_raw_nonzero();
+    if u32::try_from(listener.get()) == Ok(pid) {
         return Ok(stream);
     }
     Err(Error::new(
         ErrorKind::PermissionDenied,
         format!(
-            "process {} of user {} listens on its socket name; its answers are ignored",
-            listens.pid, listens.uid
+            "process {listener} of user {} listens on its socket name; its answers are ignored",
+            listens.uid.as_raw()
         ),
     ))
-}
-
-fn listener(stream: &UnixStream) -> Result<libc::ucred> {
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or(0);
-    let (fd, address) = (stream.as_raw_fd(), (&raw mut peer).cast());
-    // SAFETY: a descriptor of ours; the kernel writes as many bytes as a ucred has.
-    let rc = unsafe {
-        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, address, &raw mut length)
-    };
-    if rc == 0 { Ok(peer) } else { Err(Error::last_os_error()) }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::rows::Value;
 use crate::schema::{ANALYSIS, Table, Text};
 use crate::sums::schema::FILE_VERSION;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row, Transaction, TransactionBehavior};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -200,26 +200,15 @@ impl Database {
         Ok(self.connection.prepare_cached(&sql)?.exists([&key.id, &key.below_app()])?)
     }
 
-    /// True if the rows of a loss report are in the tables.
-    ///
-    /// # Errors
-    /// [`Error::Sqlite`].
-    pub fn has_losses(&self, report_id: &str) -> Result<bool, Error> {
-        let sql = "SELECT 1 FROM losses WHERE report_id = ? LIMIT 1";
-        Ok(self.connection.prepare_cached(sql)?.exists([report_id])?)
-    }
-
     /// Returns raw key, day and size in bytes of all captures, the oldest first.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn by_age(&self) -> Result<Vec<(String, String, u64)>, Error> {
         let sql = "SELECT raw_key, dt, bytes FROM captures ORDER BY dt, capture_id";
-        let mut statement = self.connection.prepare(sql)?;
-        let rows = statement.query_map([], |row| {
+        all(&self.connection, sql, [], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?.unsigned_abs()))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 
     /// Returns the raw keys of all captures, and whether the present analysis made their rows.
@@ -228,9 +217,7 @@ impl Database {
     /// [`Error::Sqlite`].
     pub fn analyzed_captures(&self) -> Result<Vec<(String, bool)>, Error> {
         let sql = format!("SELECT raw_key, {ANALYZED_BY} >= {ANALYSIS} FROM captures");
-        let mut statement = self.connection.prepare(&sql)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        all(&self.connection, &sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Returns the raw keys of a device's captures, by their texts or by the metadata that came with them.
@@ -240,9 +227,7 @@ impl Database {
     pub fn raw_keys_for_device(&self, device: &str) -> Result<Vec<String>, Error> {
         let sql = "SELECT raw_key FROM captures WHERE device = ?1 UNION \
                    SELECT raw_key FROM other_devices NATURAL JOIN captures WHERE other = ?1";
-        let mut statement = self.connection.prepare(sql)?;
-        let rows = statement.query_map([device], |row| row.get(0))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        all(&self.connection, sql, [device], |row| row.get(0))
     }
 
     /// Returns days and ids of a device's loss reports.
@@ -251,9 +236,7 @@ impl Database {
     /// [`Error::Sqlite`].
     pub fn loss_reports_for_device(&self, device: &str) -> Result<Vec<(String, String)>, Error> {
         let sql = "SELECT DISTINCT dt, report_id FROM losses WHERE device = ?";
-        let mut statement = self.connection.prepare(sql)?;
-        let rows = statement.query_map([device], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        all(&self.connection, sql, [device], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Returns days and ids of all loss reports.
@@ -261,9 +244,8 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn loss_reports(&self) -> Result<Vec<(String, String)>, Error> {
-        let mut statement = self.connection.prepare("SELECT DISTINCT dt, report_id FROM losses")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let sql = "SELECT DISTINCT dt, report_id FROM losses";
+        all(&self.connection, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// True if a row of captures or losses has this value in a column.
@@ -302,9 +284,8 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn changes(&self) -> Result<BTreeMap<String, i64>, Error> {
-        let mut statement = self.connection.prepare_cached("SELECT app, number FROM changes")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let sql = "SELECT app, number FROM changes";
+        all(&self.connection, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Returns a number that changes when another connection writes.
@@ -369,6 +350,18 @@ pub fn copy_database(from: &Path, to: &Path) -> Result<(), Error> {
     connection.busy_timeout(PATIENCE)?;
     connection.execute("VACUUM INTO ?", [to.to_string_lossy()])?;
     Ok(())
+}
+
+/// Runs a query and returns all its rows.
+fn all<T, C: FromIterator<T>>(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+    row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<C, Error> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(parameters, row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn value(stored: ValueRef<'_>) -> Value {

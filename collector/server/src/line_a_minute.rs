@@ -32,7 +32,7 @@ mod tests {
         let (mut lines, start) = (LineAMinute::default(), Instant::now());
         let admitted = (0..60_000).filter_map(|ms| lines.admit(start + Duration::from_millis(ms)));
         assert_eq!(admitted.collect::<Vec<_>>(), [0]);
-        assert_eq!(lines.admit(start + PERIOD), Some(59_999));
-        assert_eq!(lines.admit(start + PERIOD), None);
+        assert_eq!(lines.admit(start + Duration::from_secs(60)), Some(59_999));
+        assert_eq!(lines.admit(start + Duration::from_secs(119)), None);
     }
 }

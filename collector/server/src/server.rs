@@ -148,7 +148,7 @@ impl Server {
             tickets(options.store)?,
             options.lost_log_lines,
         ));
-        let page = Page::new(collector.storage());
+        let page = Page::new(&collector.storage);
         let connections = Connections::new(options.limits);
         let tls = options.tls.map(|tls| Arc::new(RwLock::new(tls)));
         let readers = |is_tls, at: SocketAddr| {
@@ -215,7 +215,7 @@ impl Server {
     /// Returns the replica of an object store; `None` if the store is a directory.
     #[must_use]
     pub fn replica(&self) -> Option<Arc<Replica>> {
-        self.collector.storage().replica().cloned()
+        self.collector.storage.replica.clone()
     }
 
     /// Captures stored by this server, oldest first, the first 1,000.
@@ -235,7 +235,7 @@ impl Server {
 
     /// Waits until all captures received so far are indexed.
     pub fn settle(&self) {
-        self.collector.storage().indexer().settle();
+        self.collector.storage.indexer.settle();
     }
 
     /// Stops the server after it has answered the requests in flight.
@@ -244,7 +244,7 @@ impl Server {
         let (end, maintenance) = maintenance;
         // A report that is being made is given up, and an object store that does not answer.
         shown.stop();
-        if let Some(replica) = collector.storage().replica() {
+        if let Some(replica) = &collector.storage.replica {
             replica.end_calls();
         }
         let _ = ended.send(true);
@@ -254,7 +254,7 @@ impl Server {
         runtime.shutdown_timeout(LAST_WORK);
         // Somebody who still has it is not waited for: what is not in the tables comes at the next start.
         if let Some(collector) = Arc::into_inner(collector) {
-            collector.into_storage().stop();
+            collector.storage.stop();
         }
     }
 }
@@ -274,12 +274,12 @@ fn maintain(
 ) -> Result<(Sender<()>, std::thread::JoinHandle<()>)> {
     let (end, ended) = bounded(0);
     let thread = std::thread::Builder::new().name("maintenance".to_owned()).spawn(move || {
-        let storage = collector.storage();
-        if let Some(replica) = storage.replica() {
+        let storage = &collector.storage;
+        if let Some(replica) = &storage.replica {
             replica.tend(storage, retention, &*collector, &ended);
             return;
         }
-        let (root, indexer) = (storage.root(), storage.indexer());
+        let (root, indexer) = (&storage.root, &storage.indexer);
         let mut retained: Option<Instant> = None;
         let mut was_interrupted = false;
         loop {
@@ -307,7 +307,7 @@ fn maintain(
                     Ok(deleted) => collector.note_deleted(&deleted),
                     Err(error) => tracing::error!("retention failed: {error:#}"),
                 }
-                if let Err(error) = storage.limit_quarantine(retention) {
+                if let Err(error) = storage.local.limit_quarantine(retention) {
                     tracing::error!("cannot look through the quarantine: {error}");
                 }
                 match storage.bytes() {

@@ -183,8 +183,7 @@ mod tests {
         };
         let first = given(&mut first);
         let mut other = take(&turns, "other");
-        let mut greedy: Vec<Taking> =
-            (0..MOST_WAITING + 4).map(|_| take(&turns, "greedy")).collect();
+        let mut greedy: Vec<Taking> = (0..4_100).map(|_| take(&turns, "greedy")).collect();
         let refused = greedy.iter_mut().map(|turn| matches!(poll(turn), Poll::Ready(None)));
         let refused: Vec<bool> = refused.collect();
         assert_eq!(refused.iter().filter(|is_refused| **is_refused).count(), 5);

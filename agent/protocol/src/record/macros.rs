@@ -3,6 +3,20 @@
 use super::Record;
 use crate::json::{Error, Kind, Value};
 
+/// Gives records a method that writes them.
+macro_rules! writes {
+    ($($name:ident),+) => {$(
+        impl $name {
+            /// Writes it as JSON.
+            #[must_use]
+            pub fn to_json(&self) -> String {
+                $crate::record::to_json(self)
+            }
+        }
+    )+};
+}
+pub(crate) use writes;
+
 /// Declares structs with their JSON; see [the module](mod@crate::record).
 #[macro_export]
 macro_rules! record {

@@ -60,6 +60,7 @@ pub(crate) mod schema_tests;
 mod tests;
 
 pub use limits::{Path, Ranged, check_count, check_with};
+pub(crate) use macros::writes;
 pub use macros::{choice_of, read_fields, read_word, word};
 pub use maps::Key;
 pub use types::RawJson;

@@ -142,7 +142,8 @@ fn a_name_is_read_again_after_some_blocks_a_later_anchor_or_a_revocation() {
     };
     begin();
     assert!(!lane.knows_name(8, at(2_000)), "of another session");
-    assert!(!lane.knows_name(7, at(1_000_000_000)), "the thread was idle");
+    assert!(lane.knows_name(7, at(1_000 + 249_999_999)));
+    assert!(!lane.knows_name(7, at(1_000 + 250_000_000)), "idle for a quarter of a second");
     lane.name_is_old();
     assert!(!lane.knows_name(7, at(2_000)));
     begin();
@@ -176,4 +177,95 @@ fn a_state_outlives_three_rounds_of_destructors() {
         // SAFETY: a valid key. The thread has ended for the recorder.
         unsafe { libc::pthread_setspecific(key(), std::ptr::null()) };
     });
+}
+
+/// Runs `check` in a child by fork, which has a table and pthread keys of its own, and returns what it returns.
+fn in_child(check: impl FnOnce() -> u8) -> u8 {
+    // SAFETY: the child has one thread, takes no lock and allocates nothing.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let found = check();
+        // SAFETY: ends the child without destructors.
+        unsafe { libc::_exit(found.into()) };
+    }
+    let mut status = 0;
+    // SAFETY: a child of ours, and a place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status));
+    u8::try_from(libc::WEXITSTATUS(status)).unwrap()
+}
+
+/// Takes a state for a thread of this process, which is alive, or of another one, which counts as gone.
+fn take_state(is_alive: bool) -> Option<&'static ThreadState> {
+    let state = claim()?;
+    state.tid.store(if is_alive { tracetee_os::thread_id() } else { 1 }, Ordering::Relaxed);
+    state.owner.store(5, Ordering::Relaxed);
+    Some(state)
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "fork")]
+fn threads_that_end_without_notice_leave_128_states_and_a_search_looks_at_16() {
+    prepare().unwrap();
+    let used = in_child(|| {
+        forget_all_after_fork();
+        let is_taken = (0..300).all(|_| take_state(false).is_some());
+        if is_taken { u8::try_from(USED.load(Ordering::Relaxed)).unwrap_or(0) } else { 0 }
+    });
+    assert_eq!(used, 128);
+    let searches = in_child(|| {
+        forget_all_after_fork();
+        while USED.load(Ordering::Relaxed) < RECLAIM_FROM {
+            take_state(true);
+        }
+        // One thread has ended, whose state is the 40th of 128: that is in the third sixteen.
+        RECLAIM_AT.store(0, Ordering::Relaxed);
+        states()[40].tid.store(1, Ordering::Relaxed);
+        let is_found =
+            |_: &u8| take_state(true).is_some_and(|state| std::ptr::eq(state, &states()[40]));
+        (1..100).find(is_found).unwrap_or(0)
+    });
+    assert_eq!(searches, 3);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "fork")]
+fn while_all_states_are_taken_one_record_in_64_searches() {
+    prepare().unwrap();
+    let searches = in_child(|| {
+        forget_all_after_fork();
+        while USED.load(Ordering::Relaxed) < MAX_THREADS {
+            take_state(true);
+        }
+        states().iter().for_each(|state| state.tid.store(1, Ordering::Relaxed));
+        FULL.store(0, Ordering::Relaxed);
+        let found = (0..640).filter(|_| claim().is_some()).count();
+        u8::try_from(found).unwrap_or(0)
+    });
+    assert_eq!(searches, 10);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "fork")]
+fn recording_starts_if_16_pthread_keys_are_left_and_not_if_15_are() {
+    let answers = in_child(|| {
+        let mut taken: [libc::pthread_key_t; 2048] = [0; 2048];
+        let mut count = 0;
+        for key in &mut taken {
+            // SAFETY: a place for the key; it has no destructor.
+            if unsafe { libc::pthread_key_create(key, None) } != 0 {
+                break;
+            }
+            count += 1;
+        }
+        let free = |index: usize| {
+            // SAFETY: a key made above.
+            taken.get(index).map_or(0, |&key| unsafe { libc::pthread_key_delete(key) })
+        };
+        (0..15).for_each(|index| _ = free(index));
+        let with_15 = keys::are_left().is_ok();
+        free(15);
+        u8::from(count >= 16) << 2 | u8::from(with_15) << 1 | u8::from(keys::are_left().is_ok())
+    });
+    assert_eq!(answers, 0b101);
 }

@@ -10,7 +10,7 @@ mod upload;
 
 use crate::android::pinned;
 use crate::controller::{self, Install, process_signals};
-use crate::{Error, api, capture, config, event, health_report, listener, section};
+use crate::{api, capture, config, event, health_report, listener, section};
 use env::{Env, Thrown};
 use jni_sys::{
     JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
@@ -20,21 +20,15 @@ use std::ffi::c_void;
 use std::path::Path;
 use std::sync::Mutex;
 use tracetee_os::guard;
-use tracetee_protocol::json::{self as protocol_json, Limits};
+use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
 use tracetee_recorder::record::Kind;
 
 /// Error message returned to Kotlin.
 struct Refusal(String);
 
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<protocol_json::Error> for Refusal {
-    fn from(error: protocol_json::Error) -> Self {
+impl<E: std::error::Error> From<E> for Refusal {
+    fn from(error: E) -> Self {
         Self(error.to_string())
     }
 }

@@ -76,7 +76,7 @@ pub(crate) struct AtraceArgs {
 }
 
 /// Options of `convert`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct ConvertArgs {
     /// Traces to convert; - is stdin.
     #[arg(required = true, value_name = "IN")]

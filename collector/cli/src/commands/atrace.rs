@@ -4,7 +4,7 @@
 mod agents;
 mod categories;
 
-use crate::args::{AtraceArgs, ConvertArgs, PassOn, Precision, RunArgs};
+use crate::args::{AtraceArgs, ConvertArgs, RunArgs};
 use crate::commands::{convert, run};
 use crate::terminal::{print, say};
 use agents::Target;
@@ -143,18 +143,11 @@ fn of_program(args: &AtraceArgs, tags: Vec<String>) -> Result<ExitCode> {
         output: Some(trace.clone()),
         time: Some(args.time),
         tags,
-        pass_on: PassOn::Auto,
         capacity: args.buffer.div_ceil(1024).max(1),
-        catapult: false,
-        precision: Precision::Us,
         stream: args.stream,
-        upload: None,
-        app_version: None,
-        token_file: None,
-        ca_file: None,
-        cleartext: false,
         quiet: true,
         program: args.program.clone(),
+        ..RunArgs::default()
     })?;
     if args.stream || !trace.exists() {
         return Ok(code);
@@ -198,13 +191,11 @@ fn write(args: &AtraceArgs, inputs: Vec<PathBuf>, output: &Path) -> Result<()> {
     }
     let to = if is_page { Format::Html } else { Format::Atrace };
     convert::convert(&ConvertArgs {
-        pid: None,
-        process: None,
         inputs,
         output: output.to_owned(),
         to: Some(to),
         zlib: args.zlib,
-        mapping: None,
         quiet: true,
+        ..ConvertArgs::default()
     })
 }

@@ -13,7 +13,7 @@ mod keeper;
 use anyhow::Result;
 use command::Runner;
 use file::{GuardFile, Guarded};
-use keeper::Keeper;
+pub(super) use keeper::Keeper;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -174,14 +174,8 @@ impl State {
     }
 }
 
-/// The store of a collector.
-pub(super) enum Location<'a> {
-    Directory(&'a Path),
-    Objects(&'a Replica),
-}
-
 /// Looks at an app's rollout, from a version to another, in a segment, for a rise by so many percent.
-pub(super) type Look = fn(Location<'_>, [&str; 3], &Segment, f64) -> Result<Option<Answer>>;
+pub(super) type Look = fn(&Keeper, [&str; 3], &Segment, f64) -> Result<Option<Answer>>;
 
 /// The guard of a collector before its server runs.
 pub(super) struct Prepared {
@@ -266,11 +260,7 @@ impl Watch {
     fn look_at(&self, guarded: &Guarded) -> Result<Option<Answer>> {
         let Guarded { app, from, to, rise_percent, .. } = guarded;
         let (names, segment) = ([&**app, &**from, &**to], guarded.segment()?);
-        let location = match &self.keeper {
-            Keeper::Directory(store) => Location::Directory(store),
-            Keeper::Objects(leased) => Location::Objects(&leased.replica),
-        };
-        (self.look)(location, names, &segment, *rise_percent)
+        (self.look)(&self.keeper, names, &segment, *rise_percent)
     }
 
     fn look(&mut self) {

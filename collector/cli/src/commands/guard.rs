@@ -1,6 +1,6 @@
 //! `tracetee guard` and `tracetee bisect`.
 
-use super::findings::Location;
+use super::findings::Keeper;
 use super::store::{File, copies_beside, tables_in, with_tables};
 use crate::args::{AnswerFormat, BisectArgs, GuardArgs};
 use crate::input::mapping_of;
@@ -42,18 +42,18 @@ pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
 
 /// Looks at a rollout in a store; `None` until the tables of a collector of an object store are complete.
 pub(super) fn look(
-    location: Location<'_>,
+    keeper: &Keeper,
     names: [&str; 3],
     segment: &Segment,
     rise: f64,
 ) -> Result<Option<Answer>> {
     let look =
         |tables: &Path, file: &File<'_>| look_at(tables, names, segment, rise, file).map(Some);
-    let replica = match location {
-        Location::Directory(store) => {
+    let replica = match keeper {
+        Keeper::Directory(store) => {
             return look(&tables_in(store), &|raw_key| Ok(store.join(raw_key)));
         }
-        Location::Objects(replica) => replica,
+        Keeper::Objects(leased) => &leased.replica,
     };
     let Some(tables) = replica.complete_tables() else { return Ok(None) };
     let directory = copies_beside(replica.root())?;

@@ -4,7 +4,7 @@ use super::digests;
 use super::name_limits::Names;
 use super::rollups::{Changes, apply};
 use super::tables::{self, ANALYZED_BY, CONTRIBUTIONS, NUMBER};
-use super::{Database, value};
+use super::{Database, all, value};
 use crate::error::Error;
 use crate::rows::{Rows, Value};
 use crate::schema::{ANALYSIS, CAPTURES, CaptureRow, LOSSES, LossRow};
@@ -133,9 +133,7 @@ impl Database {
 /// The numbers of the captures with this value in a column.
 fn numbers(transaction: &Transaction<'_>, column: &str, value: &str) -> Result<Vec<i64>, Error> {
     let sql = format!("SELECT {NUMBER} FROM captures WHERE {column} = ?");
-    let mut statement = transaction.prepare_cached(&sql)?;
-    let rows = statement.query_map([value], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    all(transaction, &sql, [value], |row| row.get(0))
 }
 
 fn delete_losses(

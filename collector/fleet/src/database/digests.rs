@@ -100,13 +100,16 @@ impl Changed {
             changed.resize_with(table + 1, BTreeMap::new);
         }
         let Some(apps) = changed.get_mut(table) else { return Ok(Null) };
-        match apps.get_mut(app) {
-            Some(sum) => *sum = sum.wrapping_add(change),
-            None => {
-                apps.insert(app.to_owned(), change);
-            }
-        }
+        add(apps, app, change);
         Ok(Null)
+    }
+}
+
+/// Adds to an app's digest; few rows are the first of their app.
+fn add(digests: &mut BTreeMap<String, i64>, app: &str, hash: i64) {
+    match digests.get_mut(app) {
+        Some(sum) => *sum = sum.wrapping_add(hash),
+        None => _ = digests.insert(app.to_owned(), hash),
     }
 }
 
@@ -225,12 +228,7 @@ fn found(
     while let Some(row) = rows.next()? {
         let hash = hash((1..width).map(|index| row.get_ref(index)))?;
         let app = text(row.get_ref(0)?);
-        match digests.get_mut(app) {
-            Some(sum) => *sum = sum.wrapping_add(hash),
-            None => {
-                digests.insert(app.to_owned(), hash);
-            }
-        }
+        add(&mut digests, app, hash);
     }
     digests.retain(|_, &mut digest| digest != 0);
     Ok(digests)
@@ -243,9 +241,7 @@ fn written(
     app: Option<&str>,
 ) -> Result<BTreeMap<String, i64>, Error> {
     let sql = "SELECT app, digest FROM digests WHERE name = ?1 AND digest != 0 AND (?2 IS NULL OR app = ?2)";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map((name, app), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    super::all(connection, sql, (name, app), |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 impl Database {

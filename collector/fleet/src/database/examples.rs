@@ -21,12 +21,10 @@ impl Database {
                    WHERE app = ?1 AND ver = ?2 AND by_screen = ?3 AND (NOT ?3 OR screen = ?4) \
                    AND (?5 = '' OR (cause = ?5 AND cause_key = ?6)) \
                    GROUP BY capture_id ORDER BY MAX(self_ns) DESC, capture_id LIMIT ?7";
-        let mut statement = self.connection.prepare_cached(sql)?;
         let (screen, cause, key) = (rise.screen.as_deref(), &*rise.cause, &*rise.key);
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let parameters =
             params![app, version, screen.is_some(), screen.unwrap_or_default(), cause, key, most];
-        let rows = statement.query_map(parameters, |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        super::all(&self.connection, sql, parameters, |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }

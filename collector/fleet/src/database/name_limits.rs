@@ -252,7 +252,6 @@ impl super::Database {
     /// [`Error::Sqlite`].
     pub fn exceeded_limits(&self, app: &str) -> Result<Vec<Exceeded>, Error> {
         let sql = "SELECT kind, COUNT(*) FROM names WHERE app = ? AND digest = ? GROUP BY kind";
-        let mut statement = self.connection.prepare_cached(sql)?;
         let kinds = [
             VERSIONS,
             VERSION_CODES,
@@ -264,12 +263,11 @@ impl super::Database {
             LOSS_REASONS,
             WINDOWS,
         ];
-        let rows = statement.query_map((app, EXCEEDED), |row| {
+        super::all(&self.connection, sql, (app, EXCEEDED), |row| {
             let kind: String = row.get(0)?;
             let limit = kinds.iter().find(|one| one.name == kind).map_or(0, |one| one.most as u64);
             Ok(Exceeded { kind, limit, days: row.get::<_, i64>(1)?.unsigned_abs() })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 }
 

@@ -170,9 +170,7 @@ impl Database {
     /// [`Error::Sqlite`]; [`Error::Missing`] if there is no such app.
     pub fn versions(&self, app: &str) -> Result<Vec<String>, Error> {
         let sql = "SELECT ver FROM capture_rollups WHERE app = ? GROUP BY ver ORDER BY MAX(version_code), ver";
-        let mut statement = self.connection.prepare(sql)?;
-        let versions: Vec<String> =
-            statement.query_map([app], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let versions: Vec<String> = super::all(&self.connection, sql, [app], |row| row.get(0))?;
         if versions.is_empty() {
             return Err(Error::Missing(format!("no captures of the app {app} are in the store")));
         }

@@ -82,8 +82,7 @@ impl Database {
             "SELECT {NUMBER} FROM (SELECT DISTINCT dt FROM capture_rollups WHERE app = ?1) AS days \
              CROSS JOIN captures ON captures.dt = days.dt AND app = ?1"
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        Ok(statement.query_map([app], |row| row.get(0))?.collect::<Result<_, _>>()?)
+        super::all(&self.connection, &sql, [app], |row| row.get(0))
     }
 
     /// Calls `take` with each of these captures and what it has added to the sums.

@@ -2,11 +2,13 @@
 
 use super::headers::text;
 use super::ingest::{self, Refused};
+use super::{Collector, add};
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::time::Duration;
 use tokio::time::sleep;
+use tracetee_protocol::http;
 
 /// A status, and why.
 pub(super) type Answer = (StatusCode, String);
@@ -58,6 +60,36 @@ pub(super) fn with_retry(answer: Answer) -> Response {
             ([(header::RETRY_AFTER, RETRY_AFTER_S)], busy).into_response()
         }
         answer => answer.into_response(),
+    }
+}
+
+impl Collector {
+    /// Refuses what is wrong, and counts it.
+    pub(super) fn refuse(&self, status: StatusCode, why: &str) -> Answer {
+        add(&self.counts.refused, 1);
+        answer(status, why)
+    }
+
+    /// Refuses what comes while too much is under way, and counts it.
+    pub(super) fn busy(&self, why: &str) -> Answer {
+        add(&self.counts.busy, 1);
+        answer(StatusCode::TOO_MANY_REQUESTS, why)
+    }
+
+    /// Refuses a body for what was found while it arrived, and counts it.
+    pub(super) fn refuse_body(&self, refused: &Refused) -> Answer {
+        match refused {
+            Refused::Disk(error) => disk(error),
+            Refused::Busy => self.busy(&refused.to_string()),
+            _ => self.refuse(status_of(refused), &refused.to_string()),
+        }
+    }
+
+    /// Returns the size that a body says it has, 0 if it says none; refuses one of more than `most` bytes.
+    pub(super) fn said_bytes(&self, headers: &HeaderMap, most: u64) -> Result<u64, Answer> {
+        let said = text(headers, http::CONTENT_LENGTH).and_then(|text| text.parse().ok());
+        let said = said.unwrap_or(0);
+        if said > most { Err(self.refuse_body(&Refused::TooLarge(most))) } else { Ok(said) }
     }
 }
 

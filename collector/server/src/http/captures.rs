@@ -38,10 +38,7 @@ async fn take_capture(
     body: &mut Body,
 ) -> Result<Answer, Answer> {
     let (app, headers) = (collector.app(request)?, &request.headers);
-    let refuse = |status, why: &str| {
-        add(&collector.counts.refused, 1);
-        answer(status, why)
-    };
+    let refuse = |status, why: &str| collector.refuse(status, why);
     let id = checked_id(id).map_err(|why| refuse(StatusCode::BAD_REQUEST, why))?;
     if text(headers, http::CONTENT_ENCODING) != Some(http::ZSTD) {
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Encoding must be zstd"));
@@ -53,48 +50,35 @@ async fn take_capture(
         meta.app = Some(app);
     }
     let key = key_of(id, &meta, today());
-    let said = text(headers, http::CONTENT_LENGTH).and_then(|text| text.parse::<u64>().ok());
-    if said.is_some_and(|bytes| bytes > ingest::MAX_BODY_BYTES) {
-        let refused = Refused::TooLarge(ingest::MAX_BODY_BYTES);
-        return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string()));
-    }
-    if !collector.admits_capture(&key.app, said.unwrap_or(0)) {
+    let said = collector.said_bytes(headers, ingest::MAX_BODY_BYTES)?;
+    if !collector.admits_capture(&key.app, said) {
         add(&collector.counts.over_quota, 1);
         let why = "this app sends more captures than its quota; try again later";
         return Err(answer(StatusCode::TOO_MANY_REQUESTS, why));
     }
     // Before its body is asked for: it is there.
-    if collector.storage.has(&key) {
+    if collector.storage.local.has(&key) {
         add(&collector.counts.duplicates, 1);
         return Err(answer(StatusCode::PRECONDITION_FAILED, STORED));
     }
-    let busy = |why: &str| {
-        add(&collector.counts.busy, 1);
-        answer(StatusCode::TOO_MANY_REQUESTS, why)
-    };
     if let Some(why) = collector.storage.why_away(meta.install_id.as_deref()) {
         return Err(answer(StatusCode::SERVICE_UNAVAILABLE, why));
     }
-    if collector.storage.is_behind(&key.app) {
-        return Err(busy("too many captures wait to be indexed; try again later"));
+    if collector.storage.indexer.is_behind(&key.app) {
+        return Err(collector.busy("too many captures wait to be indexed; try again later"));
     }
-    let incoming = collector.storage.incoming();
+    let incoming = collector.storage.local.incoming();
     let most = ingest::MAX_BODY_BYTES;
     let claim = collector.incomings.claim(&key.app);
     let streamed = ingest::stream(body, &incoming, most, Some(digest), claim);
-    let bytes = match streamed.await {
-        Ok(bytes) => bytes,
-        Err(Refused::Disk(error)) => return Err(disk(&error)),
-        Err(refused @ Refused::Busy) => return Err(busy(&refused.to_string())),
-        Err(refused) => return Err(refuse(status_of(&refused), &refused.to_string())),
-    };
+    let bytes = streamed.await.map_err(|refused| collector.refuse_body(&refused))?;
     // All of it is here: whoever sends slowly has kept nobody waiting.
     let admission = async {
         let keep = collector.keeps.take(&key.app).await?;
         Some((keep, collector.checks.take(&key.app).await?))
     };
     let Ok(Some((_keep, check))) = timeout(IN_FLIGHT_WAIT, admission).await else {
-        return Err(busy("too many uploads at once; try again later"));
+        return Err(collector.busy("too many uploads at once; try again later"));
     };
     // Reading all of it and the disk take their time: not on the threads that serve.
     let (keeper, about, app) = (Arc::clone(collector), meta.clone(), key.app.clone());

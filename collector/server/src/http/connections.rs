@@ -6,6 +6,7 @@
 //! if it has more than its share: an equal one of all who have some, and one more. Other requests keep their place.
 
 use axum::http::HeaderMap;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -64,20 +65,12 @@ impl Limits {
 
 /// Takes as many descriptors as this process may have and can use. Returns how many it has.
 fn raise_descriptors() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes to an rlimit of ours.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
-        return 256;
-    }
-    let wanted = WANTED_DESCRIPTORS.min(limit.rlim_max);
-    if wanted > limit.rlim_cur {
-        let raised = libc::rlimit { rlim_cur: wanted, rlim_max: limit.rlim_max };
-        // SAFETY: the kernel reads an rlimit of ours.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0 {
-            return wanted;
-        }
-    }
-    limit.rlim_cur
+    let limit = getrlimit(Resource::Nofile);
+    let (current, most) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
+    let wanted = WANTED_DESCRIPTORS.min(most);
+    let raised = Rlimit { current: Some(wanted), ..limit };
+    let is_raised = wanted > current && setrlimit(Resource::Nofile, raised).is_ok();
+    if is_raised { wanted } else { current }
 }
 
 /// The connections that are open.
@@ -416,5 +409,14 @@ mod tests {
         assert!(direct.begin(&through("192.0.2.1")));
         drop((first, second, third, direct));
         assert!(connections.open().by_client.is_empty());
+    }
+    #[test]
+    fn each_connection_has_two_descriptors_and_the_store_ninety_six() {
+        let most = Limits::resolve(Some(1_000_000), None, &[]);
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap();
+        let all = most.all as u64;
+        assert!((2 * all + 96..2 * all + 98).contains(&descriptors), "{all} of {descriptors}");
+        assert_eq!(most.of_client, most.all / 4);
+        assert_eq!(Limits::resolve(None, None, &[]).all, most.all.min(4_096));
     }
 }

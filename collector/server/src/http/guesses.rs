@@ -109,7 +109,9 @@ mod tests {
         let all: u64 = (0..1000).map(|from| guess(&mut guesses, 100 + from, None, begin)).sum();
         assert!((5_000..12_000).contains(&all), "{all}");
         assert!(guesses.admits(client(50_000), None, &right, begin));
-        assert_eq!(guess(&mut guesses, 1, None, begin + WINDOW), OF_CLIENT);
+        let later = |s| begin + Duration::from_secs(s);
+        assert_eq!(guess(&mut guesses, 1, None, later(59)), 0);
+        assert_eq!(guess(&mut guesses, 1, None, later(60)), OF_CLIENT);
     }
 
     #[test]
@@ -117,10 +119,18 @@ mod tests {
         let (mut guesses, begin) = (Guesses::default(), Instant::now());
         let of_app: u64 = (0..100).map(|from| guess(&mut guesses, from, Some("a"), begin)).sum();
         assert!((OF_APP..OF_APP + 100).contains(&of_app), "{of_app}");
+        assert_eq!(of_app / OF_CLIENT, 10, "as many as ten clients have");
         assert!(
             guesses.admits(client(5_000), Some("a"), &[1; 32], begin),
             "it has guessed nothing"
         );
         assert_eq!(guess(&mut guesses, 6_000, Some("b"), begin), OF_CLIENT);
+    }
+    #[test]
+    fn tokens_that_were_right_are_remembered_for_20_000_senders() {
+        let mut guesses = Guesses::default();
+        (0..25_000).for_each(|from| guesses.note(client(from), None, &[1; 32], true));
+        let is_known = |from: u32| guesses.used.get(&client(from), &[1; 32]).is_some();
+        assert_eq!([0, 4_999, 5_000, 24_999].map(is_known), [false, false, true, true]);
     }
 }

@@ -31,7 +31,7 @@ pub(super) async fn readyz(State(collector): Shared) -> Answer {
 }
 
 fn state(collector: &Collector, stores: Result<(), String>) -> Answer {
-    let indexer = collector.storage.indexer();
+    let indexer = &collector.storage.indexer;
     let (is_down, is_damaged) = (indexer.is_down(), indexer.is_damaged());
     let unavailable = |why: &str| answer(StatusCode::SERVICE_UNAVAILABLE, why);
     match stores {

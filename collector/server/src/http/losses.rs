@@ -1,6 +1,6 @@
 //! `PUT /v1/losses/{id}`: stores a report of captures that a device lost.
 
-use super::answer::{Answer, STORED, answer, answer_upload, disk, status_of};
+use super::answer::{Answer, STORED, answer, answer_upload, disk};
 use super::headers::{checked_id, digest};
 use super::ingest::{self, Refused};
 use super::{Collector, Shared, add};
@@ -33,14 +33,11 @@ async fn take_losses(
     body: &mut Body,
 ) -> Result<Answer, Answer> {
     let (app, headers) = (collector.app(request)?, &request.headers);
-    let refuse = |why: &str| {
-        add(&collector.counts.refused, 1);
-        answer(StatusCode::BAD_REQUEST, why)
-    };
+    let refuse = |why: &str| collector.refuse(StatusCode::BAD_REQUEST, why);
     let id = checked_id(id).map_err(refuse)?;
     let digest = digest(headers).map_err(refuse)?;
     let bytes = ingest::small(body, MAX_REPORT_BYTES).await;
-    let bytes = bytes.map_err(|refused| (status_of(&refused), refuse(&refused.to_string()).1))?;
+    let bytes = bytes.map_err(|refused| collector.refuse_body(&refused))?;
     if digest.is_some_and(|digest| digest != hmac_sha256::Hash::hash(&bytes)) {
         return Err(refuse(&Refused::Digest.to_string()));
     }
@@ -53,7 +50,7 @@ async fn take_losses(
         let mut reports = collector.reports.lock().unwrap_or_else(PoisonError::into_inner);
         reports.admits_report(app.as_deref().unwrap_or_default(), bytes.len(), Instant::now())
     };
-    if !is_admitted || collector.storage.is_behind(app.as_deref().unwrap_or_default()) {
+    if !is_admitted || collector.storage.indexer.is_behind(app.as_deref().unwrap_or_default()) {
         add(&collector.counts.loss_reports_put_off, 1);
         return Err(answer(
             StatusCode::TOO_MANY_REQUESTS,

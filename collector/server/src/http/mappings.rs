@@ -3,9 +3,9 @@
 //! The body is R8's `mapping.txt` or the instrumenter's, plain or compressed with gzip or zstd. There is no route that
 //! returns a mapping: it is a secret of whoever wrote the app.
 
-use super::answer::{Answer, answer, answer_upload, disk, status_of};
-use super::headers::{digest, text};
-use super::ingest::{self, Refused};
+use super::answer::{Answer, answer, answer_upload, disk};
+use super::headers::digest;
+use super::ingest;
 use super::tokens::Right;
 use super::{Collector, Shared, add};
 use crate::store::mappings::files::MAX_TEXT_BYTES;
@@ -18,7 +18,6 @@ use axum::response::Response;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use tracetee_protocol::http;
 
 /// Bytes of a mapping as it is sent.
 const MAX_BODY_BYTES: u64 = 128 << 20;
@@ -48,31 +47,15 @@ async fn take(
         add(&collector.counts.unauthorised, 1);
         return Err(answer(StatusCode::FORBIDDEN, "this token is for another app"));
     }
-    let refuse = |status, why: &str| {
-        add(&collector.counts.refused, 1);
-        answer(status, why)
-    };
-    let said = text(headers, http::CONTENT_LENGTH).and_then(|text| text.parse::<u64>().ok());
-    if said.is_some_and(|bytes| bytes > MAX_BODY_BYTES) {
-        let refused = Refused::TooLarge(MAX_BODY_BYTES);
-        return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string()));
-    }
-    let busy = |why: &str| {
-        add(&collector.counts.busy, 1);
-        answer(StatusCode::TOO_MANY_REQUESTS, why)
-    };
+    let refuse = |status, why: &str| collector.refuse(status, why);
+    collector.said_bytes(headers, MAX_BODY_BYTES)?;
     let digest = digest(headers).map_err(|why| refuse(StatusCode::BAD_REQUEST, why))?;
-    let incoming = collector.storage.incoming();
+    let incoming = collector.storage.local.incoming();
     let claim = collector.incomings.claim(app);
     let streamed = ingest::stream(body, &incoming, MAX_BODY_BYTES, digest, claim).await;
-    match streamed {
-        Ok(_) => {}
-        Err(Refused::Disk(error)) => return Err(disk(&error)),
-        Err(refused @ Refused::Busy) => return Err(busy(&refused.to_string())),
-        Err(refused) => return Err(refuse(status_of(&refused), &refused.to_string())),
-    }
+    streamed.map_err(|refused| collector.refuse_body(&refused))?;
     let Ok(Some(_alone)) = timeout(WAIT, collector.mapping_checks.take(app)).await else {
-        return Err(busy("another mapping is being validated; try again later"));
+        return Err(collector.busy("another mapping is being validated; try again later"));
     };
     let (keeper, version) = (Arc::clone(collector), Version::new(app, version));
     let outcome =

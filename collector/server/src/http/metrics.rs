@@ -57,7 +57,7 @@ pub(super) fn metrics(
     connections: &Connections,
     requests: &Requests,
 ) -> Response {
-    let indexer = collector.storage.indexer();
+    let indexer = &collector.storage.indexer;
     let [analysed, analysed_again, failed] = indexer.counts();
     let observed = &**indexer.observed();
     let findings = &*collector.findings;
@@ -107,7 +107,7 @@ pub(super) fn metrics(
     gauge(
         "reanalysis_pending",
         "Versions whose captures are being indexed again.",
-        Some(storage.reanalysing()),
+        Some(storage.reanalysis.pending()),
     );
     gauge(
         "store_bytes",
@@ -119,8 +119,12 @@ pub(super) fn metrics(
         "Time at which the store was measured.",
         load(&store.measured_at_s),
     );
-    gauge("tables_bytes", "Bytes of the tables.", Some(storage.tables_bytes()));
-    gauge("free_disk_bytes", "Bytes that the store's file system has left.", storage.free_bytes());
+    gauge("tables_bytes", "Bytes of the tables.", Some(storage.indexer.tables_bytes()));
+    gauge(
+        "free_disk_bytes",
+        "Bytes that the store's file system has left.",
+        storage.local.free_bytes(),
+    );
     gauge(
         "retention_timestamp_seconds",
         "Time at which retention was applied.",

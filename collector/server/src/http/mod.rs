@@ -147,7 +147,7 @@ fn now_s() -> u64 {
 /// All that requests share.
 #[derive(Debug)]
 pub(crate) struct Collector {
-    storage: Storage,
+    pub(crate) storage: Storage,
     tokens: Option<RwLock<Arc<Tokens>>>,
     config: Option<RemoteConfig>,
     tickets: Option<Tickets>,
@@ -204,14 +204,6 @@ impl Collector {
 
     pub(crate) fn taken(&self) -> Vec<StoredCapture> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) const fn storage(&self) -> &Storage {
-        &self.storage
-    }
-
-    pub(crate) fn into_storage(self) -> Storage {
-        self.storage
     }
 
     /// True if a capture of an app may come in now, by the app's quota.
@@ -370,4 +362,28 @@ pub(crate) fn router(
         .route("/metrics", metrics)
         .layer(from_fn_with_state(requests, requests::observe))
         .with_state(collector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use retention::Retention;
+
+    #[test]
+    fn retention_runs_after_more_than_a_twentieth_of_a_limit_has_come() {
+        let size = StoreSize::new();
+        let of = |bytes, app_bytes| Retention { bytes, app_bytes, ..Retention::default() };
+        size.note_stored("a".to_owned(), 100);
+        assert!(!size.is_much(&of(Some(2_000), Some(2_000))));
+        size.note_stored("b".to_owned(), 1);
+        assert!(!size.is_much(&of(None, Some(2_000))));
+        assert!(size.is_much(&of(Some(2_000), None)));
+        assert!(!size.is_much(&of(Some(2_000), None)), "it begins anew");
+        // Ten thousand apps are told apart.
+        (0..10_000).for_each(|app: u32| size.note_stored(app.to_string(), 1));
+        assert!(!size.is_much(&of(Some(20 * 10_000), None)));
+        (10_000..20_000).for_each(|app: u32| size.note_stored(app.to_string(), 1));
+        assert!(!size.is_much(&of(Some(20 * 10_000), None)));
+        assert!(size.is_much(&of(Some(20 * 9_999), None)));
+    }
 }

@@ -55,12 +55,12 @@ type Shared = State<Arc<Page>>;
 
 impl Page {
     pub(crate) fn new(storage: &Storage) -> Arc<Self> {
-        let root = storage.root();
+        let root = &storage.root;
         Arc::new(Self {
             root: root.to_owned(),
-            mappings: storage.indexer().mappings(),
+            mappings: storage.indexer.mappings(),
             maker: Arc::new(Maker::new(root)),
-            replica: storage.replica().cloned(),
+            replica: storage.replica.clone(),
         })
     }
 

@@ -113,7 +113,7 @@ mod tests {
         };
         assert!((1_900..=2_000).contains(&count(&mut reports, "a", 100, 0)));
         assert!((1_900..=2_000).contains(&count(&mut reports, "b", 100, 0)), "another app");
-        assert!((1_900..=2_000).contains(&count(&mut reports, "a", 100, 40)));
+        assert!((1_400..=1_500).contains(&count(&mut reports, "a", 100, 30)));
         assert_eq!(count(&mut reports, "c", 1 << 20, 0), 7);
     }
 
@@ -134,6 +134,16 @@ mod tests {
         let mut names = 0..2 * MAX_APPS;
         assert!(names.all(|name| captures.admits_capture(&name.to_string(), 1, begin)));
         assert!(captures.admits_capture("another", 1, begin), "no number of apps keeps one out");
+        // But nine thousand others do not give it a new credit.
+        let is_known_after = |others: u32| {
+            let mut captures = Credits::of_captures(250);
+            captures.admits_capture("first", 1 << 40, begin);
+            (0..others).for_each(|name| {
+                captures.admits_capture(&name.to_string(), 1, begin);
+            });
+            !captures.admits_capture("first", 1, begin)
+        };
+        assert_eq!([9_000, 11_000].map(is_known_after), [true, false]);
     }
 
     #[test]
@@ -147,5 +157,7 @@ mod tests {
         // A phone on a slow network comes through.
         let mut pace = Pace::new(begin);
         assert!((1..10_000).all(|s| pace.takes(300, at(s))));
+        let mut pace = Pace::new(begin);
+        assert!(!(1..10_000).all(|s| pace.takes(200, at(s))));
     }
 }

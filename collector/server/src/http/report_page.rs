@@ -9,6 +9,7 @@ use super::tokens::Viewer;
 use crate::budget::Budget;
 use crate::store::objects::disk::tables_of;
 use crate::turns::Turns;
+use rustix::process::setpriority_process;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ use tracetee_fleet::selection::Since;
 /// Requests that are worked on at once, of different people: at least so many, and one for each processor.
 const AT_ONCE: usize = 2;
 /// Niceness of the threads: nice(1)'s default.
-const NICENESS: libc::c_int = 10;
+const NICENESS: i32 = 10;
 /// Bytes of the reports that are remembered, as JSON.
 const MAX_REMEMBERED_BYTES: u64 = 128 << 20;
 /// Reports that a look at all apps makes anew though older ones are remembered.
@@ -160,8 +161,7 @@ impl Maker {
         let (made, result) = oneshot::channel();
         // Not one of tokio's threads, which cannot take a low priority back.
         let begun = std::thread::Builder::new().name("page".to_owned()).spawn(move || {
-            // SAFETY: sets a number of this thread.
-            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
+            let _ = setpriority_process(None, NICENESS);
             let _turn = turn;
             let _ = made.send(work(&maker, &is_unwanted));
         });
@@ -279,13 +279,15 @@ mod tests {
         };
         let captures = |report: &FleetReport, app: &str| {
             let of_app = report.apps.iter().find(|of_app| of_app.app == app);
-            of_app.map(|of_app| of_app.versions.iter().map(|version| version.captures).sum::<u64>())
+            of_app.map(|of_app| {
+                of_app.versions.iter().map(|version| version.captures + version.anrs).sum::<u64>()
+            })
         };
         let first = report(None).unwrap();
         let (in_a, in_b) = (captures(&first, "a").unwrap(), captures(&first, "b").unwrap());
 
         // Sums that change without a new capture show which app is reported anew.
-        writer.run("UPDATE capture_rollups SET captures = captures + 1000").unwrap();
+        writer.run("UPDATE capture_rollups SET anrs = anrs + 1000").unwrap();
         let more = rows("a", 3);
         writer.insert(&more).unwrap();
         let second = report(None).unwrap();
@@ -295,9 +297,7 @@ mod tests {
 
         // An app without captures is in no report.
         let keys: Vec<String> = writer.by_age().unwrap().into_iter().map(|(key, ..)| key).collect();
-        writer
-            .run("UPDATE capture_rollups SET captures = captures - 1000 WHERE captures > 1000")
-            .unwrap();
+        writer.run("UPDATE capture_rollups SET anrs = 0").unwrap();
         writer.delete(&keys).unwrap();
         assert!(report(None).unwrap().apps.is_empty());
         assert!(matches!(report(Some("a")), Err(Error::Missing(_))));
@@ -321,20 +321,20 @@ mod tests {
         let marked = || {
             let report = maker.report(Ask::default(), Instant::now(), &Arc::default()).unwrap();
             assert_eq!(report.apps.len() as u64, apps);
-            let of_app = |of_app: &&AppReport| {
-                of_app.versions.iter().any(|version| version.captures >= 1000)
-            };
+            let of_app =
+                |of_app: &&AppReport| of_app.versions.iter().any(|version| version.anrs >= 1000);
             report.apps.iter().filter(of_app).count()
         };
         assert_eq!(marked(), 0);
-        writer.run("UPDATE capture_rollups SET captures = captures + 1000").unwrap();
+        writer.run("UPDATE capture_rollups SET anrs = anrs + 1000").unwrap();
         assert_eq!(marked(), 0, "all are remembered");
         insert(&mut writer, 1000);
         assert_eq!([(); 4].map(|()| marked()), [50, 100, 120, 120]);
         insert(&mut writer, 2000);
         let ask = Ask { app: Some("0".to_owned()), ..Ask::default() };
         let one = maker.report(ask, Instant::now(), &Arc::default()).unwrap();
-        let captures: u64 = one.apps[0].versions.iter().map(|version| version.captures).sum();
+        let captures: u64 =
+            one.apps[0].versions.iter().map(|version| version.captures + version.anrs).sum();
         assert!(captures >= 1003, "an app that is asked for is as it is now: {captures}");
     }
 
@@ -385,8 +385,7 @@ mod tests {
 
     #[test]
     fn pages_are_made_on_threads_that_let_uploads_go_first() {
-        // SAFETY: reads a number of this thread.
-        let niceness = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+        let niceness = || rustix::process::getpriority_process(None).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let maker = Arc::new(Maker::new(Path::new("nowhere")));
         let before = niceness();

@@ -207,6 +207,7 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::response::IntoResponse;
 
     #[test]
     fn buckets_add_up_and_are_cumulative() {
@@ -240,7 +241,17 @@ mod tests {
         let lines = (0..6_000).filter(|_| refusals.admit(&flood, start) == Some(0)).count();
         assert_eq!(lines, 30);
         assert_eq!(refusals.admit(&other, start), Some(5_970), "another client has its lines");
-        let later = start + WINDOW;
-        assert_eq!([(); 2].map(|()| refusals.admit(&flood, later)), [Some(0); 2]);
+        assert_eq!(refusals.admit(&flood, start + Duration::from_secs(59)), None);
+        let later = start + Duration::from_secs(60);
+        assert_eq!([(); 2].map(|()| refusals.admit(&flood, later)), [Some(1), Some(0)]);
+    }
+    #[test]
+    fn the_log_has_reasons_of_at_most_a_thousand_bytes() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let reason = |bytes: usize| {
+            let response = "x".repeat(bytes).into_response();
+            runtime.block_on(with_reason(response)).1.map(|reason| reason.len())
+        };
+        assert_eq!([1_000, 1_001].map(reason), [Some(1_000), None]);
     }
 }

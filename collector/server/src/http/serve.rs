@@ -74,7 +74,7 @@ impl Serving {
                 None => return,
                 Some(Ok((stream, peer))) => self.take(stream, peer),
                 // Out of descriptors, in spite of the reserve; or the peer is gone.
-                Some(Err(error)) if error.raw_os_error() == Some(libc::ECONNABORTED) => {}
+                Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Some(Err(_)) => sleep(NO_DESCRIPTOR).await,
             }
         }

@@ -21,10 +21,7 @@ pub(super) async fn ticket(State(collector): Shared, request: Request) -> Respon
         Err(answer) => return after_body(&parts.headers, &mut body, answer).await,
     };
     let Some(tickets) = &collector.tickets else { return no_tickets() };
-    let refuse = |why: String| {
-        add(&collector.counts.refused, 1);
-        answer(StatusCode::BAD_REQUEST, &why).into_response()
-    };
+    let refuse = |why: String| collector.refuse(StatusCode::BAD_REQUEST, &why).into_response();
     let bytes = match ingest::small(&mut body, MAX_META_BYTES).await {
         Ok(bytes) => bytes,
         Err(refused) => return refuse(refused.to_string()),

@@ -246,7 +246,7 @@ mod tests {
             } else {
                 zstd::bulk::compress(text.as_bytes(), 1).unwrap()
             };
-            let (about, incoming) = (meta(&about), storage.incoming());
+            let (about, incoming) = (meta(&about), storage.local.incoming());
             fs::write(&incoming.path, body).unwrap();
             match storage.keep(key_of(id, &about, today()), &incoming, &about, None) {
                 Ok(path) => path.map(|_| id.to_string()),
@@ -276,7 +276,7 @@ mod tests {
         });
         println!("{put_off} uploads were put off");
         assert!(put_off > 0 && after.len() == 50, "{put_off}, {after:?}");
-        storage.indexer().settle();
+        storage.indexer.settle();
         storage.stop();
         // After a restart, twice, because what cannot be analysed is set aside then.
         for _ in 0..2 {

@@ -7,6 +7,8 @@
 //! mapping, and [`commands`] are those of `tracetee store`: [`forget`] deletes by device, [`backup`] copies a store, and [`interrupted`] ends
 //! or undoes what was killed. [`parquet_tables`] makes tables of any store.
 
+use rustix::fs::Mode;
+
 pub(crate) mod backup;
 pub(crate) mod captures;
 pub(crate) mod commands;
@@ -26,6 +28,5 @@ mod test_store;
 
 /// Makes all files that this process creates from now on readable by their owner only: captures are personal data.
 pub fn make_private() {
-    // SAFETY: sets a number of this process.
-    unsafe { libc::umask(0o077) };
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }

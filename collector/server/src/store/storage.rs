@@ -27,12 +27,13 @@ use uuid::Uuid;
 /// The storage of uploads.
 #[derive(Debug)]
 pub(crate) struct Storage {
-    root: PathBuf,
-    local: LocalStore,
-    indexer: Indexer,
-    reanalysis: Reanalysis,
-    /// Of an object store.
-    replica: Option<Arc<Replica>>,
+    /// The directory of the store, or of the replica of an object store.
+    pub(crate) root: PathBuf,
+    pub(crate) local: LocalStore,
+    pub(crate) indexer: Indexer,
+    pub(crate) reanalysis: Reanalysis,
+    /// The replica of an object store.
+    pub(crate) replica: Option<Arc<Replica>>,
 }
 
 /// The answer to a device that is being forgotten.
@@ -73,37 +74,9 @@ impl Storage {
         Ok(Self { root, local, indexer, reanalysis, replica })
     }
 
-    /// The directory of the store, or of the replica of an object store.
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
-    }
-
-    /// The replica of an object store.
-    pub(crate) const fn replica(&self) -> Option<&Arc<Replica>> {
-        self.replica.as_ref()
-    }
-
     /// True if captures are kept in an object store.
     pub(crate) const fn is_remote(&self) -> bool {
         self.replica.is_some()
-    }
-
-    pub(super) const fn local(&self) -> &LocalStore {
-        &self.local
-    }
-
-    pub(super) const fn reanalysis(&self) -> &Reanalysis {
-        &self.reanalysis
-    }
-
-    /// A name for what is on its way.
-    pub(crate) fn incoming(&self) -> Incoming {
-        self.local.incoming()
-    }
-
-    /// True if a capture is known to be stored here. An object store reports it when the capture is written.
-    pub(crate) fn has(&self, key: &RawKey) -> bool {
-        self.local.has(key)
     }
 
     /// Gives a whole capture its place; `text` is its content, if that is at hand. `None`: another one has the place.
@@ -217,11 +190,6 @@ impl Storage {
         Ok(bytes)
     }
 
-    /// Sets the limits of what [`Self::quarantine`] keeps.
-    pub(crate) fn limit_quarantine(&self, retention: Retention) -> io::Result<()> {
-        self.local.limit_quarantine(retention)
-    }
-
     /// Validates and stores a mapping; its captures are then analysed again. Blocks.
     pub(crate) fn put_mapping(&self, version: &Version, body: &Path) -> Result<Put, Refused> {
         let outcome = self.indexer.mappings().put(version, body, &self.local.incoming())?;
@@ -234,11 +202,6 @@ impl Storage {
             self.reanalysis.wake();
         }
         Ok(outcome)
-    }
-
-    /// Returns the number of versions whose captures are being analysed again.
-    pub(crate) fn reanalysing(&self) -> u64 {
-        self.reanalysis.pending()
     }
 
     /// Checks that captures can be stored. Blocks.
@@ -259,26 +222,6 @@ impl Storage {
             return replica.objects.why_away();
         }
         None
-    }
-
-    /// Returns the bytes of the tables.
-    pub(crate) fn tables_bytes(&self) -> u64 {
-        self.indexer.tables_bytes()
-    }
-
-    /// Returns the bytes that the directory's file system has left.
-    pub(crate) fn free_bytes(&self) -> Option<u64> {
-        self.local.free_bytes()
-    }
-
-    /// True if indexing has fallen behind with the captures of an app.
-    pub(crate) fn is_behind(&self, app: &str) -> bool {
-        self.indexer.is_behind(app)
-    }
-
-    /// Returns the indexer.
-    pub(crate) const fn indexer(&self) -> &Indexer {
-        &self.indexer
     }
 
     /// Ends what works beside it.

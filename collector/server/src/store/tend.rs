@@ -104,7 +104,7 @@ impl Replica {
             for (name, text) in interrupted {
                 self.go_on(&name, &text)?;
             }
-            self.mirror_mappings(&storage.indexer().mappings())?;
+            self.mirror_mappings(&storage.indexer.mappings())?;
             self.take_parts(is_over)?;
             turns.looked = Some(Instant::now());
         }
@@ -113,7 +113,7 @@ impl Replica {
         if is_second || is_due(turns.synced, turns.sync_every) {
             let began = Instant::now();
             let until = SystemTime::now().checked_sub(ORPHANED).unwrap_or(SystemTime::UNIX_EPOCH);
-            let listing = self.sync(storage.local(), storage.indexer(), until, is_over)?;
+            let listing = self.sync(&storage.local, &storage.indexer, until, is_over)?;
             if !is_over() {
                 self.note_complete();
             }
@@ -152,11 +152,11 @@ impl Replica {
         observer.note_retained(&deleted);
         self.compact(listing, is_over)?;
         let now = SystemTime::now();
-        let mappings = storage.indexer().mappings();
+        let mappings = storage.indexer.mappings();
         for listed in self.objects.list_all("mappings/v1")? {
             if listed.path.ends_with("/pending") && listed.modified + SYNC_EVERY < now {
                 mappings.resume(&listed.path)?;
-                storage.reanalysis().wake();
+                storage.reanalysis.wake();
             }
         }
         let intents = self.objects.list_all("intents")?;

@@ -5,6 +5,7 @@
 //! nobody.
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io::{Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -27,7 +28,7 @@ pub(crate) struct Runner {
 #[derive(Debug, Default)]
 struct Running {
     /// The process group of the run. Its first process is not reaped before this is `None`: the number is no other's.
-    group: Option<u32>,
+    group: Option<Pid>,
     is_ended: bool,
 }
 
@@ -57,12 +58,13 @@ impl Runner {
             bail!("the collector ends");
         }
         let mut child = command.spawn().context("cannot start /bin/sh")?;
-        running.group = Some(child.id());
+        let pid = Pid::from_child(&child);
+        running.group = Some(pid);
         drop(running);
         let until = Instant::now() + limit;
         let is_late = loop {
-            if has_ended(child.id()) || Instant::now() >= until {
-                break !has_ended(child.id());
+            if has_ended(pid) || Instant::now() >= until {
+                break !has_ended(pid);
             }
             sleep(POLL);
         };
@@ -87,21 +89,14 @@ impl Runner {
 }
 
 /// True if a child has ended. It is not reaped.
-fn has_ended(child: u32) -> bool {
-    // SAFETY: a siginfo_t of zeros is one.
-    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
-    // SAFETY: the kernel writes to a siginfo_t of ours.
-    let done = unsafe { libc::waitid(libc::P_PID, child, &raw mut info, options) };
-    // No signal: there is nothing to tell of the child yet.
-    done != 0 || info.si_signo == libc::SIGCHLD
+fn has_ended(child: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    // Nothing: there is nothing to tell of the child yet.
+    !matches!(waitid(WaitId::Pid(child), options), Ok(None))
 }
 
-fn kill(group: u32) {
-    if let Ok(group) = libc::pid_t::try_from(group) {
-        // SAFETY: a process group of ours, whose first process is not reaped.
-        unsafe { libc::kill(-group, libc::SIGKILL) };
-    }
+fn kill(group: Pid) {
+    let _ = kill_process_group(group, Signal::KILL);
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl Document {
 
 /// Where the state is.
 #[derive(Debug)]
-pub(super) enum Keeper {
+pub(crate) enum Keeper {
     /// In a store that is a directory.
     Directory(PathBuf),
     /// In an object store.
@@ -73,8 +73,8 @@ pub(super) enum Keeper {
 
 /// The findings of an object store.
 #[derive(Debug)]
-pub(super) struct Leased {
-    pub(super) replica: Arc<Replica>,
+pub(crate) struct Leased {
+    pub(crate) replica: Arc<Replica>,
     /// The name of this collector in the lease.
     name: String,
     looked: Option<Instant>,

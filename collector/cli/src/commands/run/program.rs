@@ -2,6 +2,7 @@
 
 use object::read::elf::{ElfFile, ElfFile32, ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object, ObjectSymbol, elf};
+use rustix::process::{getegid, geteuid};
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
@@ -112,8 +113,7 @@ fn asan_takes_any_order() -> bool {
 
 /// The kernel drops privileges, and the linker trusts LD_PRELOAD, when the ids do not change.
 fn runs_as(metadata: &fs::Metadata) -> bool {
-    // SAFETY: takes nothing, cannot fail.
-    let (user, group) = (unsafe { libc::geteuid() }, unsafe { libc::getegid() });
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     (metadata.mode() & 0o4000 == 0 || metadata.uid() == user)
         && (metadata.mode() & 0o2000 == 0 || metadata.gid() == group)
 }

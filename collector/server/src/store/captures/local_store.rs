@@ -14,10 +14,8 @@ use crate::store::captures::retention::Retention;
 use crate::store::objects::disk::{lock_file, make_parent, note, remove, sidecar_of, walk};
 use crate::store::objects::intents;
 use anyhow::{Context, Result};
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, ErrorKind, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -93,14 +91,7 @@ impl LocalStore {
 
     /// Returns the bytes that its file system has left for this process.
     pub(crate) fn free_bytes(&self) -> Option<u64> {
-        let path = CString::new(self.root.as_os_str().as_bytes()).ok()?;
-        let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-        // SAFETY: the path ends with a zero byte, and the kernel writes to a struct of ours.
-        if unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
-            return None;
-        }
-        // SAFETY: the call has succeeded, so the struct is filled.
-        let found = unsafe { found.assume_init() };
+        let found = rustix::fs::statvfs(&self.root).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize))
     }
 

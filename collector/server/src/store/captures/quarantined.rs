@@ -129,3 +129,27 @@ pub(crate) fn set_aside(
     let path = format!("quarantine/{}.json", key.name());
     objects.put_new(&path, about.to_json().into_bytes()).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarantine_has_a_thousand_bodies_of_a_gibibyte_or_a_twentieth_of_the_stores_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let bodies = Bodies::new(directory.path());
+        let key = |id: u64| RawKey {
+            app: "a".to_owned(),
+            day: "2026-11-28".to_owned(),
+            ver: "1".to_owned(),
+            id: id.to_string(),
+        };
+        assert!((0..1_500).all(|id| bodies.count(&key(id), 0)));
+        assert_eq!(bodies.kept.lock().unwrap().by_app.entries().count(), 1_000);
+        let is_kept = |bytes| bodies.count(&key(1), bytes);
+        assert_eq!([(1 << 30) / 1_000 * 999, 1 << 30].map(is_kept), [true, false]);
+        std::fs::create_dir(directory.path().join("quarantine")).unwrap();
+        bodies.limit(Retention { bytes: Some(20_000), ..Retention::default() }).unwrap();
+        assert_eq!([999, 1_000].map(is_kept), [true, false]);
+    }
+}

@@ -104,4 +104,25 @@ mod tests {
         let bomb = zstd::bulk::compress(bomb.as_bytes(), 1).unwrap();
         assert!(check(&bomb, text.len()).unwrap_err().contains("more than"));
     }
+
+    #[test]
+    fn a_text_may_be_a_thousand_times_as_large_as_its_body_and_16_mib_in_any_case() {
+        // Digits that zstd cannot shorten by more than half, then spaces, which cost next to nothing.
+        let text = |digits: u64, spaces: usize| {
+            let digit =
+                |number: u64| (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).to_string();
+            let digits: String = (0..digits).map(digit).collect();
+            format!("{}{digits}{}", notes::FIRST_LINE, " ".repeat(spaces))
+        };
+        let is_taken = |text: &str| {
+            let body = zstd::bulk::compress(text.as_bytes(), 1).unwrap();
+            let ratio = text.len() / body.len();
+            (check_capture(&*body, body.len() as u64, 0).is_ok(), ratio)
+        };
+        assert!(is_taken(&text(0, 15 << 20)).0);
+        let (is_low_taken, low) = is_taken(&text(6_000, 23 << 20));
+        let (is_high_taken, high) = is_taken(&text(6_000, 30 << 20));
+        assert!((700..1_000).contains(&low) && (1_000..1_400).contains(&high), "{low} {high}");
+        assert_eq!([is_low_taken, is_high_taken], [true, false]);
+    }
 }

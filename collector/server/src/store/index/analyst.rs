@@ -10,6 +10,7 @@ use crate::store::index::queue::{Again, Chunk, Content, Made, State, Work};
 use crate::store::mappings::Mappings;
 use anyhow::{Context as _, Result, bail};
 use crossbeam_channel::{Receiver, Sender, select_biased};
+use rustix::time::{ClockId, clock_gettime};
 use std::fs::{self, File};
 use std::io::{Cursor, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,11 +53,7 @@ impl Drop for Redoing<'_> {
 
 /// Processor time of this thread.
 fn thread_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes to a timespec of ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
-    seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
 /// Returns the limits of indexing a capture, until `stop` is set.

@@ -25,7 +25,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::schema::Text;
+use tracetee_fleet::schema::{LOSSES, Text};
 use tracetee_fleet::sums::Contribution;
 
 /// Captures of a transaction.
@@ -289,7 +289,7 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
     })?;
     walk(&root.join("losses"), &mut |path| {
         let Some(id) = path.file_stem().and_then(|stem| stem.to_str()) else { return };
-        match database.has_losses(id) {
+        match database.has_row(&LOSSES, "report_id", id) {
             Ok(false) => each(Work::Losses(path.to_owned())),
             Ok(true) => {}
             Err(error) => wrong = Some(error),

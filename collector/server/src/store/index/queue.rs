@@ -147,3 +147,17 @@ impl State {
         self.written.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_captures_wait_as_are_admitted_and_64_that_were_on_their_way() {
+        let state = State::default();
+        let push = |_: &u32| state.push("a", Work::Losses(PathBuf::new()));
+        assert_eq!((0..30_000).take_while(push).count(), 20_064);
+        assert_eq!(state.waiting.load(Ordering::Relaxed), 20_064, "the oldest one has gone");
+        assert!(shared.missed.load(Ordering::Relaxed));
+    }
+}

@@ -350,10 +350,18 @@ mod tests {
         let mappings = Mappings::new(directory.path());
         let full = Version::new("a", "1").directory(directory.path());
         fs::create_dir_all(&full).unwrap();
-        for number in 0..MAX_MAPPINGS / 2 {
-            fs::write(full.join(format!("{number}.txt.zst")), "").unwrap();
-        }
         let is_full = |app| mappings.is_full(&Version::new(app, "2")).unwrap();
+        let write = |number: u32| File::create(full.join(format!("{number}.txt.zst"))).unwrap();
+        (1..4_999).for_each(|number| drop(write(number)));
+        let last = write(4_999);
+        assert!(!is_full("a"));
+        // Nor may they have 16 GiB; an empty one counts as a byte.
+        last.set_len((16 << 30) - 4_999).unwrap();
+        assert!(!is_full("a"));
+        last.set_len((16 << 30) - 4_998).unwrap();
+        assert_eq!([is_full("a"), is_full("b")], [true, false]);
+        last.set_len(0).unwrap();
+        write(5_000);
         assert_eq!([is_full("a"), is_full("b")], [true, false]);
     }
 
@@ -402,5 +410,12 @@ mod tests {
         assert_eq!(upload("1", "Third -> a.a:\n"), Put::Replaced);
         assert_eq!([name("1"), name("2")], ["Third", "Second"]);
         assert_eq!(first.apply("a.a"), "First", "an analysis under way keeps its own");
+        // Only so many stay open, those that were used last.
+        let third = mappings.find(&key("1")).0.unwrap();
+        let is_open_after = |others: std::ops::Range<u32>| {
+            others.for_each(|number| drop(mappings.find(&key(&format!("other {number}")))));
+            Arc::ptr_eq(&third, &mappings.find(&key("1")).0.unwrap())
+        };
+        assert_eq!([0..900, 1_000..2_100].map(is_open_after), [true, false]);
     }
 }

@@ -30,6 +30,7 @@ use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::part::directory;
+use tracetee_fleet::schema::LOSSES;
 use tracetee_protocol::LossReport;
 
 /// Captures of a transaction.
@@ -334,7 +335,7 @@ impl Replica {
                         || note(&self.root, key).exists()
                         || database.has_current(key)?
                 }
-                Kind::Losses(id) => database.has_losses(id)?,
+                Kind::Losses(id) => database.has_row(&LOSSES, "report_id", id)?,
                 Kind::Quarantined(_) | Kind::Alone => continue,
             };
             if at < until && !is_known && !self.root.join(&path).exists() {

@@ -167,6 +167,38 @@ fn small_parts_are_joined_without_what_was_deleted() {
 }
 
 #[test]
+fn parts_of_less_than_500_records_are_joined_to_some_of_2000_if_they_are_a_minute_old() {
+    let cloud = location::open_shared("memory:///").unwrap();
+    let collector = Collector::new(&cloud);
+    for number in 0..10 {
+        put(&cloud, "a", number..number + 1);
+        collector.sync();
+        collector.replica.publish().unwrap();
+    }
+    let mut listing = collector.sync();
+    let now = SystemTime::now() + Duration::from_secs(3600);
+    listing.raw[0].modified = now;
+    let now_ms = now.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
+    // Each has a capture; their names say that they have more, and are of another time.
+    for (number, part) in parts(&cloud).iter().enumerate() {
+        let (count, age_ms) = match number {
+            0..7 => (499, 61_000),
+            7 => (500, 61_000),
+            _ => (499, 59_000),
+        };
+        let name = format!("{}/{}-{count}-{number}", directory(), now_ms - age_ms);
+        cloud.put(&name, cloud.find(part).unwrap().unwrap().0).unwrap();
+        cloud.delete(std::slice::from_ref(part)).unwrap();
+        fs::rename(collector.replica.mark(part), collector.replica.mark(&name)).unwrap();
+    }
+    collector.replica.compact(&listing, &|| false).unwrap();
+    let records = |part: &String| collector.replica.keys(part).len();
+    let mut joined: Vec<usize> = parts(&cloud).iter().map(records).collect();
+    joined.sort_unstable();
+    assert_eq!(joined, [1, 1, 1, 2, 5]);
+}
+
+#[test]
 fn a_directory_is_the_cache_of_one_store_and_damaged_tables_are_made_anew() {
     let cloud = location::open_shared("memory:///").unwrap();
     put(&cloud, "a", 0..3);
