@@ -45,7 +45,7 @@ pub use event_text::EventText;
 pub use frames::{ActualFrame, BufferEvent, TimelineFrame};
 pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_of_text, state_text};
 pub use mapping::Mapping;
-pub use merge::{merge, without_twins};
+pub use merge::{from_monotonic, merge, without_twins};
 pub use model::{
     Async, AsyncKey, BadLine, Counter, FIRST_KEY, Flow, FlowKind, FlowRecord, Gap, Instant,
     LooseEnd, Losses, NO_PARENT, Package, Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
@@ -60,7 +60,7 @@ pub use shown::{quoted, shown, shown_lines};
 pub use text::read;
 pub use timeline::{Event, Timeline};
 pub use twins::same_switches;
-pub use wall_clock::{SAME_CLOCK_NS, WallClock};
+pub use wall_clock::{MonotonicClock, SAME_CLOCK_NS, WallClock};
 
 use std::io::{Read, Seek};
 use std::path::Path;
