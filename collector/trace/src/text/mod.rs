@@ -37,7 +37,7 @@ pub(crate) const MAX_LINE_BYTES: u64 = 1 << 20;
 
 pub use details::FLOW;
 pub use line::Line;
-pub(crate) use line::{digits, split};
+pub(crate) use line::{decimal, digits, split, time};
 pub use line_reader::{LineReader, Outline, Part, ThreadOutline};
 pub(crate) use marker::rename;
 pub use marker::{NO_NAME, with_names};
@@ -78,26 +78,8 @@ pub fn read_with_events<R: BufRead>(text: R) -> Result<Trace, Error> {
     read_by(text, Reader { keeps_events: true, ..Reader::default() })
 }
 
-fn read_by<R: BufRead>(mut text: R, mut reader: Reader) -> Result<Trace, Error> {
-    let (mut buffer, mut bytes) = (Vec::new(), 0);
-    loop {
-        match take_lines(&mut text, &mut buffer, &mut reader) {
-            Ok(0) => break,
-            Ok(count) => bytes += count as u64,
-            // The lines read so far are kept.
-            Err(error) => {
-                if !reader.in_text {
-                    return Err(Error::Broken { at: bytes, error });
-                }
-                reader.builder.trace.losses.truncated = Some((bytes, error.to_string()));
-                break;
-            }
-        }
-        if let Some(why) = reader.builder.is_full() {
-            reader.builder.trace.losses.truncated = Some((bytes, why));
-            break;
-        }
-    }
+fn read_by<R: BufRead>(text: R, mut reader: Reader) -> Result<Trace, Error> {
+    read_lines(text, &mut reader)?;
     let is_text = reader.in_text;
     let mut trace = reader.builder.finish();
     trace.kernel.sort_by_key(|event| event.at_ns);
@@ -116,12 +98,42 @@ fn read_by<R: BufRead>(mut text: R, mut reader: Reader) -> Result<Trace, Error> 
     Ok(trace)
 }
 
+/// Takes the lines of a text.
+pub(crate) trait TakeLine {
+    /// Takes a line without its end.
+    fn take(&mut self, line: &[u8]);
+    fn builder(&mut self) -> &mut Builder;
+}
+
+/// Reads lines until the end, or until the builder is full. A text that cannot be read further ends there.
+///
+/// # Errors
+/// [`Error::Broken`] if nothing of it can be read.
+pub(crate) fn read_lines<R: BufRead>(mut text: R, reader: &mut impl TakeLine) -> Result<(), Error> {
+    let (mut buffer, mut bytes) = (Vec::new(), 0);
+    loop {
+        let why = match take_lines(&mut text, &mut buffer, reader) {
+            Ok(0) => return Ok(()),
+            Ok(count) => {
+                bytes += count as u64;
+                reader.builder().is_full()
+            }
+            Err(error) if bytes == 0 => return Err(Error::Broken { at: 0, error }),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = why {
+            reader.builder().trace.losses.truncated = Some((bytes, why));
+            return Ok(());
+        }
+    }
+}
+
 /// Reads the lines that are in the text's own buffer as a whole, or copies one that is not. Returns their bytes, 0 at the
 /// end.
 fn take_lines<R: BufRead>(
     text: &mut R,
     buffer: &mut Vec<u8>,
-    reader: &mut Reader,
+    reader: &mut impl TakeLine,
 ) -> std::io::Result<usize> {
     let here = match text.fill_buf() {
         Ok(here) => here,
@@ -136,7 +148,7 @@ fn take_lines<R: BufRead>(
         }
         reader.take(here.get(taken..end).unwrap_or_default());
         taken = end + 1;
-        if reader.builder.is_full().is_some() {
+        if reader.builder().is_full().is_some() {
             break;
         }
     }
@@ -171,7 +183,11 @@ struct Reader {
     has_no_unit: Option<bool>,
 }
 
-impl Reader {
+impl TakeLine for Reader {
+    fn builder(&mut self) -> &mut Builder {
+        &mut self.builder
+    }
+
     fn take(&mut self, line: &[u8]) {
         self.builder.trace.losses.lines += 1;
         // adb's shell used to end lines by \\r\\r\\n.
@@ -230,7 +246,9 @@ impl Reader {
             Err(why) => self.bad(why, text),
         }
     }
+}
 
+impl Reader {
     /// Counts times of a clock that has no unit, by the first one: seconds have a point.
     fn check_unit(&mut self, line: &[u8], at_ns: u64) {
         let is_of_kernel = self.is_of_kernel;
