@@ -19,11 +19,14 @@ use crate::error::Error;
 use crate::kernel::{KernelEvent, KernelKind};
 use crate::model::Trace;
 use crate::quoted;
+use crate::seeded::Seeded;
 use details::Details;
 use marker::Marker;
 use prefixes::Prefixes;
 use sections::{Names, Sections};
 use stacks::StackNames;
+use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::io::{BufRead, ErrorKind, Read};
 use tracetee_protocol::{CaptureMeta, notes};
 
@@ -177,6 +180,7 @@ struct Reader {
     stack_names: StackNames,
     /// True if events stay that only writers need.
     keeps_events: bool,
+    kept_texts: KeptTexts,
     /// True if the kernel printed the text, whose times have a point if they are seconds.
     is_of_kernel: bool,
     /// True if the times have no unit; `None` before the first one.
@@ -301,16 +305,16 @@ impl Reader {
         let flags = line.flags.get(..usize::from(u8::MAX)).unwrap_or(line.flags);
         let payload = payload(line);
         let event = if line.is_marker() { b"tracing_mark_write" } else { line.event };
+        let text = [flags, payload].concat();
+        let begin = self.kept_texts.place(&mut trace.kernel_text, &text);
         let kind = KernelKind::Text {
             thread,
             event: trace.names.id(event),
-            begin: trace.kernel_text.len() as u64,
+            begin,
             flags: u8::try_from(flags.len()).unwrap_or(u8::MAX),
             // A line has at most a megabyte.
             payload: u32::try_from(payload.len()).unwrap_or(u32::MAX),
         };
-        trace.kernel_text.extend_from_slice(flags);
-        trace.kernel_text.extend_from_slice(payload);
         let (at_ns, cpu) = (line.at_ns, u16::try_from(line.cpu).unwrap_or(u16::MAX));
         trace.kernel.push(KernelEvent { at_ns, tid: line.tid, cpu, kind });
     }
@@ -332,6 +336,31 @@ impl Reader {
         let marker = marker.map(|name| builder.trace.names.id(name));
         let record = builder.mark(live, at_ns, marker, details);
         details.flow(builder, live, at_ns, record);
+    }
+}
+
+/// Places of texts of kernel events, by their hash: those of the scheduler's events recur.
+#[derive(Debug, Default)]
+struct KeptTexts {
+    places: HashMap<u32, u64>,
+    hasher: Seeded,
+}
+
+impl KeptTexts {
+    /// Bits of a hash that do not count: some 260,000 places are known.
+    const SHIFT: u32 = 46;
+
+    /// Returns the place of a text among all, at whose end it is added if it is not found.
+    fn place(&mut self, all: &mut Vec<u8>, text: &[u8]) -> u64 {
+        let end = all.len() as u64;
+        let slot = u32::try_from(self.hasher.hash_one(text) >> Self::SHIFT).unwrap_or_default();
+        let place = self.places.entry(slot).or_insert(end);
+        let known = usize::try_from(*place).ok().and_then(|place| all.get(place..));
+        if !known.is_some_and(|known| known.starts_with(text)) {
+            *place = end;
+            all.extend_from_slice(text);
+        }
+        *place
     }
 }
 
