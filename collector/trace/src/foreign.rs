@@ -19,9 +19,9 @@ const MAGICS: &[Foreign] = &[
     foreign(
         b"PERFILE2",
         "perf.data of simpleperf or perf",
-        "convert it with simpleperf's report_html.py or gecko_profile_generator.py",
+        "pass the output of `simpleperf report-sample --show-callchain` or `perf script`",
     ),
-    foreign(b"SIMPLEPERF", "a sample report of simpleperf", "open it in Android Studio"),
+    foreign(b"SIMPLEPERF", "simpleperf's protobuf", "pass the text of `report-sample`"),
     foreign(b"JAVA PROFILE 1.0", "a heap dump (HPROF)", HEAP),
     foreign(
         b"FLR\0",

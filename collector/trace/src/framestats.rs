@@ -17,8 +17,7 @@ const PERIOD_NS: u64 = 16_666_667;
 const APP_DEADLINE_MISSED: i32 = 64;
 
 /// True if a text begins as dumpsys' does.
-pub(crate) fn begins(head: &[u8]) -> bool {
-    let text = head.trim_ascii_start();
+pub(crate) fn begins(text: &[u8]) -> bool {
     text.starts_with(BEGIN) || text.starts_with(TABLE.as_bytes())
 }
 

@@ -1,4 +1,4 @@
-//! Reads traces (Perfetto's protobuf, ftrace text, Chrome's and Dart's JSON, method traces, gfxinfo's framestats) into one model: threads with slices, counters,
+//! Reads traces (Perfetto's protobuf, ftrace text, Chrome's and Dart's JSON, method traces, and listings of frames and samples) into one model: threads with slices, counters,
 //! instants, async slices and flows.
 //!
 //! The journey: [`open()`] decompresses a file (gzip, zstd, atrace's zlib); [`perfetto`], [`text`], [`json`] or [`method`] parses it;
@@ -17,6 +17,7 @@ mod framestats;
 mod gaps;
 pub mod json;
 mod kernel;
+mod listed_samples;
 mod mapping;
 mod merge;
 mod merge_system;
@@ -45,7 +46,7 @@ pub use event_text::EventText;
 pub use frames::{ActualFrame, BufferEvent, TimelineFrame};
 pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_of_text, state_text};
 pub use mapping::Mapping;
-pub use merge::{merge, without_twins};
+pub use merge::{from_monotonic, merge, without_twins};
 pub use model::{
     Async, AsyncKey, BadLine, Counter, FIRST_KEY, Flow, FlowKind, FlowRecord, Gap, Instant,
     LooseEnd, Losses, NO_PARENT, Package, Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
@@ -60,7 +61,7 @@ pub use shown::{quoted, shown, shown_lines};
 pub use text::read;
 pub use timeline::{Event, Timeline};
 pub use twins::same_switches;
-pub use wall_clock::{SAME_CLOCK_NS, WallClock};
+pub use wall_clock::{MonotonicClock, SAME_CLOCK_NS, WallClock};
 
 use std::io::{Read, Seek};
 use std::path::Path;
@@ -129,10 +130,9 @@ fn read_by<R: Read + Seek + 'static>(
     let mut unpacked = open(file)?;
     let kind = Kind::sniff(&mut *unpacked)?;
     match kind {
-        Kind::Text if unpacked.fill_buf().is_ok_and(framestats::begins) => {
-            framestats::read(unpacked)
-        }
         Kind::Text => read_text(unpacked),
+        Kind::Frames => framestats::read(unpacked),
+        Kind::Samples => listed_samples::read(unpacked),
         Kind::Json => json::read(unpacked),
         Kind::Method => method::read(unpacked).map(|trace| trace.to_trace()),
         Kind::Perfetto => perfetto::read(unpacked),
@@ -144,6 +144,10 @@ fn read_by<R: Read + Seek + 'static>(
 pub enum Kind {
     /// Ftrace text, also in systrace's HTML page.
     Text,
+    /// Frames of `dumpsys gfxinfo PACKAGE framestats`.
+    Frames,
+    /// Samples as `perf script` and simpleperf print them.
+    Samples,
     /// Chrome's and Dart's JSON.
     Json,
     /// A method trace.
@@ -174,6 +178,8 @@ impl Kind {
             // Field 1, of length: packets. A length of 91 or 123 is `[` or `{`.
             _ if is_packet(head) => Self::Perfetto,
             [b'{' | b'[', ..] => Self::Json,
+            _ if framestats::begins(text) => Self::Frames,
+            _ if listed_samples::begins(text) => Self::Samples,
             _ => Self::Text,
         }
     }

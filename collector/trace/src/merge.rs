@@ -5,13 +5,20 @@ use crate::model::{Async, AsyncKey, FlowRecord, Gap, LooseEnd, MAX_NS, Trace, UN
 use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
 use crate::twins::{MAX_TRIED, SliceOf, Twins, within_ns};
+use crate::wall_clock::MonotonicClock;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Merges traces; the second value of each pair is added to its times (ns). Records that two of them have are kept once.
 #[must_use]
 pub fn merge(parts: &[(&Trace, i64)]) -> Trace {
-    merge_without(parts, &Twins::of(parts))
+    merge_without(parts, &Twins::of(parts), None)
+}
+
+/// Returns a trace whose times are monotonic on the clock of the trace that `clock` is from.
+#[must_use]
+pub fn from_monotonic(trace: &Trace, clock: &MonotonicClock) -> Trace {
+    merge_without(&[(trace, 0)], &Twins::default(), Some(clock))
 }
 
 /// Returns a trace without the records that `reference` has too. `shift_ns` is what is added to the trace's times to
@@ -19,12 +26,16 @@ pub fn merge(parts: &[(&Trace, i64)]) -> Trace {
 #[must_use]
 pub fn without_twins(trace: &Trace, shift_ns: i64, reference: &Trace) -> Trace {
     let twins = Twins::of(&[(reference, 0), (trace, shift_ns)]).of_second();
-    merge_without(&[(trace, 0)], &twins)
+    merge_without(&[(trace, 0)], &twins, None)
 }
 
-fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
+fn merge_without(
+    parts: &[(&Trace, i64)],
+    twins: &Twins,
+    monotonic: Option<&MonotonicClock>,
+) -> Trace {
     let mut builder = Builder::default();
-    let mut maps: Vec<Map> = Vec::new();
+    let mut maps: Vec<Map<'_>> = Vec::new();
     let mut threads: HashMap<(u32, Option<u32>), Live> = HashMap::new();
     let mut by_tid: HashMap<u32, Live> = HashMap::new();
     for (trace, shift_ns) in parts {
@@ -46,7 +57,7 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
             by_tid.entry(thread.tid).or_insert(live);
             lives.insert(key, live);
         }
-        maps.push(Map { names, lives, shift_ns: *shift_ns });
+        maps.push(Map { names, lives, shift_ns: *shift_ns, monotonic });
     }
     let slices = put_slices(&mut builder, parts, &maps, twins);
     for (part, ((trace, _), map)) in parts.iter().zip(&maps).enumerate() {
@@ -94,17 +105,20 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
 }
 
 /// From a part to the whole.
-pub(crate) struct Map {
+pub(crate) struct Map<'a> {
     names: Vec<NameId>,
     lives: HashMap<u32, Live>,
     shift_ns: i64,
+    /// The clock of the part, if it is monotonic.
+    monotonic: Option<&'a MonotonicClock>,
 }
 
-impl Map {
+impl Map<'_> {
     pub(crate) fn at(&self, at_ns: u64) -> u64 {
         if at_ns == UNFINISHED {
             return at_ns;
         }
+        let at_ns = self.monotonic.map_or(at_ns, |clock| clock.at(at_ns));
         at_ns.saturating_add_signed(self.shift_ns).min(MAX_NS)
     }
 
@@ -308,7 +322,7 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(maps: &[Map], twins: &Twins) -> Self {
+    fn new(maps: &[Map<'_>], twins: &Twins) -> Self {
         let ends = twins.ends.iter().filter(|(_, end)| end.key.is_none());
         let mut ends: Vec<_> = ends
             .filter_map(|&(part, end)| {
@@ -362,7 +376,7 @@ impl Cut {
 fn put_slices(
     builder: &mut Builder,
     parts: &[(&Trace, i64)],
-    maps: &[Map],
+    maps: &[Map<'_>],
     twins: &Twins,
 ) -> HashMap<SliceOf, Option<u32>> {
     let mut with_flows: HashMap<SliceOf, Option<u32>> = HashMap::new();

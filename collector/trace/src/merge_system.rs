@@ -6,7 +6,7 @@ use crate::merge::Map;
 use crate::model::{NO_PARENT, Trace};
 use crate::samples::StackFrame;
 
-impl Map {
+impl Map<'_> {
     /// Copies what only traces of the system have.
     pub(crate) fn copy_system(&self, builder: &mut Builder, trace: &Trace) {
         let moved_by = builder.trace.kernel_text.len() as u64;

@@ -10,31 +10,44 @@ use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 pub const MAX_TEXT_BYTES: u64 = 16 << 30;
 
 const HEAD_BYTES: usize = 4096;
+const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Limits of a file that is decompressed at once, before and after: captures of agents are smaller.
 const WHOLE_FILE_BYTES: usize = 1 << 20;
 const WHOLE_TEXT_BYTES: usize = 16 << 20;
 
-/// Returns the content of a file that somebody has: decompressed, of an archive the trace, of UTF-16 the text in UTF-8. It is
-/// read on demand.
+/// Layers around a trace that come off; a bomb has more.
+const MAX_LAYERS: usize = 4;
+
+/// Returns the content of a file that somebody has: decompressed (also several times), of an archive the trace, of UTF-16 the
+/// text in UTF-8. It is read on demand.
 ///
 /// # Errors
-/// [`Error::Io`] if the beginning cannot be read.
+/// [`Error::Io`] if the beginning cannot be read, [`Error::Broken`] if it cannot be decompressed.
 pub fn open<R: Read + Seek + 'static>(file: R) -> Result<Box<dyn BufRead>, Error> {
     let (head, file) = begin(file)?;
-    match &*head {
-        // Windows' shells redirect text so. Halves of pairs become U+FFFD.
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
-            let text = DecodeReaderBytes::new(Cursor::new(head).chain(file));
-            Ok(Box::new(BufReader::new(text)))
+    let mut content = if head.starts_with(zip::MAGIC) {
+        match zip::trace(file) {
+            Some(trace) => Box::new(BufReader::with_capacity(BUFFER_BYTES, trace)),
+            // Without a trace the archive is refused by its first bytes.
+            None => return Ok(Box::new(Cursor::new(head))),
         }
-        // Without a trace the archive is refused by its first bytes.
-        _ if head.starts_with(zip::MAGIC) => Ok(match zip::trace(file) {
-            Some(trace) => Box::new(BufReader::new(trace)),
-            None => Box::new(Cursor::new(head)),
-        }),
-        _ => decompressed(head, file),
+    } else {
+        decompressed(head, file)?
+    };
+    for _ in 1..MAX_LAYERS {
+        let head = content.fill_buf().map_err(|error| Error::Broken { at: 0, error })?;
+        // Windows' shells redirect text so. Halves of pairs become U+FFFD.
+        if matches!(head, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
+            return Ok(Box::new(BufReader::new(DecodeReaderBytes::new(content))));
+        }
+        if sniff(head) == Wrapped::Plain {
+            break;
+        }
+        let (head, rest) = begin(content)?;
+        content = decompressed(head, rest)?;
     }
+    Ok(content)
 }
 
 /// Returns the decompressed content of a file from a sender, which is read on demand.
@@ -79,7 +92,7 @@ fn decompressed<R: Read + 'static>(
             Box::new(flate2::read::ZlibDecoder::new(whole))
         }
     };
-    Ok(Box::new(BufReader::with_capacity(256 * 1024, text.take(MAX_TEXT_BYTES))))
+    Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, text.take(MAX_TEXT_BYTES))))
 }
 
 /// Decompresses zstd frames at once, which takes less time than a stream. Returns `None` if they are damaged, do not state the
@@ -158,6 +171,17 @@ mod tests {
             wrapped.extend(zlib.finish().unwrap());
             assert_eq!(text(wrapped), TEXT);
         }
+        let mut layers = TEXT.as_bytes().to_vec();
+        for layer in 0..MAX_LAYERS {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            gzip.write_all(&layers).unwrap();
+            layers = gzip.finish().unwrap();
+            assert_eq!(text(layers.clone()), TEXT, "{layer}");
+        }
+        let bomb = zstd::bulk::compress(&layers, 1).unwrap();
+        assert_eq!(open(Cursor::new(bomb)).unwrap().fill_buf().unwrap()[..2], [0x1f, 0x8b]);
+        let units = [0xfeff].into_iter().chain(TEXT.encode_utf16()).flat_map(u16::to_le_bytes);
+        assert_eq!(text(zstd::bulk::compress(&units.collect::<Vec<u8>>(), 1).unwrap()), TEXT);
         for order in [u16::to_le_bytes, u16::to_be_bytes] {
             // The pair of surrogates lies across the reader's parts.
             let long = format!("{}\u{1f600}{TEXT}", "x".repeat(HEAD_BYTES - 1));

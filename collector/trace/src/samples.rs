@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 /// Caller of an outermost frame: [`crate::NO_PARENT`], which the model defines.
 const NO_PARENT: u32 = u32::MAX;
+/// Limit of a stack's frames in JSON and in text; outer ones beyond it are left out.
+pub(crate) const MAX_FRAMES: usize = 1024;
 
 /// A frame of a callstack.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,6 +39,11 @@ impl Stacks {
         self.nodes.push((caller, frame));
         self.places.insert((caller, frame), place);
         place
+    }
+
+    /// Returns the innermost node of a stack, whose innermost frame comes first.
+    pub(crate) fn stack(&mut self, frames: impl DoubleEndedIterator<Item = StackFrame>) -> u32 {
+        frames.rev().fold(NO_PARENT, |caller, frame| self.node(caller, frame))
     }
 
     /// Iterates over the frames of a stack, the innermost first.

@@ -1,4 +1,5 @@
-//! The time of day at a time of a trace: it shows how far the clocks of two traces are apart.
+//! The time of day at a time of a trace: it shows how far the clocks of two traces are apart. And the monotonic clock, which stands
+//! while the device sleeps.
 
 /// Nanoseconds by which two notes of the same clock may differ: they are written a moment after they are taken, rounded, and
 /// the time of day is corrected while it runs.
@@ -45,5 +46,37 @@ impl WallClock {
     #[must_use]
     pub(crate) fn moved(self, at: impl Fn(u64) -> u64) -> Self {
         Self { at_ns: at(self.at_ns), ..self }
+    }
+}
+
+/// Readings of the monotonic clock beside those of a trace's own: its distance, each time that it has changed.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct MonotonicClock {
+    /// Monotonic time from which a distance counts, and the distance, ns.
+    distances: Vec<(u64, i64)>,
+}
+
+impl MonotonicClock {
+    /// Distances that are kept: a phone that sleeps every second for a day has fewer.
+    const MAX_DISTANCES: usize = 1 << 17;
+    /// Change of the distance from which it is a sleep, not the time between two readings.
+    const SLEEP_NS: u64 = 1_000_000;
+
+    /// Adds the readings of a snapshot.
+    pub(crate) fn add(&mut self, monotonic_ns: u64, own_ns: u64) {
+        let distance = own_ns.wrapping_sub(monotonic_ns).cast_signed();
+        let is_other = |&(_, last): &(u64, i64)| distance.abs_diff(last) > Self::SLEEP_NS;
+        if self.distances.last().is_none_or(is_other) && self.distances.len() < Self::MAX_DISTANCES
+        {
+            self.distances.push((monotonic_ns, distance));
+        }
+    }
+
+    /// Returns a monotonic time on the trace's own clock: by the last snapshot before it, as Perfetto does, or the first.
+    #[must_use]
+    pub fn at(&self, monotonic_ns: u64) -> u64 {
+        let later = self.distances.partition_point(|&(from_ns, _)| from_ns <= monotonic_ns);
+        let found = self.distances.get(later.saturating_sub(1));
+        monotonic_ns.saturating_add_signed(found.map_or(0, |&(_, distance)| distance))
     }
 }

@@ -6,7 +6,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 /// Begin of an archive.
 pub(crate) const MAGIC: &[u8] = b"PK\x03\x04";
-/// Endings of traces' names. Android's bug reports have `systrace.pftrace`, older ones `systrace.txt`.
+/// Endings of traces' names, each also before `.gz` and `.zst`. Android's bug reports have `systrace.pftrace`, older ones `systrace.txt`.
 const ENDINGS: [&str; 9] = [
     ".pftrace",
     ".perfetto-trace",
@@ -22,7 +22,10 @@ const ENDINGS: [&str; 9] = [
 /// Returns the content of the first trace in an archive; `None` if there is none that can be read.
 pub(crate) fn trace<R: Read + Seek + 'static>(file: R) -> Option<Box<dyn Read>> {
     let mut archive = ZipArchive::new(file).ok()?;
-    let is_trace = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
+    let is_trace = |name: &str| {
+        let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+        ENDINGS.iter().any(|ending| name.ends_with(ending))
+    };
     let index = archive.file_names().position(|name| name.is_ok_and(|name| is_trace(&name)))?;
     let found = archive.by_index_raw(index).ok().filter(|found| !found.encrypted())?;
     let (method, from, bytes) = (found.compression(), found.data_start()?, found.compressed_size());
@@ -69,6 +72,17 @@ mod tests {
                 let _ = opened.map(|mut opened| opened.read_to_end(&mut Vec::new()));
             }
         }
+    }
+
+    #[test]
+    fn a_compressed_trace_in_an_archive_is_decompressed() {
+        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+        archive.start_file("a/app.ftrace.zst", SimpleFileOptions::default()).unwrap();
+        archive.write_all(&zstd::bulk::compress(TEXT.as_bytes(), 1).unwrap()).unwrap();
+        let mut text = String::new();
+        let archive = Cursor::new(archive.finish().unwrap().into_inner());
+        open(archive).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, TEXT);
     }
 
     #[test]

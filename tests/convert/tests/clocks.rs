@@ -123,6 +123,12 @@ fn snapshots_that_contradict_each_other_are_said_and_the_one_that_agrees_is_take
         let (_, said) = run_tool(path, &[&JOIN[..], &["-q"]].concat());
         let expected = format!("system.pftrace: clock snapshots differ by {apart} ms");
         assert!(said.contains(&expected), "{said}");
+        let _ =
+            run_tool(path, &["convert", "system.pftrace", "ours.ftrace", "-q", "-o", "t.ftrace"]);
+        let text = tracetee_trace::read_file(&path.join("t.ftrace")).unwrap();
+        let mut slices = text.threads.values().flat_map(|thread| &thread.slices);
+        let ours = slices.find(|one| text.names.text(one.name) == "ours").unwrap();
+        assert_eq!(ours.start_ns / 1000, at);
         let Some(engine) = Engine::new() else { continue };
         let read = engine.read(path, &["joined.pftrace"]).remove(0);
         let ours = read.slices.iter().find(|row| row.contains("\"ours\"")).unwrap();
@@ -151,6 +157,48 @@ fn perfetto_traces_of_different_clocks_come_to_that_of_the_first() {
     let begins = |trace: &tracetee_trace::Trace| trace.span_ns.unwrap().0;
     assert_eq!(begins(&trace), begins(&alone) - 4_000_000_123);
     assert_eq!(trace.realtime, alone.realtime);
+}
+
+#[test]
+fn a_monotonic_text_is_put_on_boot_time_before_and_after_the_device_slept() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let bare = inputs(path);
+    let clock =
+        |id, ns| field(1, &[varint(1 << 3), varint(id), varint(2 << 3), varint(ns)].concat());
+    // The device had slept for 100 s before, and sleeps for 100 s more.
+    let snapshot = |boot_s: u64, monotonic_s: u64| {
+        let clocks = [(6, boot_s), (1, 1_700_000_000 + boot_s), (3, monotonic_s)];
+        let clocks = clocks.map(|(id, seconds)| clock(id, seconds * 1_000_000_000));
+        field(1, &field(6, &clocks.concat()))
+    };
+    let system = [snapshot(1000, 900), snapshot(1105, 905), bare].concat();
+    std::fs::write(path.join("system.pftrace"), system).unwrap();
+    let line = |s: u64, payload: &str| {
+        format!(" m-7 (7) [000] ...1 {s}.000000: tracing_mark_write: {payload}\n")
+    };
+    let text = [
+        "# tracer: nop\n".to_owned(),
+        line(901, "trace_event_clock_sync: realtime_ts=1700001001000"),
+        line(902, "B|7|before"),
+        line(903, "E|7"),
+        line(906, "B|7|after"),
+        line(907, "E|7"),
+    ];
+    std::fs::write(path.join("text.ftrace"), text.concat()).unwrap();
+    for output in ["joined.pftrace", "joined.ftrace"] {
+        let (_, said) = run_tool(path, &["convert", "system.pftrace", "text.ftrace", "-o", output]);
+        assert!(
+            said.contains("text.ftrace: its monotonic clock stood while the device slept"),
+            "{said}"
+        );
+        assert!(!said.contains("shifted"), "{said}");
+        let trace = tracetee_trace::read_file(&path.join(output)).unwrap();
+        let slices = trace.threads[&7].slices.iter();
+        let times: Vec<_> =
+            slices.map(|one| [one.start_ns, one.end_ns].map(|ns| ns / 1_000_000_000)).collect();
+        assert_eq!(times, [[1002, 1003], [1106, 1107]], "{output}");
+    }
 }
 
 #[test]

@@ -364,6 +364,77 @@ fn states_stacks_and_counters_of_every_form_are_read() {
 }
 
 #[test]
+fn tracks_and_states_that_another_trace_of_perfetto_has_otherwise_are_counted() {
+    let process = Message::new().int(1, 5).bytes(6, "app");
+    let own = Message::new().int(10, 1).of(60, &Message::new().int(1, 8).of(3, &process));
+    let plain = Message::new().int(1, 20).int(5, 8).bytes(2, "no states");
+    let on = |at_ns, kind, uuid, name: &str| {
+        packet(1, at_ns).of(11, &Message::new().int(9, kind).int(11, uuid).bytes(23, name))
+    };
+    let legacy = |at_ns, phase: u8, id| {
+        let event = Message::new().int(11, 9).bytes(22, "cat").bytes(23, "x");
+        packet(1, at_ns).of(11, &event.of(6, &Message::new().int(2, phase.into()).int(6, id)))
+    };
+    let frame = Message::new().int(1, 27).int(2, 18).int(3, 5);
+    let frame = packet(1, 9).of(76, &Message::new().of(2, &frame));
+    let end = packet(1, 10).of(76, &Message::new().of(5, &Message::new().int(1, 27)));
+    let trace = read(&[
+        track(),
+        own,
+        Message::new().int(10, 1).of(60, &plain),
+        on(1, 5, 20, "a state"),
+        on(2, 1, 8, "of the process"),
+        on(3, 2, 8, "of the process"),
+        on(4, 1, 8, "of the process"),
+        legacy(5, b'b', 1),
+        legacy(6, b'e', 1),
+        legacy(7, b'b', 1),
+        legacy(8, b'b', 2),
+        frame.clone(),
+        frame,
+        end,
+    ]);
+    assert_eq!(unread(&trace), [("states on tracks that are not of states", 1)]);
+    assert_eq!((trace.asyncs.len(), trace.frames.len()), (5, 2));
+    let expected = [
+        ("frames of one cookie, on tracks of their own", 1),
+        ("tracks of legacy async events, without their scope", 2),
+        ("tracks without a name, named as their slices", 1),
+    ];
+    assert_eq!(trace.reshaped.into_iter().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn arguments_of_an_end_are_added_to_those_of_its_begin() {
+    let json = r#"[{"ph":"B","name":"a","pid":1,"tid":1,"ts":1,"args":{"x":[1,2],"o":{"a":1,"l":[5]},"s":1}},
+        {"ph":"E","pid":1,"tid":1,"ts":5,"args":{"x":[3],"o":{"b":2,"l":[6]},"s":2}}]"#;
+    let trace = read_any(Cursor::new(json)).unwrap();
+    let args = trace.names.text(trace.threads[&1].args[&0]);
+    // As trace_processor has them.
+    assert_eq!(args, r#"{"o":{"a":1,"b":2,"l":[5,6]},"s":2,"x":[1,2,3]}"#);
+}
+
+#[test]
+fn an_async_slice_that_ends_around_an_open_one_ends_by_its_name() {
+    let below = Message::new().int(1, 20).int(5, 9).bytes(2, "async");
+    let event = |kind, name: &str| Message::new().int(9, kind).int(11, 20).bytes(23, name);
+    let trace = read(&[
+        track(),
+        Message::new().int(10, 1).of(60, &below),
+        packet(1, 1).of(11, &event(1, "outer")),
+        packet(1, 2).of(11, &event(1, "inner")),
+        packet(1, 3).of(11, &event(2, "outer")),
+    ]);
+    let mut out = Vec::new();
+    tracetee_convert::write(&trace, tracetee_convert::Format::Perfetto, &mut out).unwrap();
+    let again = read_any(Cursor::new(out)).unwrap();
+    for trace in [&trace, &again] {
+        let rows = trace.asyncs.iter().map(|one| (trace.names.text(one.name), one.end_ns));
+        assert_eq!(rows.collect::<Vec<_>>(), [("outer", 3), ("inner", u64::MAX)]);
+    }
+}
+
+#[test]
 fn fields_that_are_not_read_are_counted_by_name() {
     let bundle = Message::new().int(1, 0).of(2, &Message::new().int(1, 1).of(999, &Message::new()));
     let trace = read(&[

@@ -365,8 +365,10 @@ impl<'a, W: Write> Writer<'a, W> {
                 })
             }
             Event::AsyncEnd(place) => {
-                let track_uuid = self.async_tracks.remove(&place);
-                Some(TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() })
+                // The name says which one ends: another one may be open in it.
+                let name_iid = trace.asyncs.get(place).and_then(|one| self.name(one.name));
+                let (r#type, track_uuid) = (Some(SLICE_END), self.async_tracks.remove(&place));
+                Some(TrackEvent { r#type, track_uuid, name_iid, ..TrackEvent::default() })
             }
             Event::Instant(place) => {
                 let Some(one) = trace.instants.get(place) else { return Ok(None) };

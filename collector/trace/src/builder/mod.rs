@@ -16,6 +16,7 @@ use crate::model::{
     Trace,
 };
 use crate::names::NameId;
+use crate::samples::Sample;
 use crate::scheduling::{Blocked, Pending};
 use crate::seeded::Seeded;
 use std::collections::HashMap;
@@ -201,6 +202,12 @@ impl Builder {
         place.filter(|_| instant.track.is_none()).map(FlowRecord::Instant)
     }
 
+    pub(crate) fn sample(&mut self, sample: Sample) {
+        self.events += 1;
+        self.span(sample.at_ns);
+        self.trace.samples.push(sample);
+    }
+
     pub(crate) fn counter(&mut self, counter: Counter) {
         self.trace.counters.push(counter);
     }
@@ -270,7 +277,7 @@ impl Builder {
     /// Returns why the builder accepts no more, if a limit is reached.
     pub(crate) fn is_full(&self) -> Option<String> {
         if self.trace.losses.lines.is_multiple_of(1024) {
-            if self.events > MAX_EVENTS {
+            if self.events.max(self.trace.stacks.nodes.len() as u64) > MAX_EVENTS {
                 return Some(format!("more than {MAX_EVENTS} events"));
             }
             if self.trace.kernel_text.len() > MAX_KERNEL_BYTES {

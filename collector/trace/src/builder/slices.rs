@@ -3,6 +3,7 @@
 use super::{Builder, Live};
 use crate::model::{FlowKind, FlowRecord, NO_PARENT, Slice, UNFINISHED};
 use crate::names::{NameId, Names};
+use serde_json::Value;
 
 /// Records that the kernel overwrote before they were read, as traces of Perfetto name them, too.
 const LOST: &str = "kernel events overwritten";
@@ -234,13 +235,26 @@ impl Builder {
 
 /// Adds arguments to others; both are JSON objects.
 pub(super) fn with_more(names: &mut Names, before: NameId, more: NameId) -> NameId {
-    let object = |id| serde_json::from_str::<serde_json::Value>(names.text(id)).ok();
+    let object = |id| serde_json::from_str::<Value>(names.text(id)).ok();
     match (object(before), object(more)) {
-        (Some(serde_json::Value::Object(mut before)), Some(serde_json::Value::Object(more))) => {
-            before.extend(more);
-            names.id(serde_json::Value::Object(before).to_string().as_bytes())
+        (Some(mut before @ Value::Object(_)), Some(more @ Value::Object(_))) => {
+            add(&mut before, more);
+            names.id(before.to_string().as_bytes())
         }
         _ => more,
+    }
+}
+
+/// Adds a value to another one as Perfetto does: members of objects, elements of lists; else it takes its place.
+fn add(before: &mut Value, more: Value) {
+    match (before, more) {
+        (Value::Object(before), Value::Object(more)) => {
+            for (key, value) in more {
+                add(before.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(before), Value::Array(more)) => before.extend(more),
+        (before, more) => *before = more,
     }
 }
 

@@ -62,6 +62,8 @@ pub(crate) enum Kind {
     Flow(FlowKind),
     ThreadName,
     ProcessName,
+    /// A part of a profile of V8.
+    Profile,
     Other(u8),
 }
 
@@ -148,6 +150,7 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
         b'f' => Kind::Flow(FlowKind::EndAtNext),
         b'M' if name_text == "thread_name" => Kind::ThreadName,
         b'M' if name_text == "process_name" => Kind::ProcessName,
+        b'P' if name_text.starts_with("Profile") => Kind::Profile,
         other => Kind::Other(other),
     };
     let id = |text: &RawValue| process(text.get());

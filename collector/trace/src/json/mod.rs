@@ -14,6 +14,7 @@ use crate::model::{
 };
 use crate::names::NameId;
 use event::{Event, Kind, Parsed};
+use samples::Profiles;
 use scan::{Scanner, Take};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -48,6 +49,12 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     if !scanner.has_events && !is_profile {
         return Err(Error::NoTrace("its object has no traceEvents".to_owned()));
     }
+    // Chrome's text of the kernel's events.
+    let system = scanner.members.get("systemTraceEvents").and_then(Value::as_str);
+    let system = system.and_then(|text| crate::text::read_with_events(text.as_bytes()).ok());
+    if system.is_some() {
+        scanner.members.remove("systemTraceEvents");
+    }
     for what in BESIDE {
         let count = match scanner.members.get(what) {
             Some(Value::Array(all)) => all.len() as u64,
@@ -59,7 +66,11 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     let about = scanner.members.remove("otherData").map(|about| about.to_string());
     reader.builder.trace.about =
         about.and_then(|about| CaptureMeta::from_json(about.as_bytes())).unwrap_or_default();
-    Ok(reader.finish())
+    let trace = reader.finish();
+    Ok(match system {
+        Some(system) => crate::merge(&[(&trace, 0), (&system, 0)]),
+        None => trace,
+    })
 }
 
 /// Members beside the events that have content, too.
@@ -78,6 +89,7 @@ struct Reader {
     threads: HashMap<(u32, u32), ThreadOf>,
     /// Names of threads, which may come last.
     names: HashMap<(u32, u32), NameId>,
+    profiles: Profiles,
 }
 
 struct ThreadOf {
@@ -161,6 +173,7 @@ impl Reader {
         for event in &events {
             self.put(event);
         }
+        self.builder.trace.samples.sort_by_key(|sample| sample.at_ns);
         let mut named: Vec<_> = self.names.iter().map(|(&of, &name)| (of, name)).collect();
         named.sort_unstable();
         for (of, ThreadOf { live, open, .. }) in &mut self.threads {
@@ -294,6 +307,7 @@ impl Reader {
                 let record = builder.flow_record(live, thread.last, kind, at_ns);
                 builder.flow(Flow { thread: key, name, category, id, kind, at_ns, record });
             }
+            Kind::Profile => self.profiles.take(builder, event),
             Kind::ThreadName | Kind::ProcessName | Kind::Other(_) => {}
         }
     }

@@ -1,17 +1,18 @@
-//! Samples of callstacks in JSON: those beside the events of Chrome and Hermes, and the `.cpuprofile` of V8 and Hermes.
+//! Samples of callstacks in JSON: those beside the events of Chrome and Hermes, the `.cpuprofile` of V8 and Hermes, and V8's profile
+//! in events of Chrome.
 
-use super::event;
+use super::event::{self, Event};
 use crate::builder::Builder;
 use crate::model::{MAX_NS, NO_PARENT, Trace};
 use crate::names::NameId;
-use crate::samples::{Sample, StackFrame};
+use crate::samples::{MAX_FRAMES, Sample, StackFrame};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Frames of one stack; outer ones beyond that are left out, also if frames call each other in a circle.
-const MAX_FRAMES: usize = 1024;
 /// Process and thread of a `.cpuprofile`, which does not name them.
 const OF_PROFILE: u32 = 1;
+/// Reason why samples are not read.
+const NO_STACK: &str = "samples";
 
 /// Frames by their id.
 #[derive(Default)]
@@ -21,59 +22,102 @@ struct Tree {
     nodes: HashMap<String, u32>,
 }
 
+/// A profile of V8, in one object or in parts.
+#[derive(Default)]
+struct Profile {
+    /// The sampled process and thread.
+    pid: u32,
+    tid: u32,
+    now_ns: u64,
+    tree: Tree,
+}
+
+/// Profiles in Chrome's events, by process and id.
+#[derive(Default)]
+pub(super) struct Profiles(HashMap<(u32, i64), Profile>);
+
+impl Profiles {
+    /// Takes an event of a profile. `Profile` begins one and is of the sampled thread, as DevTools reads it; each `ProfileChunk`, which
+    /// V8's own thread writes, is a part of it.
+    pub(super) fn take(&mut self, builder: &mut Builder, event: &Event) {
+        let of = (event.pid, event.id);
+        let args: Value =
+            serde_json::from_str(builder.trace.names.text(event.args)).unwrap_or_default();
+        let data = &args["data"];
+        if let Some(now_ns) = ns(&data["startTime"]) {
+            let begun = Profile { pid: event.pid, tid: event.tid, now_ns, ..Profile::default() };
+            self.0.entry(of).or_insert(begun);
+        }
+        let part = &data["cpuProfile"];
+        if let Some(profile) = self.0.get_mut(&of) {
+            profile.add(builder, part, &data["timeDeltas"]);
+        } else {
+            let samples = part["samples"].as_array();
+            builder.not_read(NO_STACK, samples.map_or(0, |all| all.len() as u64));
+        }
+    }
+}
+
+impl Profile {
+    /// Adds the nodes and samples of a part, which may have the times itself.
+    fn add(&mut self, builder: &mut Builder, part: &Value, deltas: &Value) {
+        for node in part["nodes"].as_array().into_iter().flatten() {
+            let Some(id) = text(&node["id"]) else { continue };
+            for child in node["children"].as_array().into_iter().flatten().filter_map(text) {
+                self.tree.frames.entry(child).or_default().1 = Some(id.clone());
+            }
+            let (name, caller) = (&node["callFrame"]["functionName"], text(&node["parent"]));
+            self.tree.add(&mut builder.trace, id, name, caller);
+        }
+        let deltas = deltas.as_array().or(part["timeDeltas"].as_array());
+        let mut deltas = deltas.into_iter().flatten();
+        for sample in part["samples"].as_array().into_iter().flatten() {
+            let at_ns = deltas.next().and_then(|delta| after(self.now_ns, delta));
+            let (Some(stack), Some(at_ns)) = (text(sample), at_ns) else {
+                builder.not_read(NO_STACK, 1);
+                continue;
+            };
+            let stack = self.tree.stack(&mut builder.trace, &stack);
+            let since_ns = std::mem::replace(&mut self.now_ns, at_ns).min(at_ns);
+            let (pid, tid) = (self.pid, self.tid);
+            builder.sample(Sample { since_ns, pid, tid, stack, ..Sample::new(at_ns) });
+        }
+    }
+}
+
 /// Moves the samples of an object's members into the trace. Returns true if the object is a profile.
 pub(super) fn take(builder: &mut Builder, members: &mut Map<String, Value>) -> bool {
+    if members.get("nodes").is_some_and(Value::is_array) {
+        let now_ns = members.get("startTime").and_then(ns).unwrap_or_default();
+        builder.new_thread(OF_PROFILE, Some(OF_PROFILE));
+        Profile { pid: OF_PROFILE, tid: OF_PROFILE, now_ns, ..Profile::default() }.add(
+            builder,
+            &Value::Object(std::mem::take(members)),
+            &Value::Null,
+        );
+        return true;
+    }
     let mut tree = Tree::default();
     let of_events = members.remove("stackFrames");
     for (id, frame) in of_events.as_ref().and_then(Value::as_object).into_iter().flatten() {
         tree.add(&mut builder.trace, id.clone(), &frame["name"], text(&frame["parent"]));
     }
-    let nodes = members.remove("nodes");
-    let nodes = nodes.as_ref().and_then(Value::as_array);
-    let is_profile = nodes.is_some();
-    for node in nodes.into_iter().flatten() {
-        let Some(id) = text(&node["id"]) else { continue };
-        for child in node["children"].as_array().into_iter().flatten().filter_map(text) {
-            tree.frames.entry(child).or_default().1 = Some(id.clone());
-        }
-        tree.add(&mut builder.trace, id, &node["callFrame"]["functionName"], text(&node["parent"]));
-    }
     if tree.frames.is_empty() || !members.get("samples").is_some_and(Value::is_array) {
-        return is_profile;
+        return false;
     }
     let samples = members.remove("samples");
-    if is_profile {
-        builder.new_thread(OF_PROFILE, Some(OF_PROFILE));
-    }
-    let mut now_ns = members.get("startTime").and_then(ns).unwrap_or_default();
-    let mut deltas = members.get("timeDeltas").and_then(Value::as_array).into_iter().flatten();
     for sample in samples.as_ref().and_then(Value::as_array).into_iter().flatten() {
-        let (stack, at_ns) = if is_profile {
-            (text(sample), deltas.next().and_then(|delta| after(now_ns, delta)))
-        } else {
-            (text(&sample["sf"]), ns(&sample["ts"]))
-        };
-        let (Some(stack), Some(at_ns)) = (stack, at_ns) else {
-            builder.not_read("samples", 1);
+        let (Some(stack), Some(at_ns)) = (text(&sample["sf"]), ns(&sample["ts"])) else {
+            builder.not_read(NO_STACK, 1);
             continue;
         };
         let stack = tree.stack(&mut builder.trace, &stack);
-        let mut one = Sample { stack, ..Sample::new(at_ns) };
-        if is_profile {
-            (one.pid, one.tid) = (OF_PROFILE, OF_PROFILE);
-            one.since_ns = now_ns.min(at_ns);
-            now_ns = at_ns;
-        } else {
-            let id = |name: &str| text(&sample[name]).map_or(0, |id| event::process(&id));
-            (one.pid, one.tid) = (id("pid"), id("tid"));
-            let weight = text(&sample["weight"]).and_then(|weight| weight.parse().ok());
-            one.weight = weight.unwrap_or(1);
-        }
-        builder.span(at_ns);
-        builder.trace.samples.push(one);
+        let [pid, tid] =
+            ["pid", "tid"].map(|id| text(&sample[id]).map_or(0, |id| event::process(&id)));
+        let weight = text(&sample["weight"]).and_then(|weight| weight.parse().ok()).unwrap_or(1);
+        builder.sample(Sample { pid, tid, stack, weight, ..Sample::new(at_ns) });
     }
-    builder.trace.samples.sort_by_key(|sample| sample.at_ns);
-    is_profile
+    false
 }
 
 impl Tree {

@@ -370,7 +370,7 @@ fn what_is_no_json_in_an_event_is_text_and_texts_in_place_of_ids_are_names() {
         {"ph":"X","name":"b CR","pid":"12","tid":2,"ts":2,"dur":1},
         {"ph":"X","name":"c","pid":0,"tid":"stream 8","ts":3,"dur":1,"sf":"5"},
         {"ph":"M","name":"thread_name","pid":0,"tid":"stream 8","args":{"name":"named"}}],
-        "stackFrames":{"5":{"name":"f"}},"samples":[{"sf":"5"},{"sf":"5"}],"systemTraceEvents":"\n# tracer: nop"}"#
+        "stackFrames":{"5":{"name":"f"}},"samples":[{"sf":"5"},{"sf":"5"}],"systemTraceEvents":"no trace"}"#
         .replace("CR", "\r");
     let trace = read(text.as_bytes()).unwrap();
     assert_eq!((trace.losses.bad_lines, trace.slice_count()), (0, 3));
@@ -387,6 +387,19 @@ fn what_is_no_json_in_an_event_is_text_and_texts_in_place_of_ids_are_names() {
     let unread: Vec<_> =
         trace.losses.unread.iter().map(|(what, count)| (&**what, *count)).collect();
     assert_eq!(unread, [("callstacks of events", 1), ("samples", 2), ("systemTraceEvents", 1)]);
+}
+
+#[test]
+fn text_of_the_kernel_beside_the_events_is_read() {
+    let trace = parsed(
+        r#"{"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":9,"pid":1,"tid":1}],
+        "systemTraceEvents":"\n# tracer: nop\n b-2 (1) [000] ...1 0.000002: tracing_mark_write: B|1|b\n b-2 (1) [000] ...1 0.000004: tracing_mark_write: E\n"}"#,
+    );
+    assert_eq!(
+        (slices(&trace, 1), slices(&trace, 2)),
+        (vec![("a", "", 1, 10, None)], vec![("b", "", 2, 4, None)])
+    );
+    assert!(trace.losses.unread.is_empty());
 }
 
 /// Time, begin of the time it stands for, process, thread, and the names of the stack, the innermost first.
@@ -425,6 +438,27 @@ fn a_cpuprofile_becomes_samples_that_stand_for_the_time_before_them() {
     assert_eq!(samples(&trace), expected);
     assert_eq!(trace.threads.keys().collect::<Vec<_>>(), [&1], "flame graphs are of threads");
     assert_eq!(trace.losses.unread, [("samples".to_owned(), 1)].into());
+}
+
+#[test]
+fn chromes_profile_chunks_become_samples_of_the_thread_that_began_the_profile() {
+    let text = r#"[
+        {"ph":"P","name":"ProfileChunk","pid":3,"tid":9,"ts":120,"id":"0xb","args":{"data":{"cpuProfile":{
+            "nodes":[{"id":3,"parent":2,"callFrame":{"functionName":"inner"}}],"samples":[3]},"timeDeltas":[-5]}}},
+        {"ph":"P","name":"ProfileChunk","pid":3,"tid":9,"ts":110,"id":"0xb","args":{"data":{"cpuProfile":{
+            "nodes":[{"id":1,"callFrame":{"functionName":"(root)"}},{"id":2,"parent":1,"callFrame":{"functionName":"work"}}],
+            "samples":[2,1]},"timeDeltas":[10,15]}}},
+        {"ph":"P","name":"Profile","pid":3,"tid":5,"ts":101,"id":"0xb","args":{"data":{"startTime":100}}},
+        {"ph":"P","name":"ProfileChunk","pid":4,"tid":9,"ts":120,"id":"0xb","args":{"data":{"cpuProfile":{"samples":[2,2]}}}}]"#;
+    let trace = parsed(text);
+    let expected = [
+        (110_000, 100_000, 3, 5, "work<(root)".to_owned()),
+        (120_000, 120_000, 3, 5, "inner<work<(root)".to_owned()),
+        (125_000, 110_000, 3, 5, "(root)".to_owned()),
+    ];
+    assert_eq!(samples(&trace), expected);
+    assert_eq!(trace.losses.unread, [("samples".to_owned(), 2)].into());
+    assert!(trace.kernel_events.is_empty() && trace.threads.contains_key(&5));
 }
 
 #[test]

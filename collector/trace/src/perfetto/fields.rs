@@ -96,6 +96,7 @@ macro_rules! perfetto_messages {
                 counter = 8: (message, optional) Option<CounterDescriptor>,
                 static_name = 10,
                 atrace_name = 13,
+                state = 18,
             }
             ProcessDescriptor process_descriptor {
                 pid = 1: (int32, optional) Option<i32>,

@@ -159,43 +159,44 @@ impl Reader {
             }
             at_ns
         };
-        let frames = std::mem::take(&mut self.frames).into_iter();
-        let mut frames: Vec<_> = frames
-            .filter_map(|(clock, mut frame)| {
-                frame.at_ns = at(clock, frame.at_ns)?;
-                Some(frame)
-            })
-            .collect();
-        let buffers = std::mem::take(&mut self.buffers).into_iter();
-        let mut buffers: Vec<_> = buffers
-            .filter_map(|(clock, mut event)| {
-                event.at_ns = at(clock, event.at_ns)?;
-                Some(event)
-            })
-            .collect();
-        let samples = std::mem::take(&mut self.samples).into_iter();
-        let mut samples: Vec<_> = samples
-            .filter_map(|(clock, mut sample)| {
-                sample.at_ns = at(clock, sample.at_ns)?;
-                sample.since_ns = sample.at_ns;
-                Some(sample)
-            })
-            .collect();
-        frames.sort_by_key(|frame| frame.at_ns);
-        buffers.sort_by_key(|event| event.at_ns);
-        samples.sort_by_key(|sample| sample.at_ns);
+        let frames = std::mem::take(&mut self.frames);
+        let frames = on_own_clock(frames, &mut at, |frame| &mut frame.at_ns);
+        let buffers = std::mem::take(&mut self.buffers);
+        let buffers = on_own_clock(buffers, &mut at, |event| &mut event.at_ns);
+        let samples = std::mem::take(&mut self.samples);
+        let mut samples = on_own_clock(samples, &mut at, |sample| &mut sample.at_ns);
+        samples.iter_mut().for_each(|sample| sample.since_ns = sample.at_ns);
         let times = frames.iter().map(|frame| frame.at_ns);
         let times = times.chain(buffers.iter().map(|event| event.at_ns));
         times
             .chain(samples.iter().map(|sample| sample.at_ns))
             .for_each(|at_ns| self.builder.span(at_ns));
-        let (frames, unpaired) = paired(&frames);
+        let (frames, unpaired, shared) = paired(&frames);
+        if shared > 0 {
+            self.builder.reshaped("frames of one cookie, on tracks of their own", shared);
+        }
         if unpaired > 0 {
             self.lost("frame ends without a begin", unpaired);
         }
         let trace = &mut self.builder.trace;
         (trace.frames, trace.buffers, trace.samples) = (frames, buffers, samples);
     }
+}
+
+/// Returns events by their time on the trace's own clock, without those that have none.
+fn on_own_clock<T>(
+    events: Vec<(Clock, T)>,
+    mut at: impl FnMut(Clock, u64) -> Option<u64>,
+    time: fn(&mut T) -> &mut u64,
+) -> Vec<T> {
+    let events = events.into_iter().filter_map(|(clock, mut event)| {
+        let at_ns = at(clock, *time(&mut event))?;
+        *time(&mut event) = at_ns;
+        Some((at_ns, event))
+    });
+    let mut events: Vec<(u64, T)> = events.collect();
+    events.sort_by_key(|&(at_ns, _)| at_ns);
+    events.into_iter().map(|(_, event)| event).collect()
 }
 
 pub(super) fn converted(converters: &Converters, clock: Clock, at_ns: u64) -> Option<u64> {

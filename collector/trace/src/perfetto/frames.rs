@@ -164,20 +164,22 @@ impl Reader {
     }
 }
 
-/// Pairs begins and ends, which are sorted by time. Returns the frames, and the number of ends without a begin.
-pub(super) fn paired(events: &[FrameEvent]) -> (Vec<TimelineFrame>, u64) {
+/// Pairs begins and ends, which are sorted by time. Returns the frames, the number of ends without a begin, and that of frames
+/// that begin while another one of their cookie is open.
+pub(super) fn paired(events: &[FrameEvent]) -> (Vec<TimelineFrame>, u64, u64) {
     let mut frames: Vec<TimelineFrame> = Vec::new();
     let mut open: HashMap<i64, Option<usize>> = HashMap::new();
     // The expectation of a token is the same for all surfaces of a process; it is kept once.
     let mut expected: HashSet<(u32, i64)> = HashSet::new();
-    let mut unpaired = 0;
+    let (mut unpaired, mut shared) = (0, 0);
     for event in events {
         match event.begins {
             Some(begins) => {
                 let is_known =
                     begins.actual.is_none() && !expected.insert((begins.pid, begins.token));
-                open.insert(event.cookie, (!is_known).then_some(frames.len()));
+                let last = open.insert(event.cookie, (!is_known).then_some(frames.len()));
                 if !is_known {
+                    shared += u64::from(last.is_some());
                     frames.push(TimelineFrame { start_ns: event.at_ns, ..begins });
                 }
             }
@@ -191,5 +193,5 @@ pub(super) fn paired(events: &[FrameEvent]) -> (Vec<TimelineFrame>, u64) {
             },
         }
     }
-    (frames, unpaired)
+    (frames, unpaired, shared)
 }

@@ -7,7 +7,7 @@ use crate::builder::{Builder, Live, is_ended_by};
 use crate::model::{Async, AsyncKey, Counter, Flow, FlowRecord, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::text::details::Details;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Whose a track is, with its thread in the builder.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +35,8 @@ pub(super) struct Put {
     records: HashMap<TrackId, Option<FlowRecord>>,
     /// Open slices of async tracks, and the state of state tracks.
     open: HashMap<TrackId, Vec<usize>>,
+    /// Tracks that get a name or lose a scope, with the names that tell them apart.
+    renamed: HashSet<(TrackId, NameId, i64)>,
 }
 
 impl Put {
@@ -49,6 +51,7 @@ impl Put {
             completes: HashMap::new(),
             records: HashMap::new(),
             open: HashMap::new(),
+            renamed: HashSet::new(),
         }
     }
 
@@ -128,7 +131,7 @@ impl Put {
             Owner::Thread(live) => (live, None, None),
             Owner::Process { pid, live, name, .. } => (live, Some(pid), Some(name)),
         };
-        let Self { reader, completes, records, open, .. } = self;
+        let Self { reader, completes, records, open, renamed, .. } = self;
         let builder = &mut reader.builder;
         let at_ns = builder.at(live, at_ns);
         let thread = builder.key(live);
@@ -171,6 +174,14 @@ impl Put {
             }
             (What::Begin { name, category, args, .. }, Some(_)) => {
                 let is_within = open.get(&on).is_some_and(|open| !open.is_empty());
+                // Perfetto names a track as its first slice, but not that of a process.
+                if of(track).is_none() {
+                    let is_own = reader.tracks.is_of_process(on);
+                    let is_other = !renamed.insert((on, NameId::NONE, 0)) || is_own;
+                    if renamed.insert((on, name, 0)) && is_other {
+                        builder.reshaped("tracks without a name, named as their slices", 1);
+                    }
+                }
                 match of(track) {
                     Some(_) => builder.trace.losses.nested_asyncs += u64::from(is_within),
                     None if is_within => {
@@ -204,6 +215,11 @@ impl Put {
                 if let Some(place) = begun {
                     builder.more_async_args(place, args);
                 }
+            }
+            (What::State { .. }, _)
+                if !reader.tracks.get(on).is_some_and(|track| track.has_states) =>
+            {
+                reader.unread.event("states on tracks that are not of states");
             }
             (What::State { name, args, .. }, _) => {
                 let last = open.entry(on).or_default();
@@ -261,6 +277,9 @@ impl Put {
                     track: None,
                     ..slice(name, category, args)
                 };
+                if category != NameId::NONE && renamed.insert((on, category, one.cookie)) {
+                    builder.reshaped("tracks of legacy async events, without their scope", 1);
+                }
                 legacy_async(builder, live, at_ns, one, phase);
             }
             (What::Complete { .. }, Some(_)) => {

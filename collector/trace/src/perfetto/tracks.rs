@@ -23,6 +23,8 @@ pub(super) struct Track {
     pid: Option<u32>,
     tid: Option<u32>,
     pub(super) counter: Option<CounterOf>,
+    /// True if its events are states.
+    pub(super) has_states: bool,
 }
 
 /// A counter's track.
@@ -137,6 +139,7 @@ impl Tracks {
                 (track_descriptor::counter, value) => {
                     found.counter = Some(counter(value.bytes()?, names)?)
                 }
+                (track_descriptor::state, _) => found.has_states = true,
                 // Names and orders of tracks, how a viewer merges them, what else they are of.
                 (number, _) => unread.field(Message::TrackDescriptor, number),
             }
@@ -149,9 +152,15 @@ impl Tracks {
             let (pid, tid) = (found.pid.or(track.pid), found.tid.or(track.tid));
             let parent = found.parent.or(track.parent);
             let counter = found.counter.or(track.counter);
-            *track = Track { uuid, parent, name, pid, tid, counter };
+            let has_states = found.has_states || track.has_states;
+            *track = Track { uuid, parent, name, pid, tid, counter, has_states };
         }
         Ok(())
+    }
+
+    /// True if a track is a process' own.
+    pub(super) fn is_of_process(&self, id: TrackId) -> bool {
+        self.get(id).is_some_and(|track| track.pid.is_some())
     }
 
     /// True if a track is within another one that is not its process' or its thread's.

@@ -285,6 +285,11 @@ fn digits_of_eight(bytes: [u8; 8]) -> (u64, usize) {
     (low.wrapping_add(high) >> 32, count as usize)
 }
 
+/// A time, `SECONDS.FRACTION:`.
+pub(crate) fn time(text: &[u8]) -> Option<u64> {
+    Rest(text).time()
+}
+
 /// Digits, at least one and nothing else.
 pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     digits(text).filter(|&(_, count)| count == text.len()).map(|(number, _)| number)

@@ -19,11 +19,14 @@ use crate::error::Error;
 use crate::kernel::{KernelEvent, KernelKind};
 use crate::model::Trace;
 use crate::quoted;
+use crate::seeded::Seeded;
 use details::Details;
 use marker::Marker;
 use prefixes::Prefixes;
 use sections::{Names, Sections};
 use stacks::StackNames;
+use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::io::{BufRead, ErrorKind, Read};
 use tracetee_protocol::{CaptureMeta, notes};
 
@@ -37,7 +40,7 @@ pub(crate) const MAX_LINE_BYTES: u64 = 1 << 20;
 
 pub use details::FLOW;
 pub use line::Line;
-pub(crate) use line::{digits, split};
+pub(crate) use line::{decimal, digits, split, time};
 pub use line_reader::{LineReader, Outline, Part, ThreadOutline};
 pub(crate) use marker::rename;
 pub use marker::{NO_NAME, with_names};
@@ -78,26 +81,8 @@ pub fn read_with_events<R: BufRead>(text: R) -> Result<Trace, Error> {
     read_by(text, Reader { keeps_events: true, ..Reader::default() })
 }
 
-fn read_by<R: BufRead>(mut text: R, mut reader: Reader) -> Result<Trace, Error> {
-    let (mut buffer, mut bytes) = (Vec::new(), 0);
-    loop {
-        match take_lines(&mut text, &mut buffer, &mut reader) {
-            Ok(0) => break,
-            Ok(count) => bytes += count as u64,
-            // The lines read so far are kept.
-            Err(error) => {
-                if !reader.in_text {
-                    return Err(Error::Broken { at: bytes, error });
-                }
-                reader.builder.trace.losses.truncated = Some((bytes, error.to_string()));
-                break;
-            }
-        }
-        if let Some(why) = reader.builder.is_full() {
-            reader.builder.trace.losses.truncated = Some((bytes, why));
-            break;
-        }
-    }
+fn read_by<R: BufRead>(text: R, mut reader: Reader) -> Result<Trace, Error> {
+    read_lines(text, &mut reader)?;
     let is_text = reader.in_text;
     let mut trace = reader.builder.finish();
     trace.kernel.sort_by_key(|event| event.at_ns);
@@ -116,12 +101,42 @@ fn read_by<R: BufRead>(mut text: R, mut reader: Reader) -> Result<Trace, Error> 
     Ok(trace)
 }
 
+/// Takes the lines of a text.
+pub(crate) trait TakeLine {
+    /// Takes a line without its end.
+    fn take(&mut self, line: &[u8]);
+    fn builder(&mut self) -> &mut Builder;
+}
+
+/// Reads lines until the end, or until the builder is full. A text that cannot be read further ends there.
+///
+/// # Errors
+/// [`Error::Broken`] if nothing of it can be read.
+pub(crate) fn read_lines<R: BufRead>(mut text: R, reader: &mut impl TakeLine) -> Result<(), Error> {
+    let (mut buffer, mut bytes) = (Vec::new(), 0);
+    loop {
+        let why = match take_lines(&mut text, &mut buffer, reader) {
+            Ok(0) => return Ok(()),
+            Ok(count) => {
+                bytes += count as u64;
+                reader.builder().is_full()
+            }
+            Err(error) if bytes == 0 => return Err(Error::Broken { at: 0, error }),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = why {
+            reader.builder().trace.losses.truncated = Some((bytes, why));
+            return Ok(());
+        }
+    }
+}
+
 /// Reads the lines that are in the text's own buffer as a whole, or copies one that is not. Returns their bytes, 0 at the
 /// end.
 fn take_lines<R: BufRead>(
     text: &mut R,
     buffer: &mut Vec<u8>,
-    reader: &mut Reader,
+    reader: &mut impl TakeLine,
 ) -> std::io::Result<usize> {
     let here = match text.fill_buf() {
         Ok(here) => here,
@@ -136,7 +151,7 @@ fn take_lines<R: BufRead>(
         }
         reader.take(here.get(taken..end).unwrap_or_default());
         taken = end + 1;
-        if reader.builder.is_full().is_some() {
+        if reader.builder().is_full().is_some() {
             break;
         }
     }
@@ -165,13 +180,18 @@ struct Reader {
     stack_names: StackNames,
     /// True if events stay that only writers need.
     keeps_events: bool,
+    kept_texts: KeptTexts,
     /// True if the kernel printed the text, whose times have a point if they are seconds.
     is_of_kernel: bool,
     /// True if the times have no unit; `None` before the first one.
     has_no_unit: Option<bool>,
 }
 
-impl Reader {
+impl TakeLine for Reader {
+    fn builder(&mut self) -> &mut Builder {
+        &mut self.builder
+    }
+
     fn take(&mut self, line: &[u8]) {
         self.builder.trace.losses.lines += 1;
         // adb's shell used to end lines by \\r\\r\\n.
@@ -230,7 +250,9 @@ impl Reader {
             Err(why) => self.bad(why, text),
         }
     }
+}
 
+impl Reader {
     /// Counts times of a clock that has no unit, by the first one: seconds have a point.
     fn check_unit(&mut self, line: &[u8], at_ns: u64) {
         let is_of_kernel = self.is_of_kernel;
@@ -283,16 +305,16 @@ impl Reader {
         let flags = line.flags.get(..usize::from(u8::MAX)).unwrap_or(line.flags);
         let payload = payload(line);
         let event = if line.is_marker() { b"tracing_mark_write" } else { line.event };
+        let text = [flags, payload].concat();
+        let begin = self.kept_texts.place(&mut trace.kernel_text, &text);
         let kind = KernelKind::Text {
             thread,
             event: trace.names.id(event),
-            begin: trace.kernel_text.len() as u64,
+            begin,
             flags: u8::try_from(flags.len()).unwrap_or(u8::MAX),
             // A line has at most a megabyte.
             payload: u32::try_from(payload.len()).unwrap_or(u32::MAX),
         };
-        trace.kernel_text.extend_from_slice(flags);
-        trace.kernel_text.extend_from_slice(payload);
         let (at_ns, cpu) = (line.at_ns, u16::try_from(line.cpu).unwrap_or(u16::MAX));
         trace.kernel.push(KernelEvent { at_ns, tid: line.tid, cpu, kind });
     }
@@ -314,6 +336,31 @@ impl Reader {
         let marker = marker.map(|name| builder.trace.names.id(name));
         let record = builder.mark(live, at_ns, marker, details);
         details.flow(builder, live, at_ns, record);
+    }
+}
+
+/// Places of texts of kernel events, by their hash: those of the scheduler's events recur.
+#[derive(Debug, Default)]
+struct KeptTexts {
+    places: HashMap<u32, u64>,
+    hasher: Seeded,
+}
+
+impl KeptTexts {
+    /// Bits of a hash that do not count: some 260,000 places are known.
+    const SHIFT: u32 = 46;
+
+    /// Returns the place of a text among all, at whose end it is added if it is not found.
+    fn place(&mut self, all: &mut Vec<u8>, text: &[u8]) -> u64 {
+        let end = all.len() as u64;
+        let slot = u32::try_from(self.hasher.hash_one(text) >> Self::SHIFT).unwrap_or_default();
+        let place = self.places.entry(slot).or_insert(end);
+        let known = usize::try_from(*place).ok().and_then(|place| all.get(place..));
+        if !known.is_some_and(|known| known.starts_with(text)) {
+            *place = end;
+            all.extend_from_slice(text);
+        }
+        *place
     }
 }
 

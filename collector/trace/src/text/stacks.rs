@@ -4,7 +4,7 @@
 //! the time at which the main thread was looked at, which is before that of its line.
 
 use crate::builder::Builder;
-use crate::model::NO_PARENT;
+use crate::model::Trace;
 use crate::names::NameId;
 use crate::samples::{Sample, StackFrame};
 use serde::Deserialize;
@@ -80,20 +80,18 @@ impl StackNames {
         let at_ns = at_ns.saturating_sub(details.ago_us.saturating_mul(1000));
         let known = self.0.get(&pid);
         let codes: Vec<&str> = details.stack.split_ascii_whitespace().take(MAX_FRAMES).collect();
-        let (mut stack, mut unnamed) = (NO_PARENT, 0);
-        for code in codes.into_iter().rev() {
+        let Trace { names, stacks, .. } = &mut builder.trace;
+        let mut unnamed = 0;
+        let stack = stacks.stack(codes.into_iter().map(|code| {
             let function = known.and_then(|known| known.get(code).copied());
             unnamed += u64::from(function.is_none());
-            let function = function.unwrap_or_else(|| builder.trace.names.id(NO_FUNCTION));
-            let frame = StackFrame { function, ..StackFrame::default() };
-            stack = builder.trace.stacks.node(stack, frame);
-        }
+            let function = function.unwrap_or_else(|| names.id(NO_FUNCTION));
+            StackFrame { function, ..StackFrame::default() }
+        }));
         builder.not_read(UNNAMED, unnamed);
         let since_ns = at_ns.saturating_sub(details.for_us.saturating_mul(1000));
         let tid = details.tid;
-        builder.span(at_ns);
-        let sample = Sample { since_ns, pid, tid, stack, ..Sample::new(at_ns) };
-        builder.trace.samples.push(sample);
+        builder.sample(Sample { since_ns, pid, tid, stack, ..Sample::new(at_ns) });
         Some(())
     }
 }

@@ -209,6 +209,22 @@ fn the_scheduler_s_events_are_states() {
 }
 
 #[test]
+fn texts_of_kernel_events_that_recur_are_kept_once() {
+    let line = |us: u32, state: u32| {
+        format!(" a-1 (1) [000] d..2 1.{us:06}: cpu_idle: state={state} cpu_id=0\n")
+    };
+    let text: String = (0..1000).map(|us| line(us, us % 3)).collect();
+    let trace = read_with_events(text.as_bytes()).unwrap();
+    let expected = (0..1000).map(|us| format!("d..2 state={} cpu_id=0", us % 3));
+    let texts = trace.kernel.iter().map(|event| {
+        let text = trace.event_text(event).unwrap();
+        [text.flags, text.payload].map(String::from_utf8_lossy).join(" ")
+    });
+    assert_eq!(texts.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    assert_eq!(trace.kernel_text.len(), 3 * "d..2state=0 cpu_id=0".len());
+}
+
+#[test]
 fn records_before_damage_are_kept() {
     use std::io::Write;
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
@@ -221,7 +237,8 @@ fn records_before_damage_are_kept() {
     assert!(trace.instants.len() > 4_000 && trace.instants.len() < 6_000);
     let (at, why) = trace.losses.truncated.unwrap();
     assert!(at > 200_000 && !why.is_empty(), "{at} {why}");
-    let error = read(crate::open(std::io::Cursor::new(whole[..15].to_vec())).unwrap()).unwrap_err();
+    let cut = std::io::Cursor::new(whole[..15].to_vec());
+    let error = crate::open(cut).and_then(read).unwrap_err();
     assert!(error.to_string().starts_with("cannot be decompressed after byte 0 of its content: "));
 }
 

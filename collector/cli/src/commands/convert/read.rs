@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tracetee_trace::perfetto::wall_clocks;
-use tracetee_trace::{Kind, Mapping, SAME_CLOCK_NS, Trace, WallClock};
+use tracetee_trace::{Kind, Mapping, MonotonicClock, SAME_CLOCK_NS, Trace, WallClock};
 
 /// Says what events a file has that the model does not hold.
 fn say_others(path: &Path, events: &BTreeMap<String, u64>) {
@@ -49,7 +49,11 @@ pub(super) fn read(
         None => None,
     };
     let first = traces.iter().zip(paths).find_map(|(trace, path)| {
-        trace.realtime.map(|realtime| Reference { path, clocks: vec![realtime] })
+        let is_perfetto = kind(path).ok() == Some(Kind::Perfetto);
+        let read = is_perfetto.then(|| wall_clocks(unpacked(path).ok()?).ok()).flatten();
+        let (mut clocks, monotonic) = read.unwrap_or_default();
+        clocks.insert(0, trace.realtime?);
+        Some(Reference { path, clocks, monotonic })
     });
     let is_fixed = fixed.is_some();
     let reference = fixed.or_else(|| first.filter(|_| perfetto.is_none()));
@@ -59,7 +63,17 @@ pub(super) fn read(
         has_perfetto |= kind(path)? == Kind::Perfetto;
     }
     let mut shifts_ns = Vec::new();
-    for (trace, path) in traces.iter().zip(paths) {
+    for (trace, path) in traces.iter_mut().zip(paths) {
+        if let Some(reference) = &reference
+            && trace.realtime.is_some_and(|own| reference.is_monotonic(own))
+        {
+            *trace = tracetee_trace::from_monotonic(trace, &reference.monotonic);
+            say(&format!(
+                "{}: its monotonic clock stood while the device slept; moved to the clock of {}, by its clock snapshots",
+                path.display(),
+                reference.path.display()
+            ));
+        }
         let clocks = reference.as_ref().zip(trace.realtime);
         let shift_ns = clocks.map_or(0, |(reference, own)| reference.shift_ns(own));
         if let (Some((reference, own)), true) = (clocks, shift_ns != 0 && !is_alone) {
@@ -137,7 +151,7 @@ fn refuse_same_switches(
 /// True if a Perfetto trace can be copied beside others as it is: it is of their clock, and has none of their records.
 pub(super) fn is_apart(args: &ConvertArgs, copies: &[&PathBuf], path: &Path) -> Result<bool> {
     let Some(first) = copies.first() else { return Ok(true) };
-    let own = wall_clocks(unpacked(path)?).ok().and_then(|clocks| clocks.first().copied());
+    let own = wall_clocks(unpacked(path)?).ok().and_then(|(clocks, _)| clocks.first().copied());
     let shift_ns = reference(first)?.zip(own).map_or(0, |(first, own)| first.shift_ns(own));
     if shift_ns != 0 {
         return Ok(false);
@@ -188,9 +202,16 @@ struct Reference<'a> {
     path: &'a Path,
     /// Notes of the time of day that contradict each other; mostly one.
     clocks: Vec<WallClock>,
+    monotonic: MonotonicClock,
 }
 
 impl Reference<'_> {
+    /// True if a trace with this note of the time of day has monotonic times.
+    fn is_monotonic(&self, own: WallClock) -> bool {
+        let moved = WallClock { at_ns: self.monotonic.at(own.at_ns), ..own };
+        self.shift_ns(own) != 0 && self.shift_ns(moved) == 0
+    }
+
     /// By how much a trace with this note of the time of day is moved; 0 if it is of the same clock.
     fn shift_ns(&self, own: WallClock) -> i64 {
         let distance = |clock: &WallClock| own.offset_ns().saturating_sub(clock.offset_ns());
@@ -202,7 +223,7 @@ impl Reference<'_> {
 
 /// The clock of a Perfetto trace, if it says the time of day.
 fn reference(path: &PathBuf) -> Result<Option<Reference<'_>>> {
-    let clocks =
+    let (clocks, monotonic) =
         wall_clocks(unpacked(path)?).with_context(|| format!("cannot read {}", path.display()))?;
     if let [first, .., last] = *clocks {
         say(&format!(
@@ -212,7 +233,7 @@ fn reference(path: &PathBuf) -> Result<Option<Reference<'_>>> {
             milliseconds(last.offset_ns().saturating_sub(first.offset_ns()).saturating_abs())
         ));
     }
-    Ok((!clocks.is_empty()).then_some(Reference { path, clocks }))
+    Ok((!clocks.is_empty()).then_some(Reference { path, clocks, monotonic }))
 }
 
 /// A time in milliseconds, to the nanosecond.
