@@ -158,6 +158,6 @@ mod tests {
         let push = |_: &u32| state.push("a", Work::Losses(PathBuf::new()));
         assert_eq!((0..30_000).take_while(push).count(), 20_064);
         assert_eq!(state.waiting.load(Ordering::Relaxed), 20_064, "the oldest one has gone");
-        assert!(shared.missed.load(Ordering::Relaxed));
+        assert!(state.missed.load(Ordering::Relaxed));
     }
 }
