@@ -166,7 +166,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let periods = periods::Periods::find(trace, frame_budget);
     let mut frames = frame_slices.frames(trace, &process, &periods, &screens, looks);
     let still = still::Still::find(trace, &process);
-    let stood_still = still.cut(&mut frames, &mut frame_slices.found);
+    let stood_still = still.cut(trace, &mut frames, &mut frame_slices.found, looks);
     let found = frames.iter().zip(&frame_slices.found);
     let windows: Vec<_> = found.map(|(frame, found)| window::of_late(frame, found)).collect();
     let waits = waits::Waits::find(trace, &process.render_tids);

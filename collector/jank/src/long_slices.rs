@@ -7,7 +7,7 @@
 use crate::idle::{is_idle, is_loop};
 use crate::name_index::NameIndex;
 use crate::process::Process;
-use crate::still::Still;
+use crate::still::{Still, has_lost};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracetee_trace::{NO_PARENT, NameId, Seeded, Slice, Thread, Trace, UNFINISHED};
@@ -58,6 +58,10 @@ pub(crate) fn long_slices(
     let mut found = Vec::new();
     if let Some(main) = trace.threads.get(&process.pid) {
         found = dispatches(trace, main, names, still);
+        let looks = &mut u64::MAX.clone();
+        found.retain(|one| {
+            !has_lost(main, one.start_ns, one.start_ns.saturating_add(one.dur_ns), looks)
+        });
     }
     let hangs: Vec<(u64, u64)> = found
         .iter()

@@ -1,18 +1,25 @@
 //! Time in which no thread of the process could run, and frames whose records are incomplete: both are no work of the app.
 //!
-//! A suspend stops all processes (`suspend_resume`), a signal or the cached-app freezer stops one (the main thread's
-//! scheduler states, or the note of the agent's thread, which stood still too). [`Still::cut`] leaves out the frames that
-//! such a time touches; long dispatches and unanswered input lose it.
+//! A suspend stops all processes (`suspend_resume`), a signal or the cached-app freezer stops one (the states of its threads, or
+//! the note of the agent's thread, which stood still too). Where the scheduler is recorded, nothing shows what
+//! any thread did in a long time without its events. [`Still::cut`] leaves out the frames that such a time touches; long dispatches and
+//! unanswered input lose it.
 
 use crate::found::Found;
 use crate::frame::Frame;
 use crate::process::Process;
 use serde::Serialize;
 use tracetee_protocol::notes::{self, STOOD_STILL};
-use tracetee_trace::Trace;
+use tracetee_trace::{INTERRUPT, NO_WAKER, Slice, Thread, Trace};
 
-/// Kernel functions in which frozen threads wait.
-const FREEZERS: [&str; 3] = ["__refrigerator", "do_freezer_trap", "get_signal"];
+/// A sleep of the main thread that the freezer may have made is at least this long.
+const LEAST_FROZEN_NS: u64 = 100_000_000;
+/// The freezer wakes all threads of a process within this time; a process has at least so many beside the main thread.
+const THAWED_NS: u64 = 5_000_000;
+const LEAST_THREADS: usize = 2;
+/// The scheduler is silent if this many of its events were expected and none came, for at least this time.
+const MISSED_EVENTS: u64 = 1_000;
+const LEAST_SILENCE_NS: u64 = 100_000_000;
 
 /// Sums of the times in which the process stood still, and of the frames that are not judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -23,13 +30,19 @@ pub struct StoodStill {
     pub ns: u64,
     /// Frames that are left out because the process stood still in them.
     pub frames: u64,
-    /// Frames that are left out because records of theirs are missing: the next frame begins inside of them.
+    /// Frames that are left out because records of theirs are missing: the next frame begins inside of them, the states of
+    /// their threads contradict each other, or the scheduler is silent.
     pub torn_frames: u64,
 }
 
-/// The times in which the process stood still, in order; they do not overlap.
+/// Spans of time, in order; those of one list do not overlap.
 #[derive(Debug, Default)]
-pub(crate) struct Still(Vec<(u64, u64)>);
+pub(crate) struct Still {
+    /// Those in which the process stood still.
+    stood: Vec<(u64, u64)>,
+    /// Others in which nothing shows what any thread did.
+    silent: Vec<(u64, u64)>,
+}
 
 impl Still {
     pub(crate) fn find(trace: &Trace, process: &Process) -> Self {
@@ -43,17 +56,15 @@ impl Still {
             }
         }
         if let Some(main) = trace.threads.get(&process.pid) {
-            for (place, pair) in main.states.windows(2).enumerate() {
+            let is_own = |thread: &&Thread| thread.pid == main.pid && thread.tid != main.tid;
+            let others: Vec<&Thread> = trace.threads.values().filter(is_own).collect();
+            for pair in main.states.windows(2) {
                 let [state, next] = pair else { continue };
-                let is_frozen = || {
-                    let reason =
-                        main.sleep_reason(place).and_then(|at| main.blocked.get(at as usize));
-                    reason.is_some_and(|why| FREEZERS.contains(&trace.names.text(why.function)))
-                };
+                let is_long = next.at_ns - state.at_ns >= LEAST_FROZEN_NS;
                 let is_still = match state.kind {
                     b'T' | b't' => true,
                     b'r' | b'R' => false,
-                    _ => !main.blocked.is_empty() && is_frozen(),
+                    _ => is_long && are_thawed(&others, next.at_ns, next.waker),
                 };
                 if is_still {
                     spans.push((state.at_ns, next.at_ns));
@@ -77,29 +88,45 @@ impl Still {
             }
             overlap
         });
-        Self(spans)
+        let mut silent = silences(trace);
+        silent.retain(|&(from_ns, to_ns)| within(&spans, from_ns, to_ns) == 0);
+        Self { stood: spans, silent }
     }
 
-    /// Returns how long the process stood still between two times.
+    /// Returns how long the process stood still between two times, or nothing shows what it did.
     pub(crate) fn within_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
-        let first = self.0.partition_point(|&(_, end_ns)| end_ns <= from_ns);
-        let spans = self.0.iter().skip(first).take_while(|&&(begin_ns, _)| begin_ns < to_ns);
-        spans.map(|&(begin_ns, end_ns)| end_ns.min(to_ns) - begin_ns.max(from_ns)).sum()
+        within(&self.stood, from_ns, to_ns) + within(&self.silent, from_ns, to_ns)
     }
 
     /// Leaves out the frames in which the process stood still, and those that lack records; counts them.
-    pub(crate) fn cut(&self, frames: &mut Vec<Frame>, found: &mut Vec<Found>) -> StoodStill {
-        let ns = self.0.iter().map(|&(from_ns, to_ns)| to_ns - from_ns).sum();
-        let mut still = StoodStill { times: self.0.len() as u64, ns, ..StoodStill::default() };
+    /// Each look at a state costs one of `looks`.
+    pub(crate) fn cut(
+        &self,
+        trace: &Trace,
+        frames: &mut Vec<Frame>,
+        found: &mut Vec<Found>,
+        looks: &mut u64,
+    ) -> StoodStill {
+        let ns = self.stood.iter().map(|&(from_ns, to_ns)| to_ns - from_ns).sum();
+        let mut still = StoodStill { times: self.stood.len() as u64, ns, ..StoodStill::default() };
         let of_frames = frames.iter().zip(found.iter());
         let kept: Vec<bool> = of_frames
             .map(|(frame, found)| {
                 let from_ns = frame.start_ns.min(found.start_ns());
                 let to_ns = frame.start_ns.saturating_add(frame.dur_ns).max(found.end_ns());
-                let stood = self.within_ns(from_ns, to_ns) > 0;
+                let stood = within(&self.stood, from_ns, to_ns) > 0;
+                // A slice that the reader has cut where records are lost is not longer for it.
+                let mut lacks = |(tid, slice): (u32, Slice)| {
+                    let thread = trace.threads.get(&tid).filter(|_| slice.ended);
+                    thread.is_some_and(|of| has_lost(of, slice.start_ns, slice.end_ns, looks))
+                };
+                let is_torn = found.is_torn
+                    || within(&self.silent, from_ns, to_ns) > 0
+                    || lacks((found.ui_tid, found.ui))
+                    || found.last_draw().is_some_and(lacks);
                 still.frames += u64::from(stood);
-                still.torn_frames += u64::from(found.is_torn && !stood);
-                !stood && !found.is_torn
+                still.torn_frames += u64::from(is_torn && !stood);
+                !stood && !is_torn
             })
             .collect();
         let (mut of_frames, mut of_found) = (kept.iter(), kept.iter());
@@ -107,4 +134,57 @@ impl Still {
         found.retain(|_| of_found.next() == Some(&true));
         still
     }
+}
+
+/// Returns how much of some spans lies between two times.
+fn within(spans: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
+    let first = spans.partition_point(|&(_, end_ns)| end_ns <= from_ns);
+    let spans = spans.iter().skip(first).take_while(|&&(begin_ns, _)| begin_ns < to_ns);
+    spans.map(|&(begin_ns, end_ns)| end_ns.min(to_ns) - begin_ns.max(from_ns)).sum()
+}
+
+/// True if a thread of another process woke all of several threads, but those that have ended, at about the same time.
+fn are_thawed(threads: &[&Thread], at_ns: u64, waker: u32) -> bool {
+    let mut thawed = 0;
+    let all = threads.iter().all(|thread| {
+        let next = thread.states.partition_point(|one| one.at_ns.saturating_add(THAWED_NS) < at_ns);
+        let before = next.checked_sub(1).and_then(|last| thread.states.get(last));
+        if before.is_none_or(|last| matches!(last.kind, b'X' | b'Z')) {
+            return true;
+        }
+        thawed += 1;
+        let woken = thread.states.get(next);
+        woken.is_some_and(|one| one.waker == waker && one.at_ns.abs_diff(at_ns) <= THAWED_NS)
+    });
+    let is_foreign = waker != INTERRUPT && waker != NO_WAKER;
+    all && is_foreign && thawed >= LEAST_THREADS && threads.iter().all(|own| own.tid != waker)
+}
+
+/// True if two states of a thread in such a time cannot follow each other: it begins to run, and stops, in turn.
+pub(crate) fn has_lost(thread: &Thread, from_ns: u64, to_ns: u64, looks: &mut u64) -> bool {
+    let first = thread.states.partition_point(|state| state.at_ns <= from_ns).saturating_sub(1);
+    let pairs = thread.states.get(first..).unwrap_or_default().windows(2);
+    let mut pairs = pairs.take_while(|pair| pair.first().is_some_and(|state| state.at_ns < to_ns));
+    pairs.any(|pair| {
+        let [state, next] = pair else { return false };
+        *looks = looks.saturating_sub(1);
+        let follows = match next.kind {
+            b'r' | b'R' => state.kind != next.kind,
+            _ => state.kind == b'r',
+        };
+        !follows && *looks > 0
+    })
+}
+
+/// Returns the times in which the scheduler of all processors was silent, though it is not for so long elsewhere in the trace: the
+/// device was suspended, or the records are lost.
+fn silences(trace: &Trace) -> Vec<(u64, u64)> {
+    let states = trace.threads.values().flat_map(|thread| &thread.states);
+    let mut times: Vec<u64> = states.map(|state| state.at_ns).collect();
+    times.sort_unstable();
+    let Some((first_ns, last_ns)) = times.first().zip(times.last()) else { return Vec::new() };
+    let mean_ns = (last_ns - first_ns) / times.len() as u64;
+    let least_ns = mean_ns.saturating_mul(MISSED_EVENTS).max(LEAST_SILENCE_NS);
+    let pairs = times.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
+    pairs.filter(|(from_ns, to_ns)| to_ns - from_ns >= least_ns).collect()
 }
