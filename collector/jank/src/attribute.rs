@@ -16,7 +16,7 @@ use crate::replay::{Late, Replay, Step};
 use crate::sampled::Sampled;
 use crate::slowness::Slowness;
 use crate::stacks::{Kin, Lineage, Stack, Stacks};
-use crate::states::{Span, ThreadState, Waker};
+use crate::states::{Span, ThreadState, Waker, latest};
 use crate::thread_role::ThreadRole;
 use crate::waits::{Wait, Waits};
 use crate::watch::Watch;
@@ -106,6 +106,7 @@ pub(crate) fn attribute(
             if let Some(error) = stopped {
                 return Err(error);
             }
+            let found = slowness.divide(role, found, looks);
             let found = sampled.divide(tid, found, looks);
             let mut of_waits = InOrder::default();
             let mut walked: Vec<(Key, Span)> = Vec::with_capacity(found.len());
@@ -142,12 +143,16 @@ pub(crate) fn attribute(
                     add((at, piece.slice, wait), piece);
                     continue;
                 };
-                for part in inside {
+                let inside = inside.into_iter().map(|part| (part, None)).collect();
+                for (part, slowed) in slowness.divide(followed.0, inside, looks) {
                     let is_busy = part.span.state != ThreadState::Unknown
                         && (part.slice.is_some() || !part.span.state.is_waiting());
                     if is_busy {
                         let at = followed;
-                        let wait = judged.of(at, &part, &mut lineages, &mut stacks, looks)?.0;
+                        let wait = match slowed {
+                            Some(wait) => wait,
+                            None => judged.of(at, &part, &mut lineages, &mut stacks, looks)?.0,
+                        };
                         add((at, part.slice, wait), &part);
                     } else {
                         let state = piece.span.state;
@@ -263,7 +268,7 @@ impl<'a> Judge<'a> {
         let cause = self.cause(at, piece.slice, lineages, stacks)?;
         let thread = self.trace.threads.get(&tid);
         let wait = match self.waits.wait(tid, piece, cause) {
-            // Work of the app is its own cause, on whichever processor.
+            // On a little core, work of the app is its own cause.
             Wait::No
                 if piece.span.state == ThreadState::Running
                     && matches!(cause, None | Some(Cause::Graphics)) =>
@@ -288,10 +293,8 @@ impl<'a> Judge<'a> {
         if !span.state.is_waiting() {
             return false;
         }
-        let next = other.states.partition_point(|state| state.at_ns <= span.from_ns);
-        let before = other.states.iter().take(next).rev().take(MAX_BUSY_STATES);
         let mut is_busy = false;
-        for state in before {
+        for state in latest(other, span.from_ns).take(MAX_BUSY_STATES) {
             if *looks == 0 {
                 return false;
             }

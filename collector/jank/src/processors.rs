@@ -57,8 +57,6 @@ pub(crate) struct Usual {
 
 /// Share of a thread's time on little cores, in %, up to which it usually runs on others.
 const USUALLY_LITTLE_PERCENT: u64 = 30;
-/// A clock below this share of the usual one, in %, is low.
-const LOW_CLOCK_PERCENT: u128 = 60;
 
 impl Usual {
     /// Adds the time of a frame in time.
@@ -88,12 +86,16 @@ impl Usual {
             && little.saturating_mul(100) <= all.saturating_mul(USUALLY_LITTLE_PERCENT)
     }
 
-    /// True if a thread runs at a clock far below the usual one on processors of this class.
-    pub(crate) fn is_low_clock(&self, of: &ProcessorUse) -> bool {
-        let usual = self.sums.get(&(of.thread, of.core));
-        let usual = usual.and_then(|sum| sum.2.checked_div(u128::from(sum.1)));
-        let (Some(usual), Some(khz)) = (usual, of.mean_khz) else { return false };
-        u128::from(khz) * 100 < usual * LOW_CLOCK_PERCENT
+    /// Returns the usual clock of a thread: on processors of this class, or on any if it does not usually run on such.
+    pub(crate) fn khz(&self, of: &ProcessorUse) -> Option<u128> {
+        let mean = |is_wanted: &dyn Fn(Option<CoreClass>) -> bool| {
+            let sums = self.sums.iter();
+            let own = sums.filter(|&(&(role, core), _)| role == of.thread && is_wanted(core));
+            let (ns, khz_ns) = own.fold((0, 0), |all, (_, sum)| (all.0 + sum.1, all.1 + sum.2));
+            khz_ns.checked_div(u128::from(ns))
+        };
+        let own = mean(&|core| core == of.core).filter(|_| !self.is_little(of));
+        own.or_else(|| mean(&|_| true))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::found::Found;
 use crate::frame::Frame;
 use crate::pieces::Piece;
 use crate::processors::{Processors, Usual};
-use crate::states::{ThreadState, Waker, spans};
+use crate::states::{Span, ThreadState, Waker, spans};
 use crate::thread_role::ThreadRole;
 use crate::waits::Wait;
 use crate::window;
@@ -18,6 +18,8 @@ use tracetee_trace::{Seeded, Trace};
 /// Number of frames in time that show what is usual, at least and at most.
 const LEAST_FRAMES: usize = 10;
 const MOST_FRAMES: usize = 300;
+/// A clock below this share of another one, percent, is low.
+const SLOW_PERCENT: u128 = 60;
 /// A wait of up to this share of the usual one, percent, is no longer.
 const AS_LONG_PERCENT: u64 = 125;
 
@@ -85,14 +87,60 @@ impl<'a> Slowness<'a> {
         usual.is_some_and(|usual| ns.saturating_mul(100) <= usual.saturating_mul(AS_LONG_PERCENT))
     }
 
-    /// Returns whether a thread that ran was slowed by its processor.
+    /// Returns whether a thread that ran was slowed by its processor's class.
     pub(crate) fn of(&self, role: ThreadRole, piece: &Piece, looks: &mut u64) -> Wait {
         let run = (role, piece.span.cpu, piece.span.from_ns, piece.span.to_ns);
-        let uses = self.processors.uses(&[run], looks);
-        match uses.first() {
+        match self.processors.uses(&[run], looks).first() {
             Some(one) if self.usual.is_little(one) => Wait::LittleCore,
-            Some(one) if self.usual.is_low_clock(one) => Wait::LowClock,
             _ => Wait::No,
         }
+    }
+
+    /// Divides the runs of a thread in a frame, if its mean clock was far below the usual one: of each, the time that the usual
+    /// clock would have saved is the clock's, whatever ran.
+    pub(crate) fn divide(
+        &self,
+        role: ThreadRole,
+        found: Vec<(Piece, Option<Wait>)>,
+        looks: &mut u64,
+    ) -> Vec<(Piece, Option<Wait>)> {
+        // Clock, usual clock, and what is slow.
+        let mut speed = |(piece, wait): &(Piece, Option<Wait>)| {
+            let is_run = piece.span.state == ThreadState::Running && wait.is_none();
+            let run = (role, piece.span.cpu, piece.span.from_ns, piece.span.to_ns);
+            let uses = if is_run { self.processors.uses(&[run], looks) } else { Vec::new() };
+            let one = uses.first()?;
+            let (khz, usual) = (u128::from(one.mean_khz?), self.usual.khz(one)?);
+            // Slow at its best, too.
+            let is_core = self.usual.is_little(one)
+                && khz * 100 >= u128::from(one.max_khz.unwrap_or(u32::MAX)) * SLOW_PERCENT;
+            Some((khz, usual, if is_core { Wait::LittleCore } else { Wait::LowClock }))
+        };
+        let speeds: Vec<_> = found.iter().map(&mut speed).collect();
+        let (mut done, mut usually) = (0, 0);
+        for ((piece, _), &(khz, usual, _)) in
+            found.iter().zip(&speeds).filter_map(|(one, speed)| Some((one, speed.as_ref()?)))
+        {
+            done += khz * u128::from(piece.ns());
+            usually += usual * u128::from(piece.ns());
+        }
+        if done * 100 >= usually * SLOW_PERCENT {
+            return found;
+        }
+        let mut divided = Vec::with_capacity(found.len());
+        for ((piece, wait), speed) in found.into_iter().zip(speeds) {
+            let Some((khz, usual, slow)) = speed.filter(|(khz, usual, _)| khz < usual) else {
+                divided.push((piece, wait));
+                continue;
+            };
+            let own_ns = u64::try_from(u128::from(piece.ns()) * khz / usual).unwrap_or(0);
+            let cut_ns = piece.span.from_ns + own_ns;
+            let (own, rest) =
+                (Span { to_ns: cut_ns, ..piece.span }, Span { from_ns: cut_ns, ..piece.span });
+            divided.push((Piece { span: own, ..piece }, wait));
+            divided.push((Piece { span: rest, ..piece }, Some(slow)));
+        }
+        divided.retain(|(piece, _)| piece.ns() > 0);
+        divided
     }
 }

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 use strum::IntoStaticStr;
-use tracetee_trace::{Blocked, INTERRUPT, NO_WAKER, Thread};
+use tracetee_trace::{Blocked, INTERRUPT, NO_WAKER, State, Thread};
 
 /// A scheduler state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -158,6 +158,12 @@ pub(crate) fn spans(
         place += 1;
     }
     Some(spans)
+}
+
+/// Returns the states of a thread that have begun at a time, the latest first.
+pub(crate) fn latest(thread: &Thread, at_ns: u64) -> impl Iterator<Item = &State> {
+    let next = thread.states.partition_point(|state| state.at_ns <= at_ns);
+    thread.states.iter().take(next).rev()
 }
 
 /// Adds up the scheduler states of a thread between two times.

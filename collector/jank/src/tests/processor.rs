@@ -12,20 +12,20 @@ fn used(thread: ThreadRole, core: Option<CoreClass>, ns: u64, khz: Option<u64>) 
 }
 
 #[test]
-fn a_clock_below_sixty_percent_of_the_usual_one_of_its_class_is_low() {
+fn the_usual_clock_is_that_of_the_class_or_of_any_where_the_class_is_unusual() {
     let mut usual = Usual::default();
     // 1,000 in the mean: 30 at 1,200 and 10 at 400; the time of an unknown clock is not in it.
     usual.add(&[used(Main, Some(Big), 30, Some(1_200)), used(Main, Some(Big), 10, Some(400))]);
     usual.add(&[used(Main, Some(Big), 1_000, None)]);
-    usual.add(&[used(Main, Some(Little), 10, Some(100)), used(Render, Some(Big), 10, Some(100))]);
-    for (khz, expected) in
-        [(Some(600), false), (Some(599), true), (Some(1_500), false), (None, false)]
-    {
-        assert_eq!(usual.is_low_clock(&used(Main, Some(Big), 5, khz)), expected, "{khz:?}");
-    }
-    assert!(!usual.is_low_clock(&used(Main, Some(Little), 5, Some(100))));
-    // Nothing is usual of a class on which frames in time did not run.
-    assert!(!usual.is_low_clock(&used(Main, Some(Middle), 5, Some(1))));
+    // Little cores have 10 of 1,050 of the one thread's time, and all of the other's.
+    usual
+        .add(&[used(Main, Some(Little), 10, Some(500)), used(Render, Some(Little), 10, Some(100))]);
+    let khz = |role, core| usual.khz(&used(role, Some(core), 1, None));
+    assert_eq!(
+        [khz(Main, Big), khz(Main, Middle), khz(Main, Little)],
+        [Some(1_000), Some(900), Some(900)]
+    );
+    assert_eq!([khz(Render, Little), khz(ThreadRole::Ui, Big)], [Some(100), None]);
 }
 
 #[test]
@@ -122,14 +122,8 @@ fn processors_have_classes_and_mean_clocks() {
     );
 }
 
-/// Twelve frames in time on a processor at 2 GHz, then one of 30 ms at `late_khz` on another; what it did is `step`.
-fn slowed(
-    late_cpu: u32,
-    max_khz: u32,
-    late_khz: u32,
-    in_time: u32,
-    step: &str,
-) -> Vec<(Cause, String)> {
+/// Some frames in time on a processor at 2 GHz, then one of 30 ms at `late_khz` on another; what it did is `step`.
+fn slowed_text(late_cpu: u32, max_khz: u32, late_khz: u32, in_time: u32, step: &str) -> Text {
     let mut text = Text::new(HZ_100);
     let clock = |text: &mut Text, us, cpu, khz: u32, max: u32| {
         let limits = format!("cpu_frequency_limits: min=300000 max={max} cpu_id={cpu}");
@@ -152,26 +146,54 @@ fn slowed(
     text.mark(MAIN, 540_000, "E|100");
     text.slice(RENDER, 539_900, 540_000, "DrawFrame");
     text.switch(541_000, late_cpu, MAIN, "S", 0);
-    let analysis = analyzed(&text);
+    text
+}
+
+/// The causes of that late frame.
+fn slowed(
+    late_cpu: u32,
+    max_khz: u32,
+    late_khz: u32,
+    in_time: u32,
+    step: &str,
+) -> Vec<(Cause, String)> {
+    let analysis = analyzed(&slowed_text(late_cpu, max_khz, late_khz, in_time, step));
     let causes = analysis.explanations.last().unwrap().causes.iter();
     causes.map(|of| (of.cause, of.key.clone())).collect()
 }
 
 #[test]
-fn framework_steps_on_little_cores_or_at_low_clocks_are_slow_by_frames_in_time() {
-    let first = |causes: Vec<(Cause, String)>| causes.into_iter().next().unwrap();
+fn what_the_usual_clock_would_have_saved_is_the_clocks_whatever_ran() {
     let core = (Cause::Core, "ran on little cores".to_owned());
     let clock = (Cause::Clock, "ran at a low clock".to_owned());
-    let no = (Cause::Unexplained, "traversal".to_owned());
-    assert_eq!(first(slowed(0, 1_400_000, 1_400_000, 12, "traversal")), core);
-    assert_eq!(first(slowed(6, 2_400_000, 800_000, 12, "traversal")), clock);
-    // 75 % of the usual clock is not low.
-    assert_eq!(first(slowed(6, 2_400_000, 1_500_000, 12, "traversal")), no);
-    // A section of the app is the cause on whichever core.
-    let section = (Cause::Section, "Feed.bind".to_owned());
-    assert_eq!(first(slowed(0, 1_400_000, 1_400_000, 12, "Feed.bind")), section);
-    // Nine frames in time say too little.
-    assert_eq!(first(slowed(0, 1_400_000, 1_400_000, 9, "traversal")), no);
+    for step in ["traversal", "Feed.bind"] {
+        let own = if step == "traversal" { Cause::Unexplained } else { Cause::Section };
+        let own = (own, step.to_owned());
+        let first = |causes: Vec<(Cause, String)>| causes.into_iter().next().unwrap();
+        let of = |cpu, max_khz, khz, in_time| first(slowed(cpu, max_khz, khz, in_time, step));
+        // A little core at 70 % of the usual clock is no excuse for a section of the app.
+        let on_little = if step == "traversal" { &core } else { &own };
+        assert_eq!(of(0, 1_400_000, 1_400_000, 12), *on_little);
+        assert_eq!(of(0, 1_400_000, 300_000, 12), clock);
+        assert_eq!(of(6, 2_400_000, 800_000, 12), clock);
+        // 75 % of the usual clock is not low.
+        assert_eq!(of(6, 2_400_000, 1_500_000, 12), own);
+        // Nine frames in time say too little.
+        assert_eq!(of(0, 1_400_000, 1_400_000, 9), own);
+    }
+}
+
+#[test]
+fn a_section_keeps_the_time_that_it_would_have_taken_at_the_usual_clock() {
+    // 28 ms at 800 MHz, of which 11.2 at 2 GHz.
+    let text = slowed_text(6, 2_400_000, 800_000, 12, "Feed.bind");
+    let analysis = analyzed(&text);
+    let of = |cause| {
+        let parts =
+            analysis.parts.iter().filter(|part| part.cause == cause && &*part.name == "Feed.bind");
+        parts.map(|part| part.self_ns / 1_000).sum::<u64>()
+    };
+    assert_eq!([of(Cause::Section), of(Cause::Clock)], [11_200, 16_800]);
 }
 
 #[test]
