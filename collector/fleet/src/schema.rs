@@ -14,7 +14,7 @@ pub const VERSION: i64 = 3;
 
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector
 /// analyzes captures again whose rows an older version made.
-pub const ANALYSIS: i64 = 6;
+pub const ANALYSIS: i64 = 7;
 
 tables! {
     /// One row per capture.
@@ -106,7 +106,7 @@ tables! {
         shared { app, dt, ver, capture_id, part, device, counted }
         /// Number of the frame in its capture, from 0.
         frame: u64,
-        /// Pipeline of the frame: `views`, `flutter`, `unity`, `gl`, `vulkan`, `react_native`, or `vsync_callback` (draws nothing).
+        /// Pipeline of the frame: `views`, `flutter`, `unity`, `gl`, `vulkan`, `video`, `surface`, `react_native`, or `vsync_callback` (draws nothing).
         pipeline: Text,
         /// Id of the vsync, since Android 12.
         vsync_id: Option<i64>,

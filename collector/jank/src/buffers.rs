@@ -2,12 +2,13 @@
 //!
 //! SurfaceFlinger counts the buffers that wait in each layer, in a counter of the layer's name (`PACKAGE/ACTIVITY`; since
 //! Android 8 `PACKAGE/ACTIVITY#0`; since Android 12 `BufferTX - NAME#0`). It rises in the call in which the app queues a
-//! buffer, and falls at the vsync that takes one. A layer is the app's if its counter rises when the app queues.
+//! buffer, and falls at the vsync that takes one. A layer is the app's if its counter rises when the app queues, or if it is a
+//! `SurfaceView` of the app for which another process queues.
 
 use crate::process::Process;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
-use tracetee_trace::{NameId, Trace};
+use tracetee_trace::{NameId, Thread, Trace};
 
 /// Slices in which a thread queues a buffer.
 const QUEUE: &str = "queueBuffer";
@@ -35,45 +36,58 @@ pub(crate) struct Buffer {
 /// The buffers of a layer.
 #[derive(Debug, Default)]
 pub(crate) struct Layer {
+    /// Name of its counter.
+    pub(crate) name: NameId,
     /// In the order in which they were queued.
     pub(crate) buffers: Vec<Buffer>,
     /// Times at which the display took buffers. Of several at once it shows the last.
     pub(crate) latches: Vec<u64>,
 }
 
-/// Begin, end and thread of the queueings of a process, by time.
+/// Begin, end and thread of queueings, by time.
 type Queueings = Vec<(u64, u64, u32)>;
 
-/// Returns the layers of a process, that with most buffers first.
-pub(crate) fn layers(trace: &Trace, process: &Process) -> Vec<Layer> {
-    let queueings = queueings(trace, process.pid);
-    if queueings.is_empty() {
-        return Vec::new();
-    }
+/// Returns the layers for which a process queues, that with most buffers first, and its `SurfaceView`s for which another one
+/// does: a decoder, say.
+pub(crate) fn layers(trace: &Trace, process: &Process) -> (Vec<Layer>, Vec<Layer>) {
     let is_layer = |name: &str| match name.rsplit_once('#') {
         Some((_, number)) => !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()),
         None => name.split_once('/').is_some_and(|(package, _)| package.contains('.')),
     };
     let names = trace.names.select(is_layer);
-    let mut counts: BTreeMap<(u32, NameId), Vec<(u64, usize)>> = BTreeMap::new();
-    for counter in trace.counters.iter().filter(|one| names.has(one.name) && one.pid != process.pid)
-    {
+    let mut counts: BTreeMap<NameId, Vec<(u64, usize)>> = BTreeMap::new();
+    let counters = trace.counters.iter().filter(|one| names.has(one.name));
+    for counter in counters.filter(|one| one.pid != process.pid) {
         // A layer's count is small and whole.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
         let waiting = counter.value.clamp(0.0, 65_535.0) as usize;
-        counts.entry((counter.pid, counter.name)).or_default().push((counter.at_ns, waiting));
+        counts.entry(counter.name).or_default().push((counter.at_ns, waiting));
     }
     let layers =
-        counts.into_values().filter(|counts| counts.iter().all(|&(_, n)| n <= MAX_WAITING));
-    let layers = layers.map(|mut counts| {
+        counts.into_iter().filter(|(_, counts)| counts.iter().all(|&(_, n)| n <= MAX_WAITING));
+    let layers = layers.map(|(name, mut counts)| {
         counts.sort_by_key(|&(at_ns, _)| at_ns);
-        Layer::from_counts(&counts)
+        Layer { name, ..Layer::from_counts(&counts) }
     });
     let mut layers: Vec<Layer> = layers.collect();
-    give(&mut layers, &queueings);
-    layers.retain(Layer::is_own);
     layers.sort_by_key(|layer| Reverse(layer.buffers.len()));
-    layers
+    give(&mut layers, &queueings(trace, Some(process.pid)));
+    let (own, mut views): (Vec<_>, Vec<_>) = layers.into_iter().partition(Layer::is_own);
+    views.retain(|layer| is_view_of(trace, process, trace.names.text(layer.name)));
+    if !views.is_empty() {
+        let all = queueings(trace, None);
+        views.iter_mut().for_each(|layer| give(std::slice::from_mut(layer), &all));
+    }
+    (own, views)
+}
+
+/// True for the name of a `SurfaceView` of a process: of its package, or of one that is no process of the trace.
+fn is_view_of(trace: &Trace, process: &Process, layer: &str) -> bool {
+    let package = layer.split('/').next().and_then(|start| start.rsplit(['[', ' ']).next());
+    package.filter(|_| layer.contains("SurfaceView")).is_some_and(|package| {
+        let own = process.name.split(':').next().unwrap_or_default();
+        package == own || trace.processes_named(package).is_empty()
+    })
 }
 
 /// Gives each queueing the first buffer that was counted in it: the count of another layer may rise at the same time.
@@ -93,9 +107,11 @@ fn give(layers: &mut [Layer], queueings: &Queueings) {
     }
 }
 
-fn queueings(trace: &Trace, pid: u32) -> Queueings {
+/// Returns the queueings of a process, or of all.
+fn queueings(trace: &Trace, pid: Option<u32>) -> Queueings {
     let names = trace.names.select(|name| name.starts_with(QUEUE));
-    let own = trace.threads.iter().filter(|&(&tid, thread)| thread.pid.unwrap_or(tid) == pid);
+    let is_of = |of: &(&u32, &Thread)| pid.is_none_or(|pid| of.1.pid.unwrap_or(*of.0) == pid);
+    let own = trace.threads.iter().filter(is_of);
     let all = own.flat_map(|(&tid, thread)| {
         thread.named(&names).map(move |slice| (slice.start_ns, slice.end_ns, tid))
     });

@@ -10,7 +10,7 @@ use crate::frame::StartSource;
 use crate::frame_budget::vsyncs_of_app;
 use crate::idle::{is_idle, is_loop};
 use crate::periods::Periods;
-use crate::states::{ThreadState, spans};
+use crate::states::{ThreadState, latest, spans};
 use crate::timeline::Timeline;
 use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
 
@@ -19,6 +19,10 @@ use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
 const BUSY_GAP_NS: u64 = 500_000;
 /// Periods for which the phase of a frame that began on time is used.
 const MAX_PERIODS: u64 = 60;
+/// SurfaceFlinger's thread is starved if it waits for a processor for this part of a period; otherwise it takes some 0.1 ms.
+const STARVED_SHARE: u64 = 4;
+/// Limit of the states of one vsync that are looked at.
+const MAX_STARVED_STATES: usize = 64;
 /// Section in which the app asks for a vsync (Android 12 and later).
 const REQUEST: &str = "Choreographer#scheduleVsyncLocked";
 
@@ -45,7 +49,7 @@ pub(crate) fn expected(
     let thread = trace.threads.get(&tid).unwrap_or(&empty);
     let mut vsyncs = Vsyncs { edges: vsyncs_of_app(trace), periods, phase_ns: None };
     let requests = requests(trace, thread);
-    let main = MainThread { thread, outermost: outermost(trace, thread) };
+    let main = MainThread { trace, thread, outermost: outermost(trace, thread) };
     let mut before: Option<(u64, u64)> = None;
     let mut all = Vec::with_capacity(frames.len());
     for &(vsync_id, ui) in frames {
@@ -93,9 +97,14 @@ fn start(
             return (vsync_ns, source);
         }
     }
+    let due_ns = before.map_or(0, |(due_ns, _)| due_ns);
+    let least_ns = vsyncs.periods.at(ui.start_ns) / STARVED_SHARE;
+    if let Some(at_ns) = main.starved_ns(ui.start_ns, least_ns).filter(|&at_ns| at_ns > due_ns) {
+        vsyncs.phase_ns = Some(at_ns);
+        return (at_ns, StartSource::Vsync);
+    }
     // It ran as soon as its vsync came.
     vsyncs.phase_ns = Some(ui.start_ns);
-    let due_ns = before.map_or(0, |(due_ns, _)| due_ns);
     match vsyncs.edge_before(ui.start_ns) {
         Some(edge_ns) if edge_ns > due_ns => (edge_ns, StartSource::Vsync),
         _ => (ui.start_ns, StartSource::Begin),
@@ -138,11 +147,25 @@ impl Vsyncs<'_> {
 
 /// The main thread, and its outermost slices that are not idle.
 struct MainThread<'a> {
+    trace: &'a Trace,
     thread: &'a Thread,
     outermost: Vec<(u64, u64)>,
 }
 
 impl MainThread<'_> {
+    /// Returns when SurfaceFlinger's thread that woke this one for the frame at `ui_ns` was woken for the vsync itself, if it then took
+    /// so long, for want of a processor: the vsync came in time, and was handed on late.
+    fn starved_ns(&self, ui_ns: u64, least_ns: u64) -> Option<u64> {
+        let woken = latest(self.thread, ui_ns).take(2).find(|state| state.kind == b'R')?;
+        let giver = self.trace.threads.get(&woken.waker)?;
+        if giver.pid == self.thread.pid || !gives_vsyncs(giver.name(&self.trace.names)) {
+            return None;
+        }
+        let ran = latest(giver, woken.at_ns).take(MAX_STARVED_STATES);
+        let first = ran.take_while(|state| matches!(state.kind, b'r' | b'R')).last()?;
+        (woken.at_ns - first.at_ns >= least_ns).then_some(first.at_ns)
+    }
+
     /// True if the thread did not wait for messages between two times.
     fn was_busy(&self, from_ns: u64, to_ns: u64, looks: &mut u64) -> bool {
         let mut at_ns = to_ns;
@@ -189,6 +212,11 @@ fn outermost(trace: &Trace, thread: &Thread) -> Vec<(u64, u64)> {
         }
     }
     outermost
+}
+
+/// True for the name of SurfaceFlinger's thread that hands vsyncs on to apps; before Android 9 it was another one.
+pub(crate) fn gives_vsyncs(name: &str) -> bool {
+    matches!(name, "app" | "appEventThread" | "EventThread")
 }
 
 /// Returns the times at which the app asked for a vsync.

@@ -12,7 +12,7 @@ use crate::latches::Latches;
 use crate::periods::Periods;
 use crate::pipeline::Pipeline;
 use crate::pipelines;
-use crate::process::{DO_FRAME, Process, draw_id, frame_id};
+use crate::process::{DO_FRAME, Process, TRAVERSALS, draw_id, frame_id};
 use crate::screens::Screens;
 use crate::timeline::Timeline;
 use crate::verdicts::Verdicts;
@@ -77,9 +77,15 @@ impl FrameSlices {
                 || frame.vsync_id.is_some_and(is_shown)
         });
         let verdicts = Verdicts::find(trace, process, &found);
+        let traversals = trace.names.select(|name| TRAVERSALS.contains(&name));
+        let main = trace.threads.get(&process.pid);
+        let has_traversals = main.is_some_and(|main| main.named(&traversals).next().is_some());
         for (place, frame) in found.iter_mut().enumerate() {
-            // A dialog's window, which the library does not watch, may have drawn.
-            if verdicts.is_undrawn(place) && !pipelines::draws(trace, frame) {
+            // A callback alone: a library's that measures frames, say. A dialog's window, which the library does not watch,
+            // may have drawn.
+            let is_shown = frame.vsync_id.is_some_and(|id| timeline.has(id));
+            let is_callback = verdicts.is_undrawn(place) || has_traversals && !is_shown;
+            if is_callback && !pipelines::draws(trace, frame) {
                 frame.pipeline = Pipeline::VsyncCallback;
             }
         }
@@ -89,7 +95,7 @@ impl FrameSlices {
     /// Returns the begin of each frame of the thread that begins most of them.
     pub(crate) fn starts_ns(&self) -> impl Iterator<Item = u64> {
         let mut counts: BTreeMap<(Pipeline, u32), usize> = BTreeMap::new();
-        for found in &self.found {
+        for found in self.found.iter().filter(|found| !found.pipeline.is_layer()) {
             *counts.entry((found.pipeline, found.ui_tid)).or_default() += 1;
         }
         let most = counts.into_iter().rev().max_by_key(|&(_, count)| count).map(|(of, _)| of);

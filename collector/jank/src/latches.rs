@@ -20,6 +20,8 @@ use tracetee_trace::{Seeded, Trace};
 const IN_TIME_PERCENT: usize = 10;
 /// Periods for which the last vsync tells the next ones.
 const MAX_SLEEP: u64 = 60;
+/// Frames of a layer over which its cadence is the mean.
+const MEAN_OF: usize = 10;
 /// Limit of the periods that frames in time need.
 const MAX_PERIODS: u64 = 6;
 
@@ -94,6 +96,16 @@ impl Draws {
     }
 }
 
+/// Returns the time between the buffers of a layer that is usual, in thousandths of a period, up to whole ones: the median of the
+/// means of some. Pictures need not come at multiples of the display's period; 24 a second take three of 60 Hz, 59.94 one.
+fn cadence(depths: &[u64]) -> u64 {
+    let sum = |of: &[u64]| of.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
+    let mut means: Vec<u64> = depths.windows(MEAN_OF).map(sum).collect();
+    means.sort_unstable();
+    let mean = means.get(means.len() / 2).map_or(1_000, |sum| sum / MEAN_OF as u64);
+    mean.saturating_add(870) / 1_000 * 1_000
+}
+
 impl Latches {
     /// Judges frames, which were due to begin at `starts_ns`.
     pub(crate) fn find(
@@ -103,7 +115,8 @@ impl Latches {
         found: &[Found],
         starts_ns: &[u64],
     ) -> Self {
-        let layers = layers(trace, process);
+        let (own, views) = layers(trace, process);
+        let layers: Vec<Layer> = own.into_iter().chain(views).collect();
         let mut all = Self::default();
         if layers.is_empty() {
             return all;
@@ -142,8 +155,11 @@ impl Latches {
                 depths.iter().copied().filter(|&depth| whole(depth) == most).collect();
             alike.get(alike.len() / 2).copied().unwrap_or(most * 1_000)
         };
-        let needed: BTreeMap<Pipeline, u64> =
-            depths.iter_mut().map(|(&pipeline, depths)| (pipeline, needed(depths))).collect();
+        let needed = |(&pipeline, depths): (&Pipeline, &mut Vec<u64>)| {
+            let needed = if pipeline.is_layer() { cadence(depths) } else { needed(depths) };
+            (pipeline, needed)
+        };
+        let needed: BTreeMap<Pipeline, u64> = depths.iter_mut().map(needed).collect();
         let wanted_ns = |place: usize| {
             let needed = found.get(place).and_then(|frame| needed.get(&frame.pipeline)).copied();
             let start_ns = start_of(place);
@@ -233,10 +249,14 @@ impl Latches {
         let threads: HashSet<u32> = buffers().filter_map(|buffer| Some(buffer.by?.0)).collect();
         let drawn: HashSet<usize> =
             placed.iter().flat_map(|(_, places)| places).filter_map(|&place| place).collect();
+        // The layers may be those of a video alone.
+        let is_views = |frame: &Found| frame.pipeline == Pipeline::Views;
+        let has_views = drawn.iter().any(|&place| found.get(place).is_some_and(is_views));
         let latches = || placed.iter().flat_map(|(layer, _)| &layer.latches).copied();
         let known = latches().min().unwrap_or(0)..latches().max().unwrap_or(0);
         for (place, frame) in found.iter().enumerate() {
-            let is_undrawn = frame.pipeline == Pipeline::Views
+            let is_undrawn = has_views
+                && is_views(frame)
                 && !drawn.contains(&place)
                 && frame.draws.iter().all(|(tid, _)| threads.contains(tid))
                 && known.contains(&frame.ui.start_ns);

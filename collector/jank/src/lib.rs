@@ -169,7 +169,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let stood_still = still.cut(trace, &mut frames, &mut frame_slices.found, looks);
     let found = frames.iter().zip(&frame_slices.found);
     let windows: Vec<_> = found.map(|(frame, found)| window::of_late(frame, found)).collect();
-    let waits = waits::Waits::find(trace, &process.render_tids);
+    let waits = waits::Waits::find(trace, &process);
     let counted = counted::Counted::find(trace, &process);
     let sampled = sampled::Sampled::find(trace, &process, &names);
     let watch = &options.watch;

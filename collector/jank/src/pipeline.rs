@@ -21,10 +21,14 @@ pub enum Pipeline {
     Gl,
     /// A thread that presents images of Vulkan.
     Vulkan,
+    /// A layer that a decoder fills: a video.
+    Video,
+    /// A layer that another producer fills: a camera's preview, a `SurfaceView`.
+    Surface,
     /// React Native: the JavaScript thread's turns.
     ReactNative,
-    /// `Choreographer#doFrame` that draws nothing: only the vsync's callback, in a process whose frames another pipeline draws, or
-    /// one for which the Android library had asked. Rates do not count it.
+    /// `Choreographer#doFrame` that draws nothing: only the vsync's callback, in a process in which others draw, or one for which
+    /// the Android library had asked. Rates do not count it.
     VsyncCallback,
 }
 
@@ -38,12 +42,18 @@ impl Pipeline {
         !matches!(self, Self::VsyncCallback)
     }
 
+    /// True if a layer's buffers alone show its frames.
+    pub(crate) const fn is_layer(self) -> bool {
+        matches!(self, Self::Video | Self::Surface)
+    }
+
     /// Roles of the thread that begins a frame, and of the thread that completes it.
     pub(crate) const fn roles(self) -> (ThreadRole, ThreadRole) {
         match self {
             Self::Views | Self::VsyncCallback => (ThreadRole::Main, ThreadRole::Render),
             Self::Flutter => (ThreadRole::Ui, ThreadRole::Raster),
             Self::Unity | Self::Gl | Self::Vulkan => (ThreadRole::Game, ThreadRole::Present),
+            Self::Video | Self::Surface => (ThreadRole::Producer, ThreadRole::Producer),
             Self::ReactNative => (ThreadRole::Js, ThreadRole::Render),
         }
     }

@@ -219,7 +219,7 @@ impl Counts {
 }
 
 /// Slices of a frame's `doFrame` in which the views are measured, laid out and drawn.
-const TRAVERSALS: [&str; 2] = ["traversal", "performTraversals"];
+pub(crate) const TRAVERSALS: [&str; 2] = ["traversal", "performTraversals"];
 pub(crate) const DO_FRAME: &[&str] = &["Choreographer#doFrame"];
 /// Android's name of the thread that draws the views.
 const RENDER_THREAD: &str = "RenderThread";

@@ -21,6 +21,8 @@ pub enum ThreadRole {
     Game,
     /// The thread that presents a game's frames, after the game thread's part.
     Present,
+    /// The thread that queues the buffers of a video or another layer.
+    Producer,
     /// React Native's JavaScript thread.
     Js,
     /// No thread: the graphics processor and the display, after the render thread's part.

@@ -5,10 +5,12 @@
 
 use crate::cause::Cause;
 use crate::contention::{Contention, known_tid};
+use crate::deadline::gives_vsyncs;
 use crate::name_index::cut;
 use crate::normalize::normalize;
 use crate::pieces::Piece;
 use crate::pipelines::{Role, engine_thread};
+use crate::process::Process;
 use crate::states::{ThreadState, Waker, ran_at};
 use crate::thread_role::ThreadRole;
 use std::collections::HashMap;
@@ -102,7 +104,7 @@ pub(crate) struct Waits<'a> {
 }
 
 impl<'a> Waits<'a> {
-    pub(crate) fn find(trace: &'a Trace, render_tids: &'a [u32]) -> Self {
+    pub(crate) fn find(trace: &'a Trace, process: &'a Process) -> Self {
         let mut calls: HashMap<u32, Vec<Transaction>, Seeded> = HashMap::default();
         let waited = trace.scheduling.transactions.iter();
         for &call in waited.filter(|call| !call.is_reply && !call.is_one_way) {
@@ -116,13 +118,14 @@ impl<'a> Waits<'a> {
             }
             replies.sort_by_key(|(_, slice)| slice.start_ns);
         }
-        let compositor = compositor(trace);
+        let compositor = compositor(trace, process.pid);
         let flutter_ui = flutter_ui(trace);
         let main = |&ui: &u32| {
             let main = trace.threads.get(&ui)?.pid.filter(|&main| main != ui)?;
             trace.threads.contains_key(&main).then_some((ui, main))
         };
         let flutter_main = flutter_ui.values().filter_map(main).collect();
+        let render_tids = &process.render_tids;
         Self { trace, calls, replies, render_tids, flutter_main, flutter_ui, compositor }
     }
 
@@ -269,8 +272,11 @@ impl<'a> Waits<'a> {
 
     /// Returns the compositor's process of a thread.
     fn compositor(&self, tid: u32) -> Option<&'static str> {
-        let pid = self.trace.threads.get(&tid)?.pid?;
-        self.compositor.get(&pid).copied()
+        let thread = self.trace.threads.get(&tid)?;
+        match thread.pid {
+            Some(pid) => self.compositor.get(&pid).copied(),
+            None => gives_vsyncs(thread.name(&self.trace.names)).then_some("SurfaceFlinger"),
+        }
     }
 
     fn process(&self, pid: u32) -> String {
@@ -360,8 +366,11 @@ fn flutter_ui(trace: &Trace) -> HashMap<u32, u32, Seeded> {
 }
 
 /// Returns the processes that compose the display: SurfaceFlinger, which alone counts the vsyncs of apps, and composers.
-fn compositor(trace: &Trace) -> HashMap<u32, &'static str, Seeded> {
-    let mut found: HashMap<u32, &'static str, Seeded> = HashMap::default();
+fn compositor(trace: &Trace, own: u32) -> HashMap<u32, &'static str, Seeded> {
+    let vsyncs = trace.names.select(|name| name == "VSYNC-app");
+    let counts = trace.counters.iter().filter(|one| vsyncs.has(one.name) && one.pid != own);
+    let mut found: HashMap<u32, &'static str, Seeded> =
+        counts.take(1).map(|one| (one.pid, "SurfaceFlinger")).collect();
     let names = trace.process_names();
     for pid in trace.threads.values().filter_map(|thread| thread.pid) {
         if found.contains_key(&pid) {

@@ -57,7 +57,7 @@ pub(super) fn in_brackets(times: &StateTimes) -> String {
 /// Writes an explanation below its frame.
 pub(super) fn push(text: &mut String, one: &FrameExplanation) {
     let late_ns = one.ui_start_ns.saturating_sub(one.start_ns);
-    if late_ns >= LATE_START_NS {
+    if late_ns >= LATE_START_NS && one.start_source != StartSource::Begin {
         let source = match one.start_source {
             StartSource::Timeline => "by FrameTimeline",
             StartSource::Platform => "by FrameMetrics",

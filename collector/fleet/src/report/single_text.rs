@@ -242,6 +242,7 @@ fn push_worst(text: &mut String, worst: &Worst) {
         }
         Pipeline::Flutter => ("raster", "raster"),
         Pipeline::Unity | Pipeline::Gl | Pipeline::Vulkan => ("game", "present"),
+        Pipeline::Video | Pipeline::Surface => ("producer", "producer"),
         Pipeline::ReactNative => ("JS", "render"),
     };
     let render = worst.render_ns.map(|ns| format!(", {last} thread {}", ms(ns)));

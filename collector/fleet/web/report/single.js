@@ -8,6 +8,7 @@ const colourOf = (frame) => LEVELS[frame.level] || (frame.janky ? "#fb8c00" : fr
 const threadNames = (worst) => ({
   flutter: worst.parts.some((part) => part.thread === "ui") ? ["UI", "raster"] : ["raster", "raster"],
   unity: ["game", "present"], gl: ["game", "present"], vulkan: ["game", "present"], react_native: ["JS", "render"],
+  video: ["producer", "producer"], surface: ["producer", "producer"],
 })[worst.pipeline] || ["main", "render"];
 
 // A chart for each pipeline: frames of Flutter and of the views overlap.

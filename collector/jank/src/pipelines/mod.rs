@@ -1,8 +1,8 @@
 //! Pipelines: the ways in which an app makes frames, and their frames.
 //!
 //! Android's views and Compose draw from `Choreographer#doFrame` ([`crate::frames`]). Here are those that do not:
-//! Flutter ([`flutter`]), games and GL apps ([`swaps`], [`unity`]), React Native's JavaScript ([`react_native`]), and frames
-//! of the views without sections ([`by_timeline`]).
+//! Flutter ([`flutter`]), games and GL apps ([`swaps`], [`unity`]), videos and other layers ([`video`]), React Native's
+//! JavaScript ([`react_native`]), and frames of the views without sections ([`by_timeline`]).
 //! [`find`] appends their frames to those of the views; [`crate::judge`] says which of them are late.
 
 mod by_timeline;
@@ -13,6 +13,7 @@ mod summary;
 mod swaps;
 mod unity;
 mod unmarked;
+mod video;
 mod wakes;
 
 pub use summary::{Composition, PipelineTotals};
@@ -21,8 +22,8 @@ pub(crate) use summary::{by_pipeline, composition};
 use crate::found::Found;
 use crate::pipeline::Pipeline;
 use crate::process::Process;
-use std::collections::BTreeMap;
-use tracetee_trace::{Thread, Trace};
+use std::collections::{BTreeMap, HashSet};
+use tracetee_trace::{Seeded, Thread, Trace};
 
 /// Appends the frames of all other pipelines of the process to those of the views, and sorts them by their begin.
 pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {
@@ -40,12 +41,12 @@ pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {
     let swapping = own.iter().filter(|(tid, _)| !is_taken(tid) && !has_unity);
     swapping.for_each(|(&tid, thread)| others.extend(swaps::find(trace, tid, thread)));
     let has_drawn = others.iter().any(|frame| frame.pipeline != Pipeline::ReactNative);
+    let mut taken: HashSet<u32, Seeded> = others.iter().flat_map(Found::tids).collect();
+    taken.extend(&process.render_tids);
+    others.extend(video::find(trace, process, |tid| taken.contains(&tid)));
     others.extend(react_native::find(trace, &own));
-    if others.is_empty() {
-        if found.is_empty() {
-            *found = by_timeline::find(trace, process);
-        }
-        return;
+    if found.is_empty() && !has_drawn {
+        *found = by_timeline::find(trace, process);
     }
     if has_drawn {
         for frame in found.iter_mut().filter(|frame| !draws(trace, frame)) {

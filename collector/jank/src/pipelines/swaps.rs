@@ -2,6 +2,7 @@
 //! If the thread itself waits for a vsync between them, as views did before `Choreographer`, it begins with that vsync.
 
 use super::wakes::wakes;
+use crate::deadline::gives_vsyncs;
 use crate::found::Found;
 use crate::pipeline::of_swap;
 use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
@@ -59,8 +60,7 @@ fn vsync(trace: &Trace, thread: &Thread, outermost: &[&Slice], frame: Slice) -> 
     };
     let is_vsync = |waker: u32| {
         let waker = trace.threads.get(&waker)?;
-        let name = waker.name(&trace.names);
-        Some(name == "EventThread" || name == "appEventThread")
+        Some(gives_vsyncs(waker.name(&trace.names)))
     };
     let wakes = wakes(thread, frame.start_ns, frame.end_ns);
     let vsyncs = wakes.filter(|wake| is_vsync(wake.waker) == Some(true) && is_idle(wake.at_ns));

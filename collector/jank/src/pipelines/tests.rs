@@ -3,6 +3,7 @@
 mod compose;
 mod edge;
 mod unmarked;
+mod video;
 mod wake;
 
 use crate::tests::{Line, MAIN, RENDER, analyzed, slice};

@@ -127,7 +127,10 @@ impl<'a> Shown<'a> {
             Pipeline::Views => !found.draws.is_empty() || !has_render_thread,
             Pipeline::Flutter => !found.draws.is_empty() || found.is_loop,
             Pipeline::Unity | Pipeline::Gl | Pipeline::Vulkan => true,
-            Pipeline::ReactNative | Pipeline::VsyncCallback => false,
+            Pipeline::Video
+            | Pipeline::Surface
+            | Pipeline::ReactNative
+            | Pipeline::VsyncCallback => false,
         };
         Self { frames: slices.found.iter().filter(shows).collect(), has_render_thread }
     }

@@ -25,7 +25,7 @@ fn count(text: &mut Text, name: &str, counts: &[(u64, u32)]) {
 
 fn found(text: &Text) -> Vec<Layer> {
     let trace = text.trace();
-    layers(&trace, &Process::find(&trace, Which::Pid(100)).unwrap())
+    layers(&trace, &Process::find(&trace, Which::Pid(100)).unwrap()).0
 }
 
 const LAYER: &str = "com.app/com.app.Main#0";

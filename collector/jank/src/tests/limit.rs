@@ -7,7 +7,7 @@ use crate::replay::{Gain, Gains};
 use crate::stacks::Stacks;
 use crate::tests::sched_text::{MAIN, RENDER, Text};
 use crate::waits::Waits;
-use crate::{Analysis, Cause, Options, ThreadRole, analyze};
+use crate::{Analysis, Cause, Options, Process, ThreadRole, Which, analyze};
 use std::sync::Arc;
 
 const HZ_100: &str = "{\"refresh_hz\":100,\"pid\":100}";
@@ -215,7 +215,8 @@ fn added(before: usize, own: usize, gains: Gains) -> (usize, bool) {
     let mut text = Text::new(HZ_100);
     text.mark(MAIN, 1, "I|100|x");
     let trace = text.trace();
-    let (names, waits) = (NameIndex::new(&trace.names, None), Waits::find(&trace, &[]));
+    let process = Process::find(&trace, Which::Pid(100)).unwrap();
+    let (names, waits) = (NameIndex::new(&trace.names, None), Waits::find(&trace, &process));
     let frame = |count: usize| {
         let mut parts = OfFrame::new(0, &names, &waits);
         for n in 0..count {
@@ -249,7 +250,8 @@ fn stacks_of_each_role_begin_with_its_name() {
         stacks.add(None, node, 1);
     }
     let texts: Vec<_> = stacks.into_rows().into_iter().map(|row| row.stack).collect();
-    let expected = ["RenderThread", "game", "gpu", "js", "main", "present", "raster", "ui"]
-        .map(|name| format!("{name};x"));
+    let expected =
+        ["RenderThread", "game", "gpu", "js", "main", "present", "producer", "raster", "ui"]
+            .map(|name| format!("{name};x"));
     assert_eq!(texts, expected);
 }
