@@ -372,18 +372,18 @@ mod tests {
     #[test]
     fn retention_runs_after_more_than_a_twentieth_of_a_limit_has_come() {
         let size = StoreSize::new();
-        let of = |bytes, app_bytes| Retention { bytes, app_bytes, ..Retention::default() };
+        let limits = |bytes, app_bytes| Retention { bytes, app_bytes, ..Retention::default() };
         size.note_stored("a".to_owned(), 100);
-        assert!(!size.is_much(&of(Some(2_000), Some(2_000))));
+        assert!(!size.is_much(&limits(Some(2_000), Some(2_000))));
         size.note_stored("b".to_owned(), 1);
-        assert!(!size.is_much(&of(None, Some(2_000))));
-        assert!(size.is_much(&of(Some(2_000), None)));
-        assert!(!size.is_much(&of(Some(2_000), None)), "it begins anew");
+        assert!(!size.is_much(&limits(None, Some(2_000))));
+        assert!(size.is_much(&limits(Some(2_000), None)));
+        assert!(!size.is_much(&limits(Some(2_000), None)), "it begins anew");
         // Ten thousand apps are told apart.
         (0..10_000).for_each(|app: u32| size.note_stored(app.to_string(), 1));
-        assert!(!size.is_much(&of(Some(20 * 10_000), None)));
+        assert!(!size.is_much(&limits(Some(20 * 10_000), None)));
         (10_000..20_000).for_each(|app: u32| size.note_stored(app.to_string(), 1));
-        assert!(!size.is_much(&of(Some(20 * 10_000), None)));
-        assert!(size.is_much(&of(Some(20 * 9_999), None)));
+        assert!(!size.is_much(&limits(Some(20 * 10_000), None)));
+        assert!(size.is_much(&limits(Some(20 * 9_999), None)));
     }
 }
