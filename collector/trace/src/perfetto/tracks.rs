@@ -139,7 +139,11 @@ impl Tracks {
                 (track_descriptor::counter, value) => {
                     found.counter = Some(counter(value.bytes()?, names)?)
                 }
-                (track_descriptor::state, _) => found.has_states = true,
+                (number @ track_descriptor::state, _) => {
+                    found.has_states = true;
+                    // States are written as slices.
+                    unread.field(Message::TrackDescriptor, number);
+                }
                 // Names and orders of tracks, how a viewer merges them, what else they are of.
                 (number, _) => unread.field(Message::TrackDescriptor, number),
             }
