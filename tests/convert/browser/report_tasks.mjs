@@ -91,7 +91,7 @@ export default {
     const answer = await text(page, ".answer");
     has(answer, "360 of 1,800 frames (20.0 %) took longer than one period, on");
     has(answer, "people see about a third of such frames late");
-    has(answer, "Three causes make 100.0 % of the time past the deadlines: section: Feed.bind (59.1 %; worst frame)");
+    has(answer, "Three causes make 100.0 % of the time past the deadlines: section: Feed.bind (59.1 %; worst frame; which devices)");
     has(answer, "Cannot know whether 2.0 is worse than 1.0: no device that updated has one like it that kept 1.0 on the same days.");
     await click(page, "section: Feed.bind", ".answer");
     assert.equal(await page.evaluate(() => document.activeElement.id), "causes-com.example.shop");

@@ -22,7 +22,7 @@ const BATCH: usize = 2_000;
 
 impl Database {
     /// Makes tables of the captures of an app that a report asks for, by time, version, API level and class of device, and
-    /// returns the captures' numbers. Loss reports have the time alone: with another filter, none is selected.
+    /// returns the captures' numbers with their ranks. Loss reports have the time alone: with another filter, none is selected.
     ///
     /// # Errors
     /// [`Error::Sqlite`]; [`Error::Damaged`].
@@ -30,24 +30,26 @@ impl Database {
         &self,
         app: &str,
         chosen: Chosen<'_>,
-    ) -> Result<(Self, Vec<i64>), Error> {
+    ) -> Result<(Self, Vec<(u64, i64)>), Error> {
         let selected = Self::temporary(self.end.clone())?;
         let Chosen { since, version, api, class } = chosen;
         let devices = class.map(|class| self.devices_of(app, class)).transpose()?;
         let (day, ms) = since.map_or(("", 0), |since| (since.day(), since.ms));
         // The day of a device whose clock is wrong is that of the capture's arrival.
         let sql = format!(
-            "SELECT {NUMBER}, device FROM captures WHERE app = ?1 AND (?2 IS NULL OR ver = ?2) \
+            "SELECT {NUMBER}, device, capture_id FROM captures WHERE app = ?1 AND (?2 IS NULL OR ver = ?2) \
              AND (?5 IS NULL OR api = ?5) AND (dt > ?3 OR (dt = ?3 AND made_ms >= ?4)) ORDER BY {NUMBER}"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows =
             statement.query(params![app, version, day, ms, api.map(u64::cast_signed)])?;
-        let mut numbers: Vec<i64> = Vec::new();
+        let (mut numbers, mut ranked) = (Vec::new(), Vec::new());
         while let Some(row) = rows.next()? {
             let device: String = row.get(1)?;
             if devices.as_ref().is_none_or(|devices| devices.contains(&device)) {
-                numbers.push(row.get(0)?);
+                let (number, id): (i64, String) = (row.get(0)?, row.get(2)?);
+                numbers.push(number);
+                ranked.push((rank(&id), number));
             }
         }
         drop(rows);
@@ -72,17 +74,18 @@ impl Database {
             }
             selected.add(changes)?;
         }
-        Ok((selected, numbers))
+        Ok((selected, ranked))
     }
 
-    /// Returns the numbers of an app's captures.
-    pub(crate) fn numbers(&self, app: &str) -> Result<Vec<i64>, Error> {
-        // The index by day has them without their rows.
+    /// Returns the numbers of an app's captures with their ranks.
+    pub(crate) fn numbers(&self, app: &str) -> Result<Vec<(u64, i64)>, Error> {
         let sql = format!(
-            "SELECT {NUMBER} FROM (SELECT DISTINCT dt FROM capture_rollups WHERE app = ?1) AS days \
+            "SELECT {NUMBER}, capture_id FROM (SELECT DISTINCT dt FROM capture_rollups WHERE app = ?1) AS days \
              CROSS JOIN captures ON captures.dt = days.dt AND app = ?1"
         );
-        super::all(&self.connection, &sql, [app], |row| row.get(0))
+        super::all(&self.connection, &sql, [app], |row| {
+            Ok((rank(&row.get::<_, String>(1)?), row.get(0)?))
+        })
     }
 
     /// Calls `take` with each of these captures and what it has added to the sums.
@@ -132,6 +135,14 @@ impl Database {
         apply(&transaction, changes)?;
         Ok(transaction.commit()?)
     }
+}
+
+/// Returns the place of a capture in an order of chance, which is the same in each store (FNV-1a; its high bits count).
+fn rank(capture_id: &str) -> u64 {
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = capture_id.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    // Multiples of the golden ratio lie evenly.
+    hash.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The first id (UUIDv7) of a time.

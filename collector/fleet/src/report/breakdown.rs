@@ -85,21 +85,20 @@ impl Breakdowns {
     /// Reads a sample of captures for the causes and screens of a report.
     pub(super) fn read(
         database: &Database,
-        mut numbers: Vec<i64>,
+        mut ranked: Vec<(u64, i64)>,
         report: &AppReport,
         screen: &str,
     ) -> Result<Self, Error> {
-        let all_captures = numbers.len();
+        let all_captures = ranked.len();
         let stored: u64 = report.versions.iter().map(|version| version.captures).sum();
         if all_captures as u64 != stored {
             return Err(Error::Damaged(CAPTURES.name));
         }
-        // Multiples of the golden ratio lie evenly, whatever the order of the captures means.
-        let chance = |number: &i64| number.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         if all_captures > MOST_CAPTURES {
-            numbers.select_nth_unstable_by_key(MOST_CAPTURES, chance);
-            numbers.truncate(MOST_CAPTURES);
+            ranked.select_nth_unstable(MOST_CAPTURES);
+            ranked.truncate(MOST_CAPTURES);
         }
+        let mut numbers: Vec<i64> = ranked.into_iter().map(|(_, number)| number).collect();
         numbers.sort_unstable();
         let chosen = Some(screen).filter(|screen| !screen.is_empty()).map(str::to_owned);
         let all = Breakdown { screen: chosen, ..Breakdown::default() };
