@@ -5,21 +5,11 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
 
-use std::path::{Path, PathBuf};
-use tracetee_jank::{Analysis, FrameExplanation, Named, Options, Which, analyze};
+mod phone_traces;
 
-/// The traces may not be copied into the repository: they lie beside the checkout, and CI must have those of phones.
-fn path(name: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join("../shared").join(name);
-    if path.is_file() {
-        return Some(path);
-    }
-    let is_needed = name.starts_with("traces/") && std::env::var_os("CI").is_some();
-    assert!(!is_needed, "{name} is missing (tests/traces/README.md)");
-    println!("skipped: {name} is missing (tests/traces/README.md)");
-    None
-}
+use phone_traces::path;
+use std::path::Path;
+use tracetee_jank::{Analysis, FrameExplanation, Named, Options, Which, analyze};
 
 fn analyzed(path: &Path, process: Which<'_>) -> Analysis {
     let trace = tracetee_trace::read_file(path).unwrap();

@@ -1,30 +1,20 @@
-//! What cannot be had from a phone at will, planted into the list trace of a real one: stops and losses, a vsync that comes late, a
-//! slow clock, callbacks alone; and the videos of a generator.
+//! Plants stops, losses, a late vsync, a slow clock and lone callbacks into the list trace of a phone, which makes none of them on
+//! demand; and reads the videos of a generator.
 //!
 //! The traces lie beside the checkout (`../shared`); without them the tests say that they are skipped.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
 
+mod phone_traces;
+
+use phone_traces::path;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use tracetee_jank::{Analysis, Cause, Frame, Options, Pipeline, StoodStill, Which, analyze};
 use tracetee_trace::{Trace, read};
 
 const MAIN: u32 = 24_874;
-
-/// The traces may not be copied into the repository: they lie beside the checkout, and CI must have those of phones.
-fn path(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(name);
-    if path.is_file() {
-        return Some(path);
-    }
-    let is_needed = name.starts_with("traces/") && std::env::var_os("CI").is_some();
-    assert!(!is_needed, "{name} is missing (tests/traces/README.md)");
-    println!("skipped: {name} is missing (tests/traces/README.md)");
-    None
-}
 
 /// The list trace: time in µs and text of each line; and its analysis.
 struct List {

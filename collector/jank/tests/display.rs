@@ -3,22 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
 
+mod phone_traces;
+
+use phone_traces::path;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tracetee_jank::{Evidence, Options, Outcome, Which, analyze};
-
-/// The traces may not be copied into the repository: they lie beside the checkout, and CI must have them.
-fn path(name: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join("../shared/traces").join(name);
-    if path.is_file() {
-        return Some(path);
-    }
-    assert!(std::env::var_os("CI").is_none(), "{name} is missing (tests/traces/README.md)");
-    println!("skipped: {name} is missing (tests/traces/README.md)");
-    None
-}
 
 /// 60 Hz.
 const PERIOD_US: u64 = 16_667;
@@ -60,7 +51,7 @@ fn missed_vsyncs_are_those_of_the_layers_counters() {
         ("list-jank.ftrace.txt.gz", 24_874, matrix, 10),
         ("flutter-app.ftrace.txt.gz", 1_259, flutter, 2),
     ] {
-        let Some(path) = path(name) else { return };
+        let Some(path) = path(&format!("traces/{name}")) else { return };
         let expected = missed(&path, layer);
         assert_eq!(expected.len(), count);
         let trace = tracetee_trace::read_file(&path).unwrap();
@@ -136,7 +127,7 @@ fn of_frames_over_one_period_as_many_missed_a_vsync_as_is_estimated() {
     for (name, pid, over) in
         [("list-jank.ftrace.txt.gz", 24_874, 18), ("flutter-app.ftrace.txt.gz", 1_259, 4)]
     {
-        let Some(path) = path(name) else { return };
+        let Some(path) = path(&format!("traces/{name}")) else { return };
         let options = Options { process: Which::Pid(pid), ..Options::default() };
         let whole = tracetee_trace::read_file(&path).unwrap();
         let missed = analyze(&whole, &options).unwrap().totals.slow;

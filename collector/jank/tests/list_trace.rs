@@ -3,24 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
 
+mod phone_traces;
+
+use phone_traces::path;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tracetee_jank::{Cause, Options, StateTimes, analyze, state_times};
 
 const MAIN: u32 = 24_874;
-
-/// The trace may not be copied into the repository: it lies beside the checkout, and CI must have it.
-fn path() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join("../shared/traces/list-jank.ftrace.txt.gz");
-    if path.is_file() {
-        return Some(path);
-    }
-    assert!(std::env::var_os("CI").is_none(), "the list trace is missing (tests/traces/README.md)");
-    println!("skipped: the list trace is missing (tests/traces/README.md)");
-    None
-}
 
 /// Time in µs by state letter (`r` running, `R` runnable, `S`, `D`, `?` unknown) of each slice with one of two names.
 type Sums = Vec<(String, u64, u64, BTreeMap<char, u64>)>;
@@ -93,7 +84,7 @@ fn naive(path: &Path) -> Sums {
 
 #[test]
 fn thread_states_are_to_the_microsecond_those_that_another_reader_finds() {
-    let Some(path) = path() else { return };
+    let Some(path) = path("traces/list-jank.ftrace.txt.gz") else { return };
     let trace = tracetee_trace::read_file(&path).unwrap();
     let main = &trace.threads[&MAIN];
     let expected = naive(&path);
@@ -116,7 +107,7 @@ fn thread_states_are_to_the_microsecond_those_that_another_reader_finds() {
 
 #[test]
 fn the_four_worst_frames_slept_in_obtain_view() {
-    let Some(path) = path() else { return };
+    let Some(path) = path("traces/list-jank.ftrace.txt.gz") else { return };
     let trace = tracetee_trace::read_file(&path).unwrap();
     let options = Options { process: tracetee_jank::Which::Pid(MAIN), ..Options::default() };
     let analysis = analyze(&trace, &options).unwrap();
