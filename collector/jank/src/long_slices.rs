@@ -58,9 +58,10 @@ pub(crate) fn long_slices(
     let mut found = Vec::new();
     if let Some(main) = trace.threads.get(&process.pid) {
         found = dispatches(trace, main, names, still);
-        let looks = &mut u64::MAX.clone();
+        // Dispatches do not overlap: each state is looked at once.
+        let mut looks = u64::MAX;
         found.retain(|one| {
-            !has_lost(main, one.start_ns, one.start_ns.saturating_add(one.dur_ns), looks)
+            !has_lost(main, one.start_ns, one.start_ns.saturating_add(one.dur_ns), &mut looks)
         });
     }
     let hangs: Vec<(u64, u64)> = found

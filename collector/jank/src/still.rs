@@ -179,12 +179,20 @@ pub(crate) fn has_lost(thread: &Thread, from_ns: u64, to_ns: u64, looks: &mut u6
 /// Returns the times in which the scheduler of all processors was silent, though it is not for so long elsewhere in the trace: the
 /// device was suspended, or the records are lost.
 fn silences(trace: &Trace) -> Vec<(u64, u64)> {
-    let states = trace.threads.values().flat_map(|thread| &thread.states);
-    let mut times: Vec<u64> = states.map(|state| state.at_ns).collect();
-    times.sort_unstable();
-    let Some((first_ns, last_ns)) = times.first().zip(times.last()) else { return Vec::new() };
-    let mean_ns = (last_ns - first_ns) / times.len() as u64;
+    let times =
+        || trace.threads.values().flat_map(|thread| &thread.states).map(|state| state.at_ns);
+    let Some((first_ns, last_ns)) = times().min().zip(times().max()) else { return Vec::new() };
+    let mean_ns = (last_ns - first_ns) / times().count() as u64;
     let least_ns = mean_ns.saturating_mul(MISSED_EVENTS).max(LEAST_SILENCE_NS);
-    let pairs = times.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
-    pairs.filter(|(from_ns, to_ns)| to_ns - from_ns >= least_ns).collect()
+    // The first and the last event of each bucket, none of which is as long as a silence.
+    let number = |at_ns: u64| usize::try_from((at_ns - first_ns) / (least_ns / 2)).unwrap_or(0);
+    let mut buckets = vec![(u64::MAX, 0); number(last_ns) + 1];
+    for at_ns in times() {
+        if let Some((from_ns, to_ns)) = buckets.get_mut(number(at_ns)) {
+            (*from_ns, *to_ns) = ((*from_ns).min(at_ns), (*to_ns).max(at_ns));
+        }
+    }
+    buckets.retain(|&(from_ns, to_ns)| from_ns <= to_ns);
+    let gaps = buckets.iter().zip(buckets.iter().skip(1)).map(|(one, next)| (one.1, next.0));
+    gaps.filter(|(from_ns, to_ns)| to_ns - from_ns >= least_ns).collect()
 }
