@@ -48,7 +48,9 @@ pub(super) fn read(
         Some(path) => reference(path)?,
         None => None,
     };
-    let first = traces.iter().zip(paths).find_map(|(trace, path)| {
+    let is_alone = paths.len() + copies.len() == 1;
+    let mut with_clock = traces.iter().zip(paths).filter(|_| perfetto.is_none() && !is_alone);
+    let first = with_clock.find_map(|(trace, path)| {
         let is_perfetto = kind(path).ok() == Some(Kind::Perfetto);
         let read = is_perfetto.then(|| wall_clocks(unpacked(path).ok()?).ok()).flatten();
         let (mut clocks, monotonic) = read.unwrap_or_default();
@@ -56,8 +58,7 @@ pub(super) fn read(
         Some(Reference { path, clocks, monotonic })
     });
     let is_fixed = fixed.is_some();
-    let reference = fixed.or_else(|| first.filter(|_| perfetto.is_none()));
-    let is_alone = paths.len() + copies.len() == 1;
+    let reference = fixed.or(first);
     let mut has_perfetto = perfetto.is_some();
     for path in paths {
         has_perfetto |= kind(path)? == Kind::Perfetto;
