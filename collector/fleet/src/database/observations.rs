@@ -40,8 +40,9 @@ struct Sample {
     sampled_from: Option<u64>,
 }
 
-fn hash_of(device: &str) -> u64 {
-    XxHash64::oneshot(0, device.as_bytes())
+/// Returns the hash of an id, which is the same in each store and each version.
+pub(super) fn hash_of(id: &str) -> u64 {
+    XxHash64::oneshot(0, id.as_bytes())
 }
 
 impl Database {

@@ -5,6 +5,7 @@
 //! temporary file, which SQLite deletes. A report of them has the same queries, and is exact.
 
 use super::changes::{contribution, read};
+use super::observations::hash_of;
 use super::rollups::{Changes, apply};
 use super::tables::{self, NUMBER};
 use super::{Database, SharedEnd};
@@ -22,7 +23,7 @@ const BATCH: usize = 2_000;
 
 impl Database {
     /// Makes tables of the captures of an app that a report asks for, by time, version, API level and class of device, and
-    /// returns the captures' numbers with their ranks. Loss reports have the time alone: with another filter, none is selected.
+    /// returns the captures' numbers, each behind the hash of its id. Loss reports have the time alone: with another filter, none is selected.
     ///
     /// # Errors
     /// [`Error::Sqlite`]; [`Error::Damaged`].
@@ -43,13 +44,13 @@ impl Database {
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows =
             statement.query(params![app, version, day, ms, api.map(u64::cast_signed)])?;
-        let (mut numbers, mut ranked) = (Vec::new(), Vec::new());
+        let (mut numbers, mut hashed) = (Vec::new(), Vec::new());
         while let Some(row) = rows.next()? {
             let device: String = row.get(1)?;
             if devices.as_ref().is_none_or(|devices| devices.contains(&device)) {
                 let (number, id): (i64, String) = (row.get(0)?, row.get(2)?);
                 numbers.push(number);
-                ranked.push((rank(&id), number));
+                hashed.push((hash_of(&id), number));
             }
         }
         drop(rows);
@@ -74,17 +75,17 @@ impl Database {
             }
             selected.add(changes)?;
         }
-        Ok((selected, ranked))
+        Ok((selected, hashed))
     }
 
-    /// Returns the numbers of an app's captures with their ranks.
+    /// Returns the numbers of an app's captures, each behind the hash of its id.
     pub(crate) fn numbers(&self, app: &str) -> Result<Vec<(u64, i64)>, Error> {
         let sql = format!(
             "SELECT {NUMBER}, capture_id FROM (SELECT DISTINCT dt FROM capture_rollups WHERE app = ?1) AS days \
              CROSS JOIN captures ON captures.dt = days.dt AND app = ?1"
         );
         super::all(&self.connection, &sql, [app], |row| {
-            Ok((rank(&row.get::<_, String>(1)?), row.get(0)?))
+            Ok((hash_of(&row.get::<_, String>(1)?), row.get(0)?))
         })
     }
 
@@ -135,14 +136,6 @@ impl Database {
         apply(&transaction, changes)?;
         Ok(transaction.commit()?)
     }
-}
-
-/// Returns the place of a capture in an order of chance, which is the same in each store (FNV-1a; its high bits count).
-fn rank(capture_id: &str) -> u64 {
-    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = capture_id.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-    // Multiples of the golden ratio lie evenly.
-    hash.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The first id (UUIDv7) of a time.

@@ -49,7 +49,7 @@ pub struct Breakdown {
     pub cause: Option<String>,
     /// Key of the cause: the slice, lock or method.
     pub key: String,
-    /// Its time in a thousand frames of the fleet, ms, in frames of which it took a tenth or more.
+    /// Time in a thousand frames of the fleet, ms. Frames of which it took less than a tenth do not count.
     pub ms_in_1000: f64,
     /// The group that surely has most of it, in words.
     pub sentence: String,
@@ -85,20 +85,21 @@ impl Breakdowns {
     /// Reads a sample of captures for the causes and screens of a report.
     pub(super) fn read(
         database: &Database,
-        mut ranked: Vec<(u64, i64)>,
+        mut hashed: Vec<(u64, i64)>,
         report: &AppReport,
         screen: &str,
     ) -> Result<Self, Error> {
-        let all_captures = ranked.len();
+        let all_captures = hashed.len();
         let stored: u64 = report.versions.iter().map(|version| version.captures).sum();
         if all_captures as u64 != stored {
             return Err(Error::Damaged(CAPTURES.name));
         }
+        // Hashes choose the same captures in each store.
         if all_captures > MOST_CAPTURES {
-            ranked.select_nth_unstable(MOST_CAPTURES);
-            ranked.truncate(MOST_CAPTURES);
+            hashed.select_nth_unstable(MOST_CAPTURES);
+            hashed.truncate(MOST_CAPTURES);
         }
-        let mut numbers: Vec<i64> = ranked.into_iter().map(|(_, number)| number).collect();
+        let mut numbers: Vec<i64> = hashed.into_iter().map(|(_, number)| number).collect();
         numbers.sort_unstable();
         let chosen = Some(screen).filter(|screen| !screen.is_empty()).map(str::to_owned);
         let all = Breakdown { screen: chosen, ..Breakdown::default() };

@@ -31,8 +31,8 @@ const SCRIPT: &str = concat!(
     "})();\n"
 );
 
-/// Makes the page of a fleet for a file. Captures are linked at an address with their raw key appended, if there is one. `timelines` has pages as gzip ([`super::timeline::compressed`]) by the id of the
-/// capture; they become part of this one.
+/// Makes the page of a fleet for a file. Captures are linked at an address with their raw key appended, if there is one.
+/// `timelines` has pages as gzip ([`super::timeline::compressed`]) by the id of the capture; they become part of this one.
 #[must_use]
 pub fn fleet(
     report: &FleetReport,

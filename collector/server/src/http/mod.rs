@@ -379,7 +379,7 @@ mod tests {
         assert!(!size.is_much(&limits(None, Some(2_000))));
         assert!(size.is_much(&limits(Some(2_000), None)));
         assert!(!size.is_much(&limits(Some(2_000), None)), "it begins anew");
-        // Ten thousand apps are told apart.
+        // The first ten thousand apps have counts of their own.
         (0..10_000).for_each(|app: u32| size.note_stored(app.to_string(), 1));
         assert!(!size.is_much(&limits(Some(20 * 10_000), None)));
         (10_000..20_000).for_each(|app: u32| size.note_stored(app.to_string(), 1));

@@ -1,4 +1,4 @@
-//! What a browser draws of a report's page: sentences, tables, tiles, bars.
+//! Reads the sentences, tables, tiles and bars that a browser draws of a report's page.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
