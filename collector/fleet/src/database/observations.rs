@@ -40,9 +40,8 @@ struct Sample {
     sampled_from: Option<u64>,
 }
 
-/// Returns the hash of an id, which is the same in each store and each version.
-pub(super) fn hash_of(id: &str) -> u64 {
-    XxHash64::oneshot(0, id.as_bytes())
+fn hash_of(device: &str) -> u64 {
+    XxHash64::oneshot(0, device.as_bytes())
 }
 
 impl Database {

@@ -5,9 +5,8 @@
 //! temporary file, which SQLite deletes. A report of them has the same queries, and is exact.
 
 use super::changes::{contribution, read};
-use super::observations::hash_of;
 use super::rollups::{Changes, apply};
-use super::tables::{self, NUMBER};
+use super::tables::{self, CHANCE, NUMBER};
 use super::{Database, SharedEnd};
 use crate::change::classes::class_of;
 use crate::error::Error;
@@ -23,7 +22,8 @@ const BATCH: usize = 2_000;
 
 impl Database {
     /// Makes tables of the captures of an app that a report asks for, by time, version, API level and class of device, and
-    /// returns the captures' numbers, each behind the hash of its id. Loss reports have the time alone: with another filter, none is selected.
+    /// returns the numbers of at most `most` of them, chosen by chance. Loss reports have the time alone: with another filter,
+    /// none is selected.
     ///
     /// # Errors
     /// [`Error::Sqlite`]; [`Error::Damaged`].
@@ -31,32 +31,31 @@ impl Database {
         &self,
         app: &str,
         chosen: Chosen<'_>,
-    ) -> Result<(Self, Vec<(u64, i64)>), Error> {
+        most: usize,
+    ) -> Result<(Self, Vec<i64>), Error> {
         let selected = Self::temporary(self.end.clone())?;
         let Chosen { since, version, api, class } = chosen;
         let devices = class.map(|class| self.devices_of(app, class)).transpose()?;
         let (day, ms) = since.map_or(("", 0), |since| (since.day(), since.ms));
         // The day of a device whose clock is wrong is that of the capture's arrival.
         let sql = format!(
-            "SELECT {NUMBER}, device, capture_id FROM captures WHERE app = ?1 AND (?2 IS NULL OR ver = ?2) \
+            "SELECT {NUMBER}, device, {CHANCE} FROM captures WHERE app = ?1 AND (?2 IS NULL OR ver = ?2) \
              AND (?5 IS NULL OR api = ?5) AND (dt > ?3 OR (dt = ?3 AND made_ms >= ?4)) ORDER BY {NUMBER}"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows =
             statement.query(params![app, version, day, ms, api.map(u64::cast_signed)])?;
-        let (mut numbers, mut hashed) = (Vec::new(), Vec::new());
+        let mut chances: Vec<(String, i64)> = Vec::new();
         while let Some(row) = rows.next()? {
             let device: String = row.get(1)?;
             if devices.as_ref().is_none_or(|devices| devices.contains(&device)) {
-                let (number, id): (i64, String) = (row.get(0)?, row.get(2)?);
-                numbers.push(number);
-                hashed.push((hash_of(&id), number));
+                chances.push((row.get(2)?, row.get(0)?));
             }
         }
         drop(rows);
-        for batch in numbers.chunks(BATCH) {
+        for batch in chances.chunks(BATCH) {
             let mut changes = Changes::default();
-            self.read_captures(batch, |capture, sums| {
+            self.read_captures(batch.iter().map(|one| one.1), |capture, sums| {
                 changes.sums.merge(sums, 1);
                 changes.offer_examples(capture, sums);
             })?;
@@ -75,27 +74,27 @@ impl Database {
             }
             selected.add(changes)?;
         }
-        Ok((selected, hashed))
+        if chances.len() > most {
+            chances.select_nth_unstable(most);
+        }
+        Ok((selected, chances.into_iter().take(most).map(|one| one.1).collect()))
     }
 
-    /// Returns the numbers of an app's captures, each behind the hash of its id.
-    pub(crate) fn numbers(&self, app: &str) -> Result<Vec<(u64, i64)>, Error> {
-        let sql = format!(
-            "SELECT {NUMBER}, capture_id FROM (SELECT DISTINCT dt FROM capture_rollups WHERE app = ?1) AS days \
-             CROSS JOIN captures ON captures.dt = days.dt AND app = ?1"
-        );
-        super::all(&self.connection, &sql, [app], |row| {
-            Ok((hash_of(&row.get::<_, String>(1)?), row.get(0)?))
+    /// Returns the numbers of at most `most` captures of an app, chosen by chance.
+    pub(crate) fn sample_captures(&self, app: &str, most: usize) -> Result<Vec<i64>, Error> {
+        let sql = format!("SELECT {NUMBER} FROM captures WHERE app = ? ORDER BY {CHANCE} LIMIT ?");
+        super::all(&self.connection, &sql, params![app, (most as u64).cast_signed()], |row| {
+            row.get(0)
         })
     }
 
     /// Calls `take` with each of these captures and what it has added to the sums.
     pub(crate) fn read_captures(
         &self,
-        numbers: &[i64],
+        numbers: impl IntoIterator<Item = i64>,
         mut take: impl FnMut(&CaptureRow, &Sums),
     ) -> Result<(), Error> {
-        for &number in numbers {
+        for number in numbers {
             self.end.check()?;
             if let Some((capture, sums)) = contribution(&self.connection, number)? {
                 take(&capture, &sums);

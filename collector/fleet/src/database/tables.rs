@@ -14,6 +14,8 @@ use std::fmt::Write;
 pub(super) const NUMBER: &str = "capture_number";
 /// The column of captures with the version of their analysis.
 pub(super) const ANALYZED_BY: &str = "analysis";
+/// The random end of a capture's id (UUIDv7), which orders captures by chance, and alike in each store.
+pub(super) const CHANCE: &str = "substr(capture_id, -12)";
 /// The table with what each capture has added to the sums.
 pub(super) const CONTRIBUTIONS: &str = "contributions";
 
@@ -145,6 +147,7 @@ pub(super) fn definitions() -> String {
          CREATE INDEX capture_by_other_device ON other_devices (other);\
          CREATE INDEX loss_by_device ON losses (device);\
          CREATE INDEX capture_by_day ON captures (dt, app);\
+         CREATE INDEX capture_by_chance ON captures (app, {CHANCE});\
          CREATE INDEX example_by_capture ON {} (capture_id);\
          CREATE UNIQUE INDEX loss_by_id ON losses (report_id, capture_id, reason);",
         name_limits::TABLE,

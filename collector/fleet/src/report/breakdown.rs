@@ -35,7 +35,7 @@ pub struct Breakdowns {
     /// Captures that were read.
     pub captures: usize,
     /// Captures from which these were chosen at random.
-    pub all_captures: usize,
+    pub all_captures: u64,
     /// All jank, then the first causes, then the screens.
     pub rows: Vec<Breakdown>,
 }
@@ -85,21 +85,15 @@ impl Breakdowns {
     /// Reads a sample of captures for the causes and screens of a report.
     pub(super) fn read(
         database: &Database,
-        mut hashed: Vec<(u64, i64)>,
+        mut numbers: Vec<i64>,
         report: &AppReport,
         screen: &str,
     ) -> Result<Self, Error> {
-        let all_captures = hashed.len();
-        let stored: u64 = report.versions.iter().map(|version| version.captures).sum();
-        if all_captures as u64 != stored {
+        let all_captures = report.versions.iter().map(|version| version.captures).sum();
+        let is_all = numbers.len() < MOST_CAPTURES;
+        if is_all && numbers.len() as u64 != all_captures {
             return Err(Error::Damaged(CAPTURES.name));
         }
-        // Hashes choose the same captures in each store.
-        if all_captures > MOST_CAPTURES {
-            hashed.select_nth_unstable(MOST_CAPTURES);
-            hashed.truncate(MOST_CAPTURES);
-        }
-        let mut numbers: Vec<i64> = hashed.into_iter().map(|(_, number)| number).collect();
         numbers.sort_unstable();
         let chosen = Some(screen).filter(|screen| !screen.is_empty()).map(str::to_owned);
         let all = Breakdown { screen: chosen, ..Breakdown::default() };
@@ -116,7 +110,9 @@ impl Breakdowns {
             rows.extend(screens.into_iter().take(MOST).map(of_screen));
         }
         let mut counted = Counted::default();
-        database.read_captures(&numbers, |capture, sums| counted.add(&rows, capture, sums))?;
+        database.read_captures(numbers.iter().copied(), |capture, sums| {
+            counted.add(&rows, capture, sums)
+        })?;
         let tail = counted.tail(rows.len());
         for (index, row) in rows.iter_mut().enumerate() {
             (row.ms_in_1000, row.groups) = counted.groups(index, tail);
@@ -257,7 +253,7 @@ impl Breakdowns {
             text,
             "  Intervals over devices; all of them hold at once in 95 of 100 reports. From {} of {} captures.",
             grouped(self.captures as u64),
-            grouped(self.all_captures as u64)
+            grouped(self.all_captures)
         );
     }
 }

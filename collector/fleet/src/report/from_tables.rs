@@ -69,21 +69,21 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
         api: ask.api,
         class: ask.class,
     };
-    let (selected, hashed) = if chosen == Chosen::default() {
+    let (selected, sample) = if chosen == Chosen::default() {
         all.check_sums(app)?;
         if ask.compare.is_some() {
             all.check_devices(app)?;
         }
-        let hashed = all.numbers(app)?;
-        // Of more, a sample is read, which the check of the whole file covers.
-        if hashed.len() <= MOST_CAPTURES {
+        let sample = all.sample_captures(app, MOST_CAPTURES)?;
+        // Of more, the check of the whole file covers those that are read.
+        if sample.len() < MOST_CAPTURES {
             all.check_captures(app)?;
         }
-        (None, hashed)
+        (None, sample)
     } else {
         all.check_captures(app)?;
-        let (selected, hashed) = all.selected(app, chosen)?;
-        (Some(selected), hashed)
+        let (selected, sample) = all.selected(app, chosen, MOST_CAPTURES)?;
+        (Some(selected), sample)
     };
     let database = selected.as_ref().unwrap_or(all);
     let screen = ask.screen.as_deref().unwrap_or_default();
@@ -145,7 +145,7 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
     report.stacks = database.rows(&queries::STACKS.text())?;
     report.stacks.truncate(MAX_STACKS);
     report.fixes.rank();
-    report.breakdowns = Breakdowns::read(all, hashed, &report, screen)?;
+    report.breakdowns = Breakdowns::read(all, sample, &report, screen)?;
     report.limits_exceeded = all.exceeded_limits(app)?;
     if let Some((from, to)) = &ask.compare {
         let has = |ver: &str| report.versions.iter().any(|version| version.ver == ver);
