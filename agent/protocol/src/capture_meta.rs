@@ -5,6 +5,7 @@
 //! may be missing. Members that are no field (`device` of `tracetee_install`, other tools' metadata)
 //! are kept as they are.
 
+use crate::death::Death;
 use crate::json::{Decimal, Kind, Limits, Tree, Value, Writer};
 use crate::record::{self, Json, to_json};
 use std::borrow::Cow;
@@ -118,6 +119,8 @@ capture_meta! {
     recovered: bool,
     /// Bytes that the capture had before it was cut for its size.
     cut_from_bytes: u64,
+    /// The end of the process, where the capture has its last seconds.
+    death: Death,
     /// True where members were left out because a header has little room.
     shortened: bool,
 }

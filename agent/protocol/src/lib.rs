@@ -10,6 +10,7 @@ pub mod capture_meta;
 pub mod categories;
 mod control_report;
 pub mod control_socket;
+pub mod death;
 pub mod health;
 pub mod http;
 pub mod json;
@@ -28,6 +29,7 @@ pub use control_report::{
     CaptureReport, ConfigReport, ControlReport, LateStartReport, LostReport, OverheadReport,
     SpentReport, WindowReport,
 };
+pub use death::Death;
 pub use health::{Health, HealthReport};
 pub use loss_report::LossReport;
 pub use summary::{Summary, ThreadSummary};
