@@ -41,12 +41,12 @@ fn slice_at(thread: &Thread, at_ns: u64, next: bool) -> Option<u32> {
         let same = thread.slices.partition_point(|slice| slice.start_ns < at_ns);
         return thread.slices.get(same).and_then(|_| u32::try_from(same).ok());
     }
-    let mut place = u32::try_from(later.checked_sub(1)?).ok()?;
+    let mut index = u32::try_from(later.checked_sub(1)?).ok()?;
     loop {
-        let slice = thread.slices.get(place as usize)?;
+        let slice = thread.slices.get(index as usize)?;
         if slice.end_ns >= at_ns {
-            return Some(place);
+            return Some(index);
         }
-        place = slice.parent;
+        index = slice.parent;
     }
 }

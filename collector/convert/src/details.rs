@@ -85,7 +85,7 @@ impl<'a> Comments<'a> {
     pub(crate) fn comment(&mut self, event: Event, thread: u32, at_ns: u64) -> &str {
         let flows = match self.points.is_empty() {
             true => None,
-            false => self.points.remove(&self.place(event, thread, at_ns)),
+            false => self.points.remove(&self.index(event, thread, at_ns)),
         };
         let Details { category, args, cpu_ns, value } = self.details(event);
         let (names, out) = (&self.trace.names, &mut self.comment);
@@ -130,14 +130,14 @@ impl<'a> Comments<'a> {
         dropped.add("details longer than a comment may be", self.too_long);
     }
 
-    fn place(&self, event: Event, thread: u32, at_ns: u64) -> Place {
-        let on_thread = |place: usize| {
-            self.trace.instants.get(place).is_some_and(|instant| instant.track.is_none())
+    fn index(&self, event: Event, thread: u32, at_ns: u64) -> Place {
+        let on_thread = |index: usize| {
+            self.trace.instants.get(index).is_some_and(|instant| instant.track.is_none())
         };
         match event {
-            Event::Begin(key, place) => Place::Begin(key, place),
-            Event::End(key, place) => Place::End(key, place),
-            Event::Instant(place) if on_thread(place) => Place::Instant(place),
+            Event::Begin(key, index) => Place::Begin(key, index),
+            Event::End(key, index) => Place::End(key, index),
+            Event::Instant(index) if on_thread(index) => Place::Instant(index),
             _ => Place::Other(thread, at_ns),
         }
     }
@@ -145,28 +145,28 @@ impl<'a> Comments<'a> {
     fn details(&self, event: Event) -> Details {
         let (trace, none) = (self.trace, Details::default());
         let found = match event {
-            Event::Begin(key, place) => trace.threads.get(&key).and_then(|thread| {
-                let args = thread.args.get(&place).copied().unwrap_or_default();
-                let category = thread.slices.get(place as usize)?.category;
-                Some(Details { category, args, cpu_ns: thread.cpu_of(place).0, value: None })
+            Event::Begin(key, index) => trace.threads.get(&key).and_then(|thread| {
+                let args = thread.args.get(&index).copied().unwrap_or_default();
+                let category = thread.slices.get(index as usize)?.category;
+                Some(Details { category, args, cpu_ns: thread.cpu_of(index).0, value: None })
             }),
-            Event::End(key, place) => {
+            Event::End(key, index) => {
                 let thread = trace.threads.get(&key);
-                thread.map(|thread| Details { cpu_ns: thread.cpu_of(place).1, ..none })
+                thread.map(|thread| Details { cpu_ns: thread.cpu_of(index).1, ..none })
             }
-            Event::AsyncBegin(place) => trace.asyncs.get(place).map(|one| Details {
+            Event::AsyncBegin(index) => trace.asyncs.get(index).map(|one| Details {
                 category: one.category,
                 args: one.args,
                 ..none
             }),
-            Event::Instant(place) => trace.instants.get(place).map(|one| Details {
+            Event::Instant(index) => trace.instants.get(index).map(|one| Details {
                 category: one.category,
                 args: one.args,
                 cpu_ns: Some(one.cpu_ns).filter(|&cpu_ns| cpu_ns > 0),
                 ..none
             }),
-            Event::Counter(place) if self.fractions == Fractions::Rounded => {
-                let value = trace.counters.get(place).map(|one| one.value);
+            Event::Counter(index) if self.fractions == Fractions::Rounded => {
+                let value = trace.counters.get(index).map(|one| one.value);
                 let is_rounded = |value: &f64| value.is_finite() && value.fract() != 0.0;
                 Some(Details { value: value.filter(is_rounded), ..none })
             }
@@ -191,7 +191,7 @@ fn points(trace: &Trace, dropped: &mut Dropped) -> HashMap<Place, Vec<String>> {
         let at = (flow.thread, flow.at_ns);
         let other = others.get(&at).filter(|&&is_there| is_there);
         let other = other.map(|_| Place::Other(flow.thread, flow.at_ns));
-        let place = match flow.record {
+        let index = match flow.record {
             Some(FlowRecord::Instant(instant)) => Some(Place::Instant(instant as usize)),
             _ => match slice_of(trace, flow) {
                 Some(slice) => Some(at_slice(trace, flow, slice).or(other).unwrap_or_else(|| {
@@ -201,7 +201,7 @@ fn points(trace: &Trace, dropped: &mut Dropped) -> HashMap<Place, Vec<String>> {
                 None => other,
             },
         };
-        let Some(place) = place else {
+        let Some(index) = index else {
             loose += 1;
             continue;
         };
@@ -211,7 +211,7 @@ fn points(trace: &Trace, dropped: &mut Dropped) -> HashMap<Place, Vec<String>> {
             FlowKind::Step => "step",
             FlowKind::End | FlowKind::EndAtNext => "end",
         };
-        points.entry(place).or_default().push(format!("{kind}:{}", ids.id(flow)));
+        points.entry(index).or_default().push(format!("{kind}:{}", ids.id(flow)));
     }
     let kept = trace.flows.len() as u64 - loose;
     dropped.add("flow points, in comments that only tracetee reads", kept);

@@ -129,13 +129,13 @@ struct Writer<'a, W> {
 /// pairs by the id alone.
 fn async_id(trace: &Trace, one: &Async) -> String {
     // Chrome's own are told apart by their category, others by their track or their name.
-    let of = match (one.track, one.category) {
+    let key = match (one.track, one.category) {
         (Some(track), _) => track,
         (None, NameId::NONE) => one.name,
         (None, category) => category,
     };
     let kind = [u8::from(one.track.is_some()), u8::from(one.category == NameId::NONE)];
-    let text = trace.names.text(of).as_bytes();
+    let text = trace.names.text(key).as_bytes();
     let hash = kind.iter().chain(text).fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -281,15 +281,15 @@ impl<W: Write> Writer<'_, W> {
     fn trace_event(&mut self, at_ns: u64, event: Event) -> io::Result<Option<()>> {
         let trace = self.trace;
         match event {
-            Event::Begin(key, place) | Event::End(key, place) => {
+            Event::Begin(key, index) | Event::End(key, index) => {
                 let Some(thread) = trace.threads.get(&key) else { return Ok(None) };
-                let Some(slice) = thread.slices.get(place as usize) else { return Ok(None) };
-                let (begin_ns, end_ns) = thread.cpu_of(place);
+                let Some(slice) = thread.slices.get(index as usize) else { return Ok(None) };
+                let (begin_ns, end_ns) = thread.cpu_of(index);
                 if matches!(event, Event::Begin(..)) {
                     self.head_of("B", key, None, at_ns)?;
                     self.named(slice.name, slice.category)?;
                     self.us("tts", begin_ns)?;
-                    self.args(thread.args.get(&place).copied())?;
+                    self.args(thread.args.get(&index).copied())?;
                 } else {
                     self.head_of("E", key, None, at_ns)?;
                     self.named(slice.name, slice.category)?;
@@ -297,8 +297,8 @@ impl<W: Write> Writer<'_, W> {
                 }
             }
             Event::StayOpen(..) => return Ok(None),
-            Event::AsyncBegin(place) | Event::AsyncEnd(place) => {
-                let Some(one) = trace.asyncs.get(place) else { return Ok(None) };
+            Event::AsyncBegin(index) | Event::AsyncEnd(index) => {
+                let Some(one) = trace.asyncs.get(index) else { return Ok(None) };
                 let is_begin = matches!(event, Event::AsyncBegin(_));
                 let is_instant = one.start_ns == one.end_ns && one.threads[0] == one.threads[1];
                 let (ph, key) = match is_begin {
@@ -317,8 +317,8 @@ impl<W: Write> Writer<'_, W> {
                 self.scope(one.track)?;
                 self.args(is_begin.then_some(one.args))?;
             }
-            Event::Instant(place) => {
-                let Some(one) = trace.instants.get(place) else { return Ok(None) };
+            Event::Instant(index) => {
+                let Some(one) = trace.instants.get(index) else { return Ok(None) };
                 // An instant on a track is one of its process.
                 let scope = if one.track.is_some() {
                     self.head_of_process("i", one.thread, one.pid, at_ns)?;
@@ -333,10 +333,10 @@ impl<W: Write> Writer<'_, W> {
                 self.scope(one.track)?;
                 self.args(Some(one.args))?;
             }
-            Event::Counter(place) if self.counted.contains(&place) => return Ok(None),
-            Event::Counter(place) => return self.counter(at_ns, place),
-            Event::Flow(place) => {
-                let Some(one) = trace.flows.get(place) else { return Ok(None) };
+            Event::Counter(index) if self.counted.contains(&index) => return Ok(None),
+            Event::Counter(index) => return self.counter(at_ns, index),
+            Event::Flow(index) => {
+                let Some(one) = trace.flows.get(index) else { return Ok(None) };
                 let ph = match one.kind {
                     FlowKind::Start => "s",
                     FlowKind::Step => "t",
@@ -354,9 +354,9 @@ impl<W: Write> Writer<'_, W> {
     }
 
     /// Writes a counter's values of one time: a value for each series.
-    fn counter(&mut self, at_ns: u64, place: usize) -> io::Result<Option<()>> {
+    fn counter(&mut self, at_ns: u64, index: usize) -> io::Result<Option<()>> {
         let trace = self.trace;
-        let values = trace.counters.get(place..).unwrap_or_default();
+        let values = trace.counters.get(index..).unwrap_or_default();
         let Some(first) = values.first() else { return Ok(None) };
         let series = |name| match trace.series.get(&name) {
             Some(&(counter, key)) => (counter, trace.names.text(key)),
@@ -366,7 +366,7 @@ impl<W: Write> Writer<'_, W> {
         self.head_of_process("C", first.thread, first.pid, at_ns)?;
         self.named(counter, NameId::NONE)?;
         self.out.write_all(b",\"args\":{")?;
-        self.counted = place..place;
+        self.counted = index..index;
         let mut before = None;
         for one in values {
             let (its_counter, key) = series(one.name);

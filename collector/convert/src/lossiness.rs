@@ -180,8 +180,8 @@ impl Dropped {
 
 impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, (what, count)) in self.iter().enumerate() {
-            let comma = if place == 0 { "" } else { ", " };
+        for (index, (what, count)) in self.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
             write!(f, "{comma}{count} {what}")?;
         }
         Ok(())

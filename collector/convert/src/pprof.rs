@@ -77,7 +77,7 @@ pub fn of_stacks(stacks: impl Iterator<Item = (impl AsRef<str>, u64)>) -> Vec<u8
 struct Writer {
     texts: Vec<String>,
     text_places: HashMap<String, i64>,
-    /// Locations by the place of their function's name.
+    /// Locations by the index of their function's name.
     location_ids: HashMap<i64, u64>,
     locations: Vec<Location>,
     functions: Vec<Function>,
@@ -93,13 +93,13 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) -> i64 {
-        if let Some(&place) = self.text_places.get(text) {
-            return place;
+        if let Some(&index) = self.text_places.get(text) {
+            return index;
         }
-        let place = i64::try_from(self.texts.len()).unwrap_or(0);
+        let index = i64::try_from(self.texts.len()).unwrap_or(0);
         self.texts.push(text.to_owned());
-        self.text_places.insert(text.to_owned(), place);
-        place
+        self.text_places.insert(text.to_owned(), index);
+        index
     }
 
     fn unit(&mut self, kind: &str, unit: &str) -> ValueType {

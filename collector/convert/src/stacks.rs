@@ -41,7 +41,7 @@ pub(crate) fn has_any(trace: &Trace) -> bool {
         let next = thread.slices.iter().skip(1).map(|slice| slice.parent);
         let next = next.chain([NO_PARENT]);
         let mut slices = (0_u32..).zip(&thread.slices).zip(next);
-        slices.any(|((place, slice), next)| next != place && slice.duration_ns() >= 1000)
+        slices.any(|((index, slice), next)| next != index && slice.duration_ns() >= 1000)
     };
     trace.threads.values().any(has_long_leaf) || !lines(trace, &mut Dropped::default()).is_empty()
 }

@@ -78,7 +78,7 @@ fn trace(steps: &[(usize, u64, Op)], unit: u64) -> Trace {
             Op::AsyncEnd(which) => {
                 // A process ends what it has begun.
                 let of_it: Vec<usize> =
-                    (0..begun.len()).filter(|&place| begun[place].0 == pid).collect();
+                    (0..begun.len()).filter(|&index| begun[index].0 == pid).collect();
                 if of_it.is_empty() {
                     continue;
                 }
@@ -136,9 +136,9 @@ fn described(trace: &Trace) -> String {
         let names: Vec<_> = thread.names.iter().map(|&(at, id)| (at, name(id))).collect();
         writeln!(text, "{key} {} {:?} {names:?} {:?}", thread.tid, thread.pid, thread.cpu_ns)
             .unwrap();
-        for (place, slice) in thread.slices.iter().enumerate() {
-            let place = u32::try_from(place).unwrap();
-            let args = thread.args.get(&place).map(|&id| name(id));
+        for (index, slice) in thread.slices.iter().enumerate() {
+            let index = u32::try_from(index).unwrap();
+            let args = thread.args.get(&index).map(|&id| name(id));
             writeln!(
                 text,
                 "  {} {} {} {} {} {} {args:?}",
@@ -209,7 +209,7 @@ fn described(trace: &Trace) -> String {
     text
 }
 
-/// Generates events that only JSON has, as text with place and time.
+/// Generates events that only JSON has, as text with index and time.
 fn json_event() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(vec![
         r#""ph":"B","name":"a","cat":"Dart","tts":5,"args":{"x":[1,"}"]}"#,
@@ -379,8 +379,8 @@ proptest! {
         let after = read_any(Cursor::new(file)).unwrap();
         let of = |trace: &Trace| -> Vec<(String, Vec<(u64, u64)>)> {
             let threads = trace.threads.values().filter(|thread| !thread.slices.is_empty());
-            threads.flat_map(|thread| thread.slices.iter().enumerate().map(|(place, slice)| {
-                let cpu = thread.cpu_ns.get(place).map(|&(begin, end)| (begin / 1000, end / 1000));
+            threads.flat_map(|thread| thread.slices.iter().enumerate().map(|(index, slice)| {
+                let cpu = thread.cpu_ns.get(index).map(|&(begin, end)| (begin / 1000, end / 1000));
                 (trace.names.text(slice.name).to_owned(), cpu.into_iter().collect())
             })).collect()
         };

@@ -106,20 +106,20 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns the cookie of an async slice without a track at its begin: one that no open slice of its name has.
-    fn cookie(&mut self, place: usize, one: &Async) -> i64 {
+    fn cookie(&mut self, index: usize, one: &Async) -> i64 {
         let mut cookie = one.cookie;
         while !self.open.insert((one.pid, one.name, cookie)) {
             cookie = cookie.wrapping_add(i64::MIN | 1);
         }
         if cookie != one.cookie {
-            self.cookies.insert(place, cookie);
+            self.cookies.insert(index, cookie);
         }
         cookie
     }
 
     /// Returns that cookie at the end of the slice.
-    fn end_cookie(&mut self, place: usize, one: &Async) -> i64 {
-        let cookie = self.cookies.remove(&place).unwrap_or(one.cookie);
+    fn end_cookie(&mut self, index: usize, one: &Async) -> i64 {
+        let cookie = self.cookies.remove(&index).unwrap_or(one.cookie);
         self.open.remove(&(one.pid, one.name, cookie));
         cookie
     }
@@ -144,11 +144,11 @@ impl<'a> Lines<'a> {
         let trace = self.trace;
         match event {
             Event::Begin(key, _) | Event::End(key, _) | Event::StayOpen(key, _) => Some(key),
-            Event::AsyncBegin(place) => trace.asyncs.get(place).map(|one| one.threads[0]),
-            Event::AsyncEnd(place) => trace.asyncs.get(place).map(|one| one.threads[1]),
-            Event::Instant(place) => trace.instants.get(place).map(|one| one.thread),
-            Event::Counter(place) => trace.counters.get(place).map(|one| one.thread),
-            Event::Flow(place) => trace.flows.get(place).map(|one| one.thread),
+            Event::AsyncBegin(index) => trace.asyncs.get(index).map(|one| one.threads[0]),
+            Event::AsyncEnd(index) => trace.asyncs.get(index).map(|one| one.threads[1]),
+            Event::Instant(index) => trace.instants.get(index).map(|one| one.thread),
+            Event::Counter(index) => trace.counters.get(index).map(|one| one.thread),
+            Event::Flow(index) => trace.flows.get(index).map(|one| one.thread),
         }
         .unwrap_or(0)
     }
@@ -159,15 +159,15 @@ impl<'a> Lines<'a> {
         text.clear();
         let trace = self.trace;
         let written = match event {
-            Event::Begin(key, place) => slice(trace, key, place).map(|(thread, slice)| {
+            Event::Begin(key, index) => slice(trace, key, index).map(|(thread, slice)| {
                 write!(text, "B|{}|{}", pid(key, thread), self.name(slice.name))
             }),
-            Event::End(key, place) => {
-                slice(trace, key, place).map(|(thread, _)| write!(text, "E|{}", pid(key, thread)))
+            Event::End(key, index) => {
+                slice(trace, key, index).map(|(thread, _)| write!(text, "E|{}", pid(key, thread)))
             }
-            Event::AsyncBegin(place) => trace.asyncs.get(place).map(|one| match one.track {
+            Event::AsyncBegin(index) => trace.asyncs.get(index).map(|one| match one.track {
                 None => {
-                    let cookie = self.cookie(place, one);
+                    let cookie = self.cookie(index, one);
                     write!(text, "S|{}|{}|{cookie}", one.pid, self.label(one.name))
                 }
                 Some(track) => {
@@ -175,14 +175,14 @@ impl<'a> Lines<'a> {
                     write!(text, "G|{}|{track}|{name}|{}", one.pid, one.cookie)
                 }
             }),
-            Event::AsyncEnd(place) => trace.asyncs.get(place).map(|one| match one.track {
+            Event::AsyncEnd(index) => trace.asyncs.get(index).map(|one| match one.track {
                 None => {
-                    let cookie = self.end_cookie(place, one);
+                    let cookie = self.end_cookie(index, one);
                     write!(text, "F|{}|{}|{cookie}", one.pid, self.label(one.name))
                 }
                 Some(track) => write!(text, "H|{}|{}|{}", one.pid, self.label(track), one.cookie),
             }),
-            Event::Instant(place) => trace.instants.get(place).map(|one| match one.track {
+            Event::Instant(index) => trace.instants.get(index).map(|one| match one.track {
                 None => write!(text, "I|{}|{}", one.pid, self.last_label(one.name)),
                 Some(track) => {
                     write!(
@@ -194,7 +194,7 @@ impl<'a> Lines<'a> {
                     )
                 }
             }),
-            Event::Counter(place) => trace.counters.get(place).map(|one| {
+            Event::Counter(index) => trace.counters.get(index).map(|one| {
                 let value = match self.fractions {
                     Fractions::Kept => one.value,
                     Fractions::Rounded => one.value.round(),
@@ -284,9 +284,9 @@ fn has_ns(trace: &Trace) -> bool {
         || trace.kernel.iter().any(|one| is_fine(one.at_ns))
 }
 
-fn slice(trace: &Trace, key: u32, place: u32) -> Option<(&Thread, &tracetee_trace::Slice)> {
+fn slice(trace: &Trace, key: u32, index: u32) -> Option<(&Thread, &tracetee_trace::Slice)> {
     let thread = trace.threads.get(&key)?;
-    Some((thread, thread.slices.get(place as usize)?))
+    Some((thread, thread.slices.get(index as usize)?))
 }
 
 fn pid(key: u32, thread: &Thread) -> u32 {

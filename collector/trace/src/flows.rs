@@ -15,21 +15,21 @@ impl Trace {
         self.move_instants(|instants| instants.retain(|(_, one)| is_kept(one)));
     }
 
-    /// Changes the list of instants, each with its place before.
+    /// Changes the list of instants, each with its index before.
     fn move_instants(&mut self, change: impl FnOnce(&mut Vec<(usize, Instant)>)) {
         let mut instants: Vec<_> =
             std::mem::take(&mut self.instants).into_iter().enumerate().collect();
         let mut places: Vec<Option<u32>> = vec![None; instants.len()];
         change(&mut instants);
-        for (place, (before, one)) in instants.into_iter().enumerate() {
+        for (index, (before, one)) in instants.into_iter().enumerate() {
             if let Some(moved) = places.get_mut(before) {
-                *moved = u32::try_from(place).ok();
+                *moved = u32::try_from(index).ok();
             }
             self.instants.push(one);
         }
         for flow in &mut self.flows {
-            if let Some(FlowRecord::Instant(place)) = flow.record {
-                let moved = places.get(place as usize).copied().flatten();
+            if let Some(FlowRecord::Instant(index)) = flow.record {
+                let moved = places.get(index as usize).copied().flatten();
                 flow.record = moved.map(FlowRecord::Instant);
             }
         }

@@ -80,18 +80,18 @@ struct Row {
 
 /// Reads a line by the names of its columns, which differ between versions of Android.
 fn frame(columns: &[&str], line: &str) -> Option<Row> {
-    let of = |name: &str| {
-        let place = columns.iter().position(|&column| column == name)?;
-        line.split(',').nth(place)?.parse::<u64>().ok().filter(|&value| value <= MAX_NS)
+    let value = |name: &str| {
+        let index = columns.iter().position(|&column| column == name)?;
+        line.split(',').nth(index)?.parse::<u64>().ok().filter(|&value| value <= MAX_NS)
     };
-    let (start_ns, end_ns) = (of("IntendedVsync")?, of("FrameCompleted")?);
-    let deadline_ns = of("FrameDeadline").filter(|&deadline_ns| deadline_ns > start_ns);
+    let (start_ns, end_ns) = (value("IntendedVsync")?, value("FrameCompleted")?);
+    let deadline_ns = value("FrameDeadline").filter(|&deadline_ns| deadline_ns > start_ns);
     let row = Row {
-        flags: of("Flags")?,
+        flags: value("Flags")?,
         start_ns,
         end_ns,
         deadline_ns: deadline_ns.unwrap_or_else(|| start_ns.saturating_add(PERIOD_NS)),
-        token: of("FrameTimelineVsyncId").map(u64::cast_signed),
+        token: value("FrameTimelineVsyncId").map(u64::cast_signed),
     };
     (start_ns < end_ns).then_some(row)
 }

@@ -73,19 +73,19 @@ struct Processor {
 
 impl Processors {
     fn of(&mut self, cpu: u32) -> Option<&mut Processor> {
-        let place = usize::try_from(cpu).ok().filter(|&place| place < MAX_CPUS)?;
-        if place >= self.0.len() {
-            self.0.resize(place + 1, Processor::default());
+        let index = usize::try_from(cpu).ok().filter(|&index| index < MAX_CPUS)?;
+        if index >= self.0.len() {
+            self.0.resize(index + 1, Processor::default());
         }
-        self.0.get_mut(place)
+        self.0.get_mut(index)
     }
 
     /// A record of a processor ends the gap before it.
     pub(crate) fn seen(&mut self, cpu: u32, at_ns: u64, trace: &mut Trace) {
         let Some(processor) = self.of(cpu) else { return };
         processor.last_ns = at_ns;
-        if let Some(place) = processor.open.take()
-            && let Some(gap) = trace.losses.gaps.get_mut(place)
+        if let Some(index) = processor.open.take()
+            && let Some(gap) = trace.losses.gaps.get_mut(index)
         {
             gap.to_ns = at_ns;
         }
@@ -100,7 +100,7 @@ impl Processors {
         trace: &mut Trace,
     ) {
         let Some(processor) = self.of(cpu) else { return };
-        if let Some(gap) = processor.open.and_then(|place| trace.losses.gaps.get_mut(place)) {
+        if let Some(gap) = processor.open.and_then(|index| trace.losses.gaps.get_mut(index)) {
             gap.count = gap.count.zip(count).map(|(one, other)| one.saturating_add(other));
             return;
         }

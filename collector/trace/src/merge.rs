@@ -63,10 +63,10 @@ fn merge_without(
     for (part, ((trace, _), map)) in parts.iter().zip(&maps).enumerate() {
         let instants = map.copy(&mut builder, trace, part, twins);
         map.copy_flows(&mut builder, trace, |record, key| match record {
-            FlowRecord::Slice(place) => {
-                slices.get(&(part, key, place as usize)).copied().flatten().map(FlowRecord::Slice)
+            FlowRecord::Slice(index) => {
+                slices.get(&(part, key, index as usize)).copied().flatten().map(FlowRecord::Slice)
             }
-            FlowRecord::Instant(place) => instants.get(place as usize).copied().flatten(),
+            FlowRecord::Instant(index) => instants.get(index as usize).copied().flatten(),
         });
     }
     let async_ends = twins.ends.iter();
@@ -134,7 +134,7 @@ impl Map<'_> {
     fn async_end(&self, builder: &Builder, end: LooseEnd) -> Option<LooseEnd> {
         let key = end.key?;
         let track = key.track.map(|track| self.name(track));
-        let key = Some(AsyncKey { track, of: self.name(key.of), ..key });
+        let key = Some(AsyncKey { track, name: self.name(key.name), ..key });
         Some(LooseEnd { thread: self.key(builder, end.thread), at_ns: self.at(end.at_ns), key })
     }
 
@@ -165,8 +165,8 @@ impl Map<'_> {
             }
             builder.more(live, names.collect(), states, blocked);
         }
-        for (place, mut one) in trace.asyncs.iter().copied().enumerate() {
-            if twins.asyncs.contains(&(part, place)) {
+        for (index, mut one) in trace.asyncs.iter().copied().enumerate() {
+            if twins.asyncs.contains(&(part, index)) {
                 continue;
             }
             one.threads = one.threads.map(|key| self.key(builder, key));
@@ -180,8 +180,8 @@ impl Map<'_> {
             }
             builder.trace.asyncs.push(one);
         }
-        for (place, mut one) in trace.instants.iter().copied().enumerate() {
-            if twins.instants.contains(&(part, place)) {
+        for (index, mut one) in trace.instants.iter().copied().enumerate() {
+            if twins.instants.contains(&(part, index)) {
                 continue;
             }
             one.thread = self.key(builder, one.thread);
@@ -190,12 +190,12 @@ impl Map<'_> {
             (one.args, one.at_ns) = (self.name(one.args), self.at(one.at_ns));
             builder.span(one.at_ns);
             let record = builder.instant(one);
-            if let Some(made) = instants.get_mut(place) {
+            if let Some(made) = instants.get_mut(index) {
                 *made = record;
             }
         }
-        for (place, mut one) in trace.counters.iter().copied().enumerate() {
-            if twins.counters.contains(&(part, place)) {
+        for (index, mut one) in trace.counters.iter().copied().enumerate() {
+            if twins.counters.contains(&(part, index)) {
                 continue;
             }
             one.thread = self.key(builder, one.thread);
@@ -280,12 +280,12 @@ fn end_asyncs(trace: &mut Trace, mut ends: Vec<LooseEnd>, within_ns: u64) {
     if by_key.is_empty() {
         return;
     }
-    for (place, &Async { pid, track, name, category, cookie, start_ns, .. }) in
+    for (index, &Async { pid, track, name, category, cookie, start_ns, .. }) in
         trace.asyncs.iter().enumerate()
     {
-        for of in HashSet::from([name, category, NameId::NONE]) {
-            let begun = by_key.get_mut(&AsyncKey { pid, track, of, cookie });
-            begun.into_iter().for_each(|begun| begun.push((start_ns, place)));
+        for name in HashSet::from([name, category, NameId::NONE]) {
+            let begun = by_key.get_mut(&AsyncKey { pid, track, name, cookie });
+            begun.into_iter().for_each(|begun| begun.push((start_ns, index)));
         }
     }
     ends.sort_by_key(|end| end.at_ns);
@@ -294,11 +294,11 @@ fn end_asyncs(trace: &mut Trace, mut ends: Vec<LooseEnd>, within_ns: u64) {
         let begun = begun.map_or(&[][..], |begun| begun);
         let count = begun.partition_point(|&(start_ns, _)| start_ns <= end.at_ns);
         let mut before = begun.iter().take(count).rev().take(MAX_TRIED);
-        let ends = |&&(_, place): &&(u64, usize)| {
-            let end_ns = trace.asyncs.get(place).map_or(0, |one| one.end_ns);
+        let ends = |&&(_, index): &&(u64, usize)| {
+            let end_ns = trace.asyncs.get(index).map_or(0, |one| one.end_ns);
             end_ns == UNFINISHED || end_ns.abs_diff(end.at_ns) <= within_ns
         };
-        match before.find(ends).and_then(|&(_, place)| trace.asyncs.get_mut(place)) {
+        match before.find(ends).and_then(|&(_, index)| trace.asyncs.get_mut(index)) {
             Some(one) if one.end_ns == UNFINISHED => {
                 (one.end_ns, one.threads[1]) = (end.at_ns, end.thread);
             }
@@ -382,15 +382,15 @@ fn put_slices(
     let mut with_flows: HashMap<SliceOf, Option<u32>> = HashMap::new();
     for (part, (trace, _)) in parts.iter().enumerate() {
         for flow in &trace.flows {
-            if let Some(FlowRecord::Slice(place)) = flow.record {
-                with_flows.insert((part, flow.thread, place as usize), None);
+            if let Some(FlowRecord::Slice(index)) = flow.record {
+                with_flows.insert((part, flow.thread, index as usize), None);
             }
         }
     }
     let mut cut = Cut::new(maps, twins);
     let mut timelines: Vec<_> =
         parts.iter().map(|(trace, _)| Timeline::new(trace).peekable()).collect();
-    // The place of each part's slice in the whole trace.
+    // The index of each part's slice in the whole trace.
     let mut places: HashMap<SliceOf, u32> = HashMap::new();
     loop {
         let heads = timelines.iter_mut().zip(maps).enumerate();
@@ -411,16 +411,16 @@ fn put_slices(
         else {
             return with_flows;
         };
-        let (Event::Begin(key, place) | Event::End(key, place) | Event::StayOpen(key, place)) =
+        let (Event::Begin(key, index) | Event::End(key, index) | Event::StayOpen(key, index)) =
             event
         else {
             continue;
         };
         let Some(&live) = map.lives.get(&key) else { continue };
         let Some(thread) = trace.threads.get(&key) else { continue };
-        let Some(slice) = thread.slices.get(place as usize) else { continue };
+        let Some(slice) = thread.slices.get(index as usize) else { continue };
         let is_begin = matches!(event, Event::Begin(..));
-        let own = (part, key, place as usize);
+        let own = (part, key, index as usize);
         let made_as = match twins.slices.get(&own) {
             // It is whole, and ends an earlier part's slice that has no end.
             Some(known) if !is_begin && slice.ended && twins.continued.contains(known) => *known,
@@ -428,7 +428,7 @@ fn put_slices(
             _ => continue,
         };
         let at_ns = builder.at(live, at_ns);
-        let cpu = thread.cpu_ns.get(place as usize).copied();
+        let cpu = thread.cpu_ns.get(index as usize).copied();
         if is_begin {
             let (name, category) = (map.name(slice.name), map.name(slice.category));
             let Some(made) = builder.begin(live, at_ns, name, category) else { continue };
@@ -441,7 +441,7 @@ fn put_slices(
         let Some(&made) = places.get(&made_as) else { continue };
         if is_begin || made_as != own {
             // An end may add arguments.
-            let args = thread.args.get(&place).copied().unwrap_or_default();
+            let args = thread.args.get(&index).copied().unwrap_or_default();
             builder.args(live, made, map.name(args));
         }
         if is_begin {

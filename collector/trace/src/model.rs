@@ -152,20 +152,20 @@ impl Thread {
 
     /// Returns the processor time at a slice's begin and end, ns, where it is known.
     #[must_use]
-    pub fn cpu_of(&self, place: u32) -> (Option<u64>, Option<u64>) {
-        match self.cpu_ns.get(place as usize) {
+    pub fn cpu_of(&self, index: u32) -> (Option<u64>, Option<u64>) {
+        match self.cpu_ns.get(index as usize) {
             None | Some((0, 0)) => (None, None),
             Some(&(begin_ns, 0)) => (Some(begin_ns), None),
             Some(&(begin_ns, end_ns)) => (Some(begin_ns), Some(end_ns)),
         }
     }
 
-    /// Returns the index in `blocked` of the reason of a sleep, the state at `place`: the kernel reports it after the
+    /// Returns the index in `blocked` of the reason of a sleep, the state at `index`: the kernel reports it after the
     /// wake-up, before the thread runs.
     #[must_use]
-    pub fn sleep_reason(&self, place: usize) -> Option<u32> {
-        let woken_ns = self.states.get(place + 1)?.at_ns;
-        let runs_ns = self.states.get(place + 2).map_or(u64::MAX, |state| state.at_ns);
+    pub fn sleep_reason(&self, index: usize) -> Option<u32> {
+        let woken_ns = self.states.get(index + 1)?.at_ns;
+        let runs_ns = self.states.get(index + 2).map_or(u64::MAX, |state| state.at_ns);
         let found = self.blocked.partition_point(|reason| reason.at_ns < woken_ns);
         let is_of_this = self.blocked.get(found)?.at_ns <= runs_ns;
         is_of_this.then(|| u32::try_from(found).ok())?
@@ -322,7 +322,7 @@ pub struct AsyncKey {
     /// Track, if it has one.
     pub track: Option<NameId>,
     /// Name or category, depending on the format.
-    pub of: NameId,
+    pub name: NameId,
     /// As [`Async::cookie`].
     pub cookie: i64,
 }

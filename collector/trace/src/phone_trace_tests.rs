@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let places = [root.join("tests/traces"), root.join("../shared/traces")];
-    let found = places.into_iter().map(|place| place.join(name)).find(|path| path.is_file());
+    let found = places.into_iter().map(|index| index.join(name)).find(|path| path.is_file());
     if found.is_none() {
         let missing = format!("the trace {name} is missing (tests/traces/README.md)");
         assert!(std::env::var_os("CI").is_none(), "{missing}");

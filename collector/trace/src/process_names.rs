@@ -35,8 +35,8 @@ impl<'a> ProcessNames<'a> {
         if !NAMELESS.contains(&listed) && !is_cut {
             return listed;
         }
-        if let Some((of, name)) = trace.process_of_header()
-            && of == pid
+        if let Some((owner, name)) = trace.process_of_header()
+            && owner == pid
         {
             return name;
         }
@@ -95,22 +95,22 @@ impl Trace {
         let named: Vec<(u32, &str)> =
             self.pids().into_iter().map(|pid| (pid, names.of(pid))).collect();
         let ranks: [fn(&str, &str) -> bool; 3] = [
-            |of, name| of == name,
-            |of, name| of.split_once(':').is_some_and(|(package, _)| package == name),
-            |of, name| !name.is_empty() && of.contains(name),
+            |full, name| full == name,
+            |full, name| full.split_once(':').is_some_and(|(package, _)| package == name),
+            |full, name| !name.is_empty() && full.contains(name),
         ];
-        let of = |is: &fn(&str, &str) -> bool| -> Vec<u32> {
-            named.iter().filter(|(_, of)| is(of, name)).map(|&(pid, _)| pid).collect()
+        let full = |is: &fn(&str, &str) -> bool| -> Vec<u32> {
+            named.iter().filter(|(_, full)| is(full, name)).map(|&(pid, _)| pid).collect()
         };
-        ranks.iter().map(of).find(|pids| !pids.is_empty()).unwrap_or_default()
+        ranks.iter().map(full).find(|pids| !pids.is_empty()).unwrap_or_default()
     }
 
     /// Returns the version code of a process' package, if the trace lists packages.
     #[must_use]
     pub fn package_version(&self, process_name: &str) -> Option<i64> {
         let package = process_name.split(':').next().unwrap_or(process_name);
-        let mut of = self.packages.iter().filter(|of| self.names.text(of.name) == package);
-        of.next().map(|package| package.version).filter(|&version| version > 0)
+        let mut found = self.packages.iter().filter(|found| self.names.text(found.name) == package);
+        found.next().map(|package| package.version).filter(|&version| version > 0)
     }
 }
 

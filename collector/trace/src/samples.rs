@@ -24,7 +24,7 @@ pub struct StackFrame {
 /// Callstacks as a tree: those that begin alike share their outer frames.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Stacks {
-    /// Nodes: the caller's place here ([`crate::NO_PARENT`] for an outermost frame), and the frame.
+    /// Nodes: the caller's index here ([`crate::NO_PARENT`] for an outermost frame), and the frame.
     pub nodes: Vec<(u32, StackFrame)>,
     places: HashMap<(u32, StackFrame), u32>,
 }
@@ -32,13 +32,13 @@ pub struct Stacks {
 impl Stacks {
     /// Returns the node of a frame that `caller` calls.
     pub(crate) fn node(&mut self, caller: u32, frame: StackFrame) -> u32 {
-        if let Some(&place) = self.places.get(&(caller, frame)) {
-            return place;
+        if let Some(&index) = self.places.get(&(caller, frame)) {
+            return index;
         }
-        let place = u32::try_from(self.nodes.len()).unwrap_or(NO_PARENT);
+        let index = u32::try_from(self.nodes.len()).unwrap_or(NO_PARENT);
         self.nodes.push((caller, frame));
-        self.places.insert((caller, frame), place);
-        place
+        self.places.insert((caller, frame), index);
+        index
     }
 
     /// Returns the innermost node of a stack, whose innermost frame comes first.
@@ -48,10 +48,10 @@ impl Stacks {
 
     /// Iterates over the frames of a stack, the innermost first.
     pub fn frames(&self, innermost: u32) -> impl Iterator<Item = StackFrame> + '_ {
-        let mut place = innermost;
+        let mut index = innermost;
         std::iter::from_fn(move || {
-            let &(caller, frame) = self.nodes.get(place as usize)?;
-            place = caller;
+            let &(caller, frame) = self.nodes.get(index as usize)?;
+            index = caller;
             Some(frame)
         })
     }

@@ -81,7 +81,7 @@ impl Scheduling {
 
     /// A thread receives a transaction.
     pub(crate) fn received(&mut self, pending: &mut Pending, id: i32, at_ns: u64, tid: u32) {
-        let sent = pending.sent.remove(&id).and_then(|place| self.transactions.get_mut(place));
+        let sent = pending.sent.remove(&id).and_then(|index| self.transactions.get_mut(index));
         if let Some(sent) = sent {
             sent.received = Some((at_ns, tid));
         }

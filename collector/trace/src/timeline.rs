@@ -58,7 +58,7 @@ struct AtSlice {
     rank: Rank,
     slice: u32,
     /// Index of the flow.
-    place: usize,
+    index: usize,
 }
 
 /// Position in a thread or a list.
@@ -83,15 +83,15 @@ impl Source<'_> {
     }
 
     fn from_list(mut list: Vec<(u64, Rank, Event)>, trace: &Trace) -> Self {
-        let record = |place: usize| trace.flows.get(place).and_then(|flow| flow.record);
+        let record = |index: usize| trace.flows.get(index).and_then(|flow| flow.record);
         // Ends find the innermost async slice: of those that end together the last to begin ends first, and
         // one that took no time ends before the next begins.
         list.sort_by_key(|&(at_ns, rank, event)| match (rank, event) {
-            (Rank::AsyncEnd, Event::AsyncEnd(place)) => (at_ns, rank, usize::MAX - place),
-            (_, Event::AsyncBegin(place)) => (at_ns, rank, 2 * place),
-            (_, Event::AsyncEnd(place)) => (at_ns, rank, 2 * place + 1),
-            (_, Event::Instant(place)) => (at_ns, rank, 2 * place),
-            (Rank::Instant, Event::Flow(place)) => match record(place) {
+            (Rank::AsyncEnd, Event::AsyncEnd(index)) => (at_ns, rank, usize::MAX - index),
+            (_, Event::AsyncBegin(index)) => (at_ns, rank, 2 * index),
+            (_, Event::AsyncEnd(index)) => (at_ns, rank, 2 * index + 1),
+            (_, Event::Instant(index)) => (at_ns, rank, 2 * index),
+            (Rank::Instant, Event::Flow(index)) => match record(index) {
                 Some(FlowRecord::Instant(instant)) => (at_ns, rank, 2 * instant as usize + 1),
                 _ => (at_ns, rank, 0),
             },
@@ -107,7 +107,7 @@ impl Source<'_> {
         }
         let of_slices = self.head_of_slices();
         let flow = self.head_of_flows(of_slices.map(|(at_ns, ..)| at_ns));
-        flow.map(|flow| (flow.at_ns, flow.rank, Event::Flow(flow.place))).or(of_slices)
+        flow.map(|flow| (flow.at_ns, flow.rank, Event::Flow(flow.index))).or(of_slices)
     }
 
     /// Returns the point of a flow that comes before the next begin or end of a slice: one at the innermost slice, or one whose
@@ -130,8 +130,8 @@ impl Source<'_> {
         let innermost = self.open.last().copied();
         match (next, innermost) {
             (Some(next), innermost) if next.parent == innermost.unwrap_or(NO_PARENT) => {
-                let place = u32::try_from(self.next).ok()?;
-                Some((next.start_ns, Rank::Begin, Event::Begin(key, place)))
+                let index = u32::try_from(self.next).ok()?;
+                Some((next.start_ns, Rank::Begin, Event::Begin(key, index)))
             }
             (next, Some(innermost)) => {
                 let stays_open = next.is_none() && self.ending == 0;
@@ -141,8 +141,8 @@ impl Source<'_> {
             }
             // A parent that is none: taken as outermost.
             (Some(next), None) => {
-                let place = u32::try_from(self.next).ok()?;
-                Some((next.start_ns, Rank::Begin, Event::Begin(key, place)))
+                let index = u32::try_from(self.next).ok()?;
+                Some((next.start_ns, Rank::Begin, Event::Begin(key, index)))
             }
             (None, None) => None,
         }
@@ -150,20 +150,20 @@ impl Source<'_> {
 
     fn step(&mut self, event: Event) {
         let slices = self.thread.map_or(&[][..], |(_, thread)| &thread.slices);
-        let has_end = |place: u32| slices.get(place as usize).is_some_and(|slice| slice.ended);
+        let has_end = |index: u32| slices.get(index as usize).is_some_and(|slice| slice.ended);
         match event {
-            Event::Begin(_, place) => {
-                self.ending += usize::from(has_end(place));
-                self.open.push(place);
+            Event::Begin(_, index) => {
+                self.ending += usize::from(has_end(index));
+                self.open.push(index);
                 self.next += 1;
             }
-            Event::End(_, place) | Event::StayOpen(_, place) => {
-                self.ending -= usize::from(has_end(place));
+            Event::End(_, index) | Event::StayOpen(_, index) => {
+                self.ending -= usize::from(has_end(index));
                 self.open.pop();
             }
-            Event::Flow(place) if self.thread.is_some() => {
+            Event::Flow(index) if self.thread.is_some() => {
                 let pending = self.flows.get_mut(self.next_flow..).unwrap_or_default();
-                if let Some(at) = pending.iter().position(|flow| flow.place == place) {
+                if let Some(at) = pending.iter().position(|flow| flow.index == index) {
                     pending.get_mut(..=at).unwrap_or_default().rotate_right(1);
                 }
                 self.next_flow += 1;
@@ -200,7 +200,7 @@ fn flow_ranks(trace: &Trace) -> Vec<Rank> {
 #[derive(Debug)]
 pub struct Timeline<'a> {
     sources: Vec<Source<'a>>,
-    /// The next event of each source: time, rank, place of a flow's point, source.
+    /// The next event of each source: time, rank, index of a flow's point, source.
     heads: BinaryHeap<Reverse<(u64, Rank, usize, usize)>>,
 }
 
@@ -209,32 +209,32 @@ impl<'a> Timeline<'a> {
     #[must_use]
     pub fn new(trace: &'a Trace) -> Self {
         let (mut list, mut at_slices) = (Vec::new(), BTreeMap::<u32, Vec<AtSlice>>::new());
-        for (place, (flow, rank)) in trace.flows.iter().zip(flow_ranks(trace)).enumerate() {
+        for (index, (flow, rank)) in trace.flows.iter().zip(flow_ranks(trace)).enumerate() {
             let at_ns = flow.at_ns;
             match flow.record {
                 Some(FlowRecord::Slice(slice)) if trace.threads.contains_key(&flow.thread) => {
-                    let at_slice = AtSlice { at_ns, rank, slice, place };
+                    let at_slice = AtSlice { at_ns, rank, slice, index };
                     at_slices.entry(flow.thread).or_default().push(at_slice);
                 }
-                _ => list.push((at_ns, rank, Event::Flow(place))),
+                _ => list.push((at_ns, rank, Event::Flow(index))),
             }
         }
         let from_thread = |(&key, thread): (&u32, &'a Thread)| {
             Source::from_thread(key, thread, at_slices.remove(&key).unwrap_or_default())
         };
         let mut sources: Vec<Source<'a>> = trace.threads.iter().map(from_thread).collect();
-        for (place, one) in trace.asyncs.iter().enumerate() {
-            list.push((one.start_ns, Rank::AsyncBegin, Event::AsyncBegin(place)));
+        for (index, one) in trace.asyncs.iter().enumerate() {
+            list.push((one.start_ns, Rank::AsyncBegin, Event::AsyncBegin(index)));
             if one.end_ns != UNFINISHED {
                 let took_none = one.end_ns == one.start_ns;
                 let rank = if took_none { Rank::AsyncBegin } else { Rank::AsyncEnd };
-                list.push((one.end_ns, rank, Event::AsyncEnd(place)));
+                list.push((one.end_ns, rank, Event::AsyncEnd(index)));
             }
         }
         let instants = trace.instants.iter().enumerate();
-        list.extend(instants.map(|(place, one)| (one.at_ns, Rank::Instant, Event::Instant(place))));
+        list.extend(instants.map(|(index, one)| (one.at_ns, Rank::Instant, Event::Instant(index))));
         let counters = trace.counters.iter().enumerate();
-        list.extend(counters.map(|(place, one)| (one.at_ns, Rank::Counter, Event::Counter(place))));
+        list.extend(counters.map(|(index, one)| (one.at_ns, Rank::Counter, Event::Counter(index))));
         sources.push(Source::from_list(list, trace));
         let mut all = Self { heads: BinaryHeap::with_capacity(sources.len()), sources };
         (0..all.sources.len()).for_each(|source| all.push(source));
@@ -243,11 +243,11 @@ impl<'a> Timeline<'a> {
 
     fn push(&mut self, source: usize) {
         if let Some((at_ns, rank, event)) = self.sources.get(source).and_then(Source::head) {
-            let place = match event {
-                Event::Flow(place) if !matches!(rank, Rank::Begin | Rank::Instant) => place,
+            let index = match event {
+                Event::Flow(index) if !matches!(rank, Rank::Begin | Rank::Instant) => index,
                 _ => 0,
             };
-            self.heads.push(Reverse((at_ns, rank, place, source)));
+            self.heads.push(Reverse((at_ns, rank, index, source)));
         }
     }
 }
@@ -256,11 +256,11 @@ impl Iterator for Timeline<'_> {
     type Item = (u64, Event);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Reverse((.., place)) = self.heads.pop()?;
-        let source = self.sources.get_mut(place)?;
+        let Reverse((.., index)) = self.heads.pop()?;
+        let source = self.sources.get_mut(index)?;
         let (at_ns, _, event) = source.head()?;
         source.step(event);
-        self.push(place);
+        self.push(index);
         Some((at_ns, event))
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Twins {
     pub(crate) slices: HashMap<SliceOf, SliceOf>,
     /// Slices without an end whose twin in a later trace has one.
     pub(crate) continued: HashSet<SliceOf>,
-    /// Async slices, instants and counter values: part, place.
+    /// Async slices, instants and counter values: part, index.
     pub(crate) asyncs: HashSet<(usize, usize)>,
     pub(crate) instants: HashSet<(usize, usize)>,
     pub(crate) counters: HashSet<(usize, usize)>,
@@ -62,13 +62,13 @@ impl Twins {
     pub(crate) fn of(parts: &[(&Trace, i64)]) -> Self {
         let mut twins = Self::default();
         for (later, &part) in parts.iter().enumerate().skip(1) {
-            for (place, &earlier) in parts.iter().take(later).enumerate() {
-                twins.between((place, earlier), (later, part));
+            for (index, &earlier) in parts.iter().take(later).enumerate() {
+                twins.between((index, earlier), (later, part));
             }
         }
         for (part, (trace, _)) in parts.iter().enumerate() {
             let ends = trace.ends.iter().enumerate();
-            let alone = ends.filter(|&(place, _)| !twins.same_ends.contains(&(part, place)));
+            let alone = ends.filter(|&(index, _)| !twins.same_ends.contains(&(part, index)));
             twins.ends.extend(alone.map(|(_, &end)| (part, end)));
         }
         twins
@@ -77,11 +77,11 @@ impl Twins {
     /// Those of the second of two parts, which becomes the only one: the first stays as it is, and lacks some ends.
     pub(crate) fn of_second(self) -> Self {
         let own = |all: HashSet<(usize, usize)>| {
-            all.into_iter().filter(|&(part, _)| part == 1).map(|(_, place)| (0, place)).collect()
+            all.into_iter().filter(|&(part, _)| part == 1).map(|(_, index)| (0, index)).collect()
         };
         let slices = self.slices.into_iter();
         Self {
-            slices: slices.map(|((_, key, place), known)| ((0, key, place), known)).collect(),
+            slices: slices.map(|((_, key, index), known)| ((0, key, index), known)).collect(),
             asyncs: own(self.asyncs),
             instants: own(self.instants),
             counters: own(self.counters),
@@ -103,8 +103,8 @@ impl Twins {
                 let known_rows = known.slices.iter().map(|slice| row(first, slice, first_shift));
                 let own_rows = own.slices.iter().map(|slice| row(second, slice, shift));
                 let pairs = matches(known_rows, own_rows, both).into_iter();
-                pairs.filter_map(move |(place, twin)| {
-                    let own = ((part, key, place), own.slices.get(place)?);
+                pairs.filter_map(move |(index, twin)| {
+                    let own = ((part, key, index), own.slices.get(index)?);
                     Some((own, ((earlier, known_key, twin), known.slices.get(twin)?)))
                 })
             });
@@ -124,23 +124,24 @@ impl Twins {
                 self.missing.push(LooseEnd { thread: own_of.1, at_ns: own.end_ns, key: None });
             }
         }
-        let is_whole = |trace: &Trace, place: usize| {
-            trace.asyncs.get(place).is_some_and(|one| one.end_ns != UNFINISHED)
+        let is_whole = |trace: &Trace, index: usize| {
+            trace.asyncs.get(index).is_some_and(|one| one.end_ns != UNFINISHED)
         };
-        for (place, twin) in matches(asyncs(first, first_shift), asyncs(second, shift), &both) {
-            let is_cut = !is_whole(first, twin) && is_whole(second, place);
-            self.asyncs.insert(if is_cut { (earlier, twin) } else { (part, place) });
+        for (index, twin) in matches(asyncs(first, first_shift), asyncs(second, shift), &both) {
+            let is_cut = !is_whole(first, twin) && is_whole(second, index);
+            self.asyncs.insert(if is_cut { (earlier, twin) } else { (part, index) });
         }
         let found = matches(instants(first, first_shift), instants(second, shift), &both);
-        self.instants.extend(found.into_iter().map(|(place, _)| (part, place)));
+        self.instants.extend(found.into_iter().map(|(index, _)| (part, index)));
         let found = matches(counters(first, first_shift), counters(second, shift), &both);
-        self.counters.extend(found.into_iter().map(|(place, _)| (part, place)));
+        self.counters.extend(found.into_iter().map(|(index, _)| (part, index)));
         let (known_ends, own_ends) = (ends_by_thread(first), ends_by_thread(second));
         // Ends have no names: those of two slices at the border of two recordings look alike.
         let both = Both { slack_ns: 0, ..both };
-        let of = |ends: &HashMap<u32, Vec<_>>, key| ends.get(&key).cloned().unwrap_or_default();
+        let ends_of =
+            |ends: &HashMap<u32, Vec<_>>, key| ends.get(&key).cloned().unwrap_or_default();
         for ((known_key, known), (key, own)) in threads {
-            let (known_ends, own_ends) = (of(&known_ends, known_key), of(&own_ends, key));
+            let (known_ends, own_ends) = (ends_of(&known_ends, known_key), ends_of(&own_ends, key));
             let found = match (&*known_ends, &*own_ends) {
                 ([], []) => continue,
                 _ => matches(
@@ -149,8 +150,8 @@ impl Twins {
                     &both,
                 ),
             };
-            for (place, twin) in found {
-                let same = own_ends.get(place).map(|&(end, _)| (part, end));
+            for (index, twin) in found {
+                let same = own_ends.get(index).map(|&(end, _)| (part, end));
                 let same = same.or_else(|| Some((earlier, known_ends.get(twin)?.0)));
                 self.same_ends.extend(same);
             }
@@ -169,8 +170,8 @@ impl Twins {
 /// Returns the ends of threads' slices that have no begin, by thread, with their indices in [`Trace::ends`].
 fn ends_by_thread(trace: &Trace) -> HashMap<u32, Vec<(usize, u64)>> {
     let mut ends: HashMap<u32, Vec<_>> = HashMap::new();
-    for (place, end) in trace.ends.iter().enumerate().filter(|(_, end)| end.key.is_none()) {
-        ends.entry(end.thread).or_default().push((place, end.at_ns));
+    for (index, end) in trace.ends.iter().enumerate().filter(|(_, end)| end.key.is_none()) {
+        ends.entry(end.thread).or_default().push((index, end.at_ns));
     }
     ends
 }
@@ -319,12 +320,12 @@ fn matches<'a>(
 ) -> Vec<(usize, usize)> {
     type Known = (i128, Option<u64>, usize);
     let mut by_label: HashMap<Cow<'a, str>, Vec<Known>> = HashMap::new();
-    for (place, mut row) in known.enumerate() {
+    for (index, mut row) in known.enumerate() {
         row.at_ns += both.ahead_ns;
         if !both.has(row.at_ns) {
             continue;
         }
-        by_label.entry(row.label).or_default().push((row.at_ns, row.dur_ns, place));
+        by_label.entry(row.label).or_default().push((row.at_ns, row.dur_ns, index));
     }
     by_label.values_mut().for_each(|rows| rows.sort_by_key(|&(at_ns, ..)| at_ns));
     let mut own: Vec<(usize, Row<'a>)> =
@@ -333,7 +334,7 @@ fn matches<'a>(
     // By label: the first row that may still be a twin.
     let mut next: HashMap<Cow<'a, str>, usize> = HashMap::new();
     let mut found = Vec::new();
-    for (place, row) in own {
+    for (index, row) in own {
         let Some(rows) = by_label.get(&row.label) else { continue };
         let next = next.entry(row.label).or_default();
         let is_over = |&(at_ns, ..): &Known| at_ns + both.within_ns < row.at_ns;
@@ -351,7 +352,7 @@ fn matches<'a>(
             near.take_while(|(_, known)| is_near(known)).filter(|(_, known)| is_alike(known));
         let nearest = near.min_by_key(|(_, known)| known.0.abs_diff(row.at_ns));
         if let Some((at, &(.., twin))) = nearest {
-            found.push((place, twin));
+            found.push((index, twin));
             *next = at + 1;
         }
     }

@@ -30,9 +30,9 @@ pub(super) fn calls<'a>(
         let is_answered = |(_, call): &(usize, Transaction)| {
             call.received.is_some_and(|(_, server)| server == transaction.from_tid)
         };
-        if let Some(place) = open.iter().rposition(is_answered) {
+        if let Some(index) = open.iter().rposition(is_answered) {
             // Those inside it can no longer be answered.
-            open.drain(place..).take(1).for_each(|(call, _)| {
+            open.drain(index..).take(1).for_each(|(call, _)| {
                 answers.insert(call, (at_ns, transaction.from_tid));
             });
         }
@@ -42,10 +42,10 @@ pub(super) fn calls<'a>(
     }
     let processes = trace.process_names();
     let track = Some(names.to_mut().id(TRACK));
-    let slice = |(place, call): (usize, Transaction)| {
+    let slice = |(index, call): (usize, Transaction)| {
         let thread = trace.threads.get(&call.from_tid)?;
         let (end_ns, server) =
-            answers.get(&place).map_or((UNFINISHED, None), |&(at, tid)| (at, Some(tid)));
+            answers.get(&index).map_or((UNFINISHED, None), |&(at, tid)| (at, Some(tid)));
         let server = server.or(call.received.map(|(_, tid)| tid));
         let about = serde_json::json!({
             "to": format!("{} {}", processes.of(call.to_pid), call.to_pid),

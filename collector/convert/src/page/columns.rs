@@ -306,13 +306,13 @@ fn thread_columns<'a>(
         took: slices.iter().map(Slice::duration_ns).collect(),
         parent: slices.iter().map(|slice| parent(slice.parent)).collect(),
         category: categories.iter().map(|slice| slice.category).collect(),
-        open: (0..).zip(slices).filter(|(_, slice)| !slice.ended).map(|(place, _)| place).collect(),
+        open: (0..).zip(slices).filter(|(_, slice)| !slice.ended).map(|(index, _)| index).collect(),
         args: &thread.args,
-        cpu: (0..slices.len().min(thread.cpu_ns.len())).map(|place| cpu(thread, place)).collect(),
+        cpu: (0..slices.len().min(thread.cpu_ns.len())).map(|index| cpu(thread, index)).collect(),
         instants,
         states: StateColumns {
             at: thread.states.iter().map(|state| of_states.next(state.at_ns)).collect(),
-            state: (0..thread.states.len()).map(|place| state(thread, place)).collect(),
+            state: (0..thread.states.len()).map(|index| state(thread, index)).collect(),
             waker: thread.states.iter().map(|state| waker(state.waker)).collect(),
             cpu: thread.states.iter().map(|state| state.cpu).collect(),
         },
@@ -320,18 +320,18 @@ fn thread_columns<'a>(
 }
 
 /// Returns the processor time that a slice took, ns, if it is known.
-fn cpu(thread: &Thread, place: usize) -> Option<u64> {
-    let (begin_ns, end_ns) = thread.cpu_of(u32::try_from(place).ok()?);
+fn cpu(thread: &Thread, index: usize) -> Option<u64> {
+    let (begin_ns, end_ns) = thread.cpu_of(u32::try_from(index).ok()?);
     end_ns?.checked_sub(begin_ns?)
 }
 
-/// Returns the state's place in the program's list: running, runnable, asleep, uninterruptible, io.
-fn state(thread: &Thread, place: usize) -> u8 {
-    match thread.states.get(place).map(|state| state.kind) {
+/// Returns the state's index in the program's list: running, runnable, asleep, uninterruptible, io.
+fn state(thread: &Thread, index: usize) -> u8 {
+    match thread.states.get(index).map(|state| state.kind) {
         Some(b'r') => 0,
         Some(b'R') => 1,
         Some(b'D') => {
-            let reason = thread.sleep_reason(place);
+            let reason = thread.sleep_reason(index);
             let reason = reason.and_then(|reason| thread.blocked.get(reason as usize));
             if reason.is_some_and(|reason| reason.io_wait) { 4 } else { 3 }
         }
@@ -353,13 +353,13 @@ fn counters(trace: &Trace, begin_ns: u64) -> Vec<CounterColumns> {
     let mut made: Vec<(Clock, CounterColumns)> = Vec::new();
     for &Counter { pid, thread, name, at_ns, value, scope } in &trace.counters {
         let thread = (scope == Scope::Thread).then_some(thread);
-        let place = *places.entry((pid, thread, name)).or_insert_with(|| {
+        let index = *places.entry((pid, thread, name)).or_insert_with(|| {
             let unit = trace.units.get(&(pid, name)).copied();
             let (at, value) = (Vec::new(), Vec::new());
             made.push((Clock(begin_ns), CounterColumns { pid, thread, name, unit, at, value }));
             made.len() - 1
         });
-        let Some((clock, columns)) = made.get_mut(place) else { continue };
+        let Some((clock, columns)) = made.get_mut(index) else { continue };
         columns.at.push(clock.next(at_ns));
         columns.value.push(value);
     }
@@ -376,12 +376,12 @@ fn tracks(trace: &Trace, samples: &[Async], calls: &[Async], begin_ns: u64) -> V
     let mut made: Vec<(Clock, TrackColumns)> = Vec::new();
     for (thread, &Async { pid, track, name, category, args, start_ns, end_ns, .. }) in slices {
         let label = track.unwrap_or(name);
-        let place = *places.entry((pid, thread, label)).or_insert_with(|| {
+        let index = *places.entry((pid, thread, label)).or_insert_with(|| {
             let (points, took) = (PointColumns::default(), Vec::new());
             made.push((Clock(begin_ns), TrackColumns { pid, thread, label, points, took }));
             made.len() - 1
         });
-        let Some((clock, columns)) = made.get_mut(place) else { continue };
+        let Some((clock, columns)) = made.get_mut(index) else { continue };
         columns.points.push(clock.next(start_ns), name, category, args);
         let took = end_ns.saturating_sub(start_ns).cast_signed();
         columns.took.push(if end_ns == UNFINISHED { -1 } else { took });

@@ -23,14 +23,14 @@ impl Flows {
         let continued = continued(trace);
         // Records that the next points of flows come from.
         let mut sources: HashMap<u64, (u32, FlowRecord)> = HashMap::new();
-        for (place, flow) in trace.flows.iter().enumerate() {
+        for (index, flow) in trace.flows.iter().enumerate() {
             let around = || slice_of(trace, flow).map(FlowRecord::Slice);
             let Some(record) = flow.record.or_else(around) else {
-                flows.loose.insert(place);
+                flows.loose.insert(index);
                 continue;
             };
             let at = (flow.thread, record);
-            let id = flow_id(trace, place);
+            let id = flow_id(trace, index);
             match flow.kind {
                 FlowKind::Start | FlowKind::Step => {
                     flows.at_records.entry(at).or_default().0.push(id);
@@ -38,9 +38,9 @@ impl Flows {
                 }
                 // After an end Perfetto forgets the id: an end with later points has a flow of its own.
                 FlowKind::End | FlowKind::EndAtNext => {
-                    let source = sources.get(&id).filter(|_| continued.contains(&place));
+                    let source = sources.get(&id).filter(|_| continued.contains(&index));
                     let own = source.map(|&source| {
-                        let own = hash(&[8, id, place as u64]);
+                        let own = hash(&[8, id, index as u64]);
                         flows.at_records.entry(source).or_default().0.push(own);
                         own
                     });
@@ -57,8 +57,8 @@ impl Flows {
     }
 
     /// True for a point that is at no record.
-    pub(super) fn is_loose(&self, place: usize) -> bool {
-        self.loose.contains(&place)
+    pub(super) fn is_loose(&self, index: usize) -> bool {
+        self.loose.contains(&index)
     }
 }
 
@@ -66,10 +66,10 @@ impl Flows {
 fn continued(trace: &Trace) -> HashSet<usize> {
     let mut follows: HashSet<u64> = HashSet::new();
     let mut found = HashSet::new();
-    for (place, flow) in trace.flows.iter().enumerate().rev() {
-        let id = flow_id(trace, place);
+    for (index, flow) in trace.flows.iter().enumerate().rev() {
+        let id = flow_id(trace, index);
         if follows.contains(&id) {
-            found.insert(place);
+            found.insert(index);
         }
         if flow.kind == FlowKind::Start {
             follows.remove(&id);
@@ -81,8 +81,8 @@ fn continued(trace: &Trace) -> HashSet<usize> {
 }
 
 /// Returns the id of a point's flow.
-pub(super) fn flow_id(trace: &Trace, place: usize) -> u64 {
-    trace.flows.get(place).map_or(0, |flow| {
+pub(super) fn flow_id(trace: &Trace, index: usize) -> u64 {
+    trace.flows.get(index).map_or(0, |flow| {
         hash(&[6, flow.name.number().into(), flow.category.number().into(), flow.id])
     })
 }

@@ -51,9 +51,9 @@ pub(super) fn of_text(
     event
 }
 
-fn set<T>(place: &mut Option<T>, value: Option<T>) -> bool {
-    *place = value;
-    place.is_some()
+fn set<T>(index: &mut Option<T>, value: Option<T>) -> bool {
+    *index = value;
+    index.is_some()
 }
 
 fn switch(fields: Fields<'_>) -> Option<SchedSwitch> {

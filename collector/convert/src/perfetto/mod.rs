@@ -250,7 +250,7 @@ impl<'a, W: Write> Writer<'a, W> {
 
     /// The track of an async slice that begins. Those of one category and id are a stack, as Dart's TimelineTask makes them, on a
     /// track named as the first, as in Perfetto; one that ends later than those around it is not.
-    fn async_track(&mut self, place: usize, one: &Async) -> io::Result<u64> {
+    fn async_track(&mut self, index: usize, one: &Async) -> io::Result<u64> {
         let label = one.track.unwrap_or(one.name);
         let track = |kind, key: NameId| {
             hash(&[kind, one.pid.into(), key.number().into(), one.cookie.cast_unsigned()])
@@ -265,7 +265,7 @@ impl<'a, W: Write> Writer<'a, W> {
                 uuid = stack;
             }
         }
-        self.async_tracks.insert(place, uuid);
+        self.async_tracks.insert(index, uuid);
         self.track_of(one.pid, uuid, label)
     }
 
@@ -342,36 +342,36 @@ impl<'a, W: Write> Writer<'a, W> {
     fn track_event(&mut self, event: Event) -> io::Result<Option<TrackEvent>> {
         let trace = self.trace;
         Ok(match event {
-            Event::Begin(key, place) => {
+            Event::Begin(key, index) => {
                 let Some(thread) = trace.threads.get(&key) else { return Ok(None) };
-                let Some(&slice) = thread.slices.get(place as usize) else { return Ok(None) };
-                Some(self.begin(key, place, thread, slice))
+                let Some(&slice) = thread.slices.get(index as usize) else { return Ok(None) };
+                Some(self.begin(key, index, thread, slice))
             }
-            Event::End(key, place) => {
+            Event::End(key, index) => {
                 let thread = trace.threads.get(&key);
-                let thread = thread.filter(|thread| thread.slices.len() > place as usize);
-                thread.map(|thread| self.slice_end(key, thread.cpu_of(place).1))
+                let thread = thread.filter(|thread| thread.slices.len() > index as usize);
+                thread.map(|thread| self.slice_end(key, thread.cpu_of(index).1))
             }
             Event::StayOpen(..) => None,
-            Event::AsyncBegin(place) => {
-                let Some(one) = trace.asyncs.get(place) else { return Ok(None) };
+            Event::AsyncBegin(index) => {
+                let Some(one) = trace.asyncs.get(index) else { return Ok(None) };
                 Some(TrackEvent {
                     r#type: Some(SLICE_BEGIN),
-                    track_uuid: Some(self.async_track(place, one)?),
+                    track_uuid: Some(self.async_track(index, one)?),
                     name_iid: self.name(one.name),
                     category_iids: self.category(one.category),
                     debug_annotations: self.args(one.args),
                     ..TrackEvent::default()
                 })
             }
-            Event::AsyncEnd(place) => {
+            Event::AsyncEnd(index) => {
                 // The name says which one ends: another one may be open in it.
-                let name_iid = trace.asyncs.get(place).and_then(|one| self.name(one.name));
-                let (r#type, track_uuid) = (Some(SLICE_END), self.async_tracks.remove(&place));
+                let name_iid = trace.asyncs.get(index).and_then(|one| self.name(one.name));
+                let (r#type, track_uuid) = (Some(SLICE_END), self.async_tracks.remove(&index));
                 Some(TrackEvent { r#type, track_uuid, name_iid, ..TrackEvent::default() })
             }
-            Event::Instant(place) => {
-                let Some(one) = trace.instants.get(place) else { return Ok(None) };
+            Event::Instant(index) => {
+                let Some(one) = trace.instants.get(index) else { return Ok(None) };
                 let track = match one.track {
                     Some(track) => {
                         let uuid = hash(&[4, one.pid.into(), track.number().into()]);
@@ -379,8 +379,8 @@ impl<'a, W: Write> Writer<'a, W> {
                     }
                     None => self.thread_track(one.thread),
                 };
-                let (flow_ids, terminating_flow_ids) = match u32::try_from(place) {
-                    Ok(place) => self.flows.take(one.thread, FlowRecord::Instant(place)),
+                let (flow_ids, terminating_flow_ids) = match u32::try_from(index) {
+                    Ok(index) => self.flows.take(one.thread, FlowRecord::Instant(index)),
                     Err(_) => Default::default(),
                 };
                 let cpu_ns = Some(one.cpu_ns).filter(|&cpu_ns| cpu_ns > 0 && one.track.is_none());
@@ -396,8 +396,8 @@ impl<'a, W: Write> Writer<'a, W> {
                     ..TrackEvent::default()
                 })
             }
-            Event::Counter(place) => {
-                let Some(one) = trace.counters.get(place) else { return Ok(None) };
+            Event::Counter(index) => {
+                let Some(one) = trace.counters.get(index) else { return Ok(None) };
                 Some(TrackEvent {
                     r#type: Some(COUNTER),
                     track_uuid: Some(self.counter_track(one)?),
@@ -406,9 +406,9 @@ impl<'a, W: Write> Writer<'a, W> {
                     ..TrackEvent::default()
                 })
             }
-            Event::Flow(place) if self.flows.is_loose(place) => {
-                let Some(one) = trace.flows.get(place) else { return Ok(None) };
-                let id = vec![flow_id(trace, place)];
+            Event::Flow(index) if self.flows.is_loose(index) => {
+                let Some(one) = trace.flows.get(index) else { return Ok(None) };
+                let id = vec![flow_id(trace, index)];
                 let ends = matches!(one.kind, FlowKind::End | FlowKind::EndAtNext);
                 let (flow_ids, terminating_flow_ids) =
                     if ends { (Vec::new(), id) } else { (id, Vec::new()) };
@@ -435,17 +435,17 @@ impl<'a, W: Write> Writer<'a, W> {
         }
     }
 
-    fn begin(&mut self, key: u32, place: u32, thread: &Thread, slice: Slice) -> TrackEvent {
-        let (flow_ids, terminating_flow_ids) = self.flows.take(key, FlowRecord::Slice(place));
+    fn begin(&mut self, key: u32, index: u32, thread: &Thread, slice: Slice) -> TrackEvent {
+        let (flow_ids, terminating_flow_ids) = self.flows.take(key, FlowRecord::Slice(index));
         // Of an end without a time Perfetto makes a wrong duration.
-        let (begin_ns, end_ns) = thread.cpu_of(place);
+        let (begin_ns, end_ns) = thread.cpu_of(index);
         let begin_ns = begin_ns.filter(|_| end_ns.is_some() || !slice.ended);
         TrackEvent {
             r#type: Some(SLICE_BEGIN),
             track_uuid: Some(self.thread_track(key)),
             name_iid: self.name(slice.name),
             category_iids: self.category(slice.category),
-            debug_annotations: self.args(thread.args.get(&place).copied().unwrap_or_default()),
+            debug_annotations: self.args(thread.args.get(&index).copied().unwrap_or_default()),
             thread_time_absolute_us: us(begin_ns),
             flow_ids,
             terminating_flow_ids,

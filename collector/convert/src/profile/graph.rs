@@ -11,21 +11,21 @@ use std::io::{self, Write};
 /// Errors of `out`.
 pub fn dot(profile: &Profile, threshold: u32, out: &mut impl Write) -> io::Result<()> {
     let numbers = profile.numbers();
-    let number = |place: usize| numbers.get(place).copied().unwrap_or(0);
+    let number = |index: usize| numbers.get(index).copied().unwrap_or(0);
     let least = u128::from(profile.total_us) * u128::from(threshold);
     let is_in = |us: u64| u128::from(us) * 100 >= least && us > 0;
     out.write_all(b"digraph g {\nnode [shape = record,height=.1];\n")?;
-    let mut seen = HashSet::from([TOPLEVEL]);
+    let mut reached = HashSet::from([TOPLEVEL]);
     let mut todo = vec![TOPLEVEL];
     let mut edges = Vec::new();
-    while let Some(place) = todo.pop() {
-        let Some(entry) = profile.methods.get(place) else { continue };
+    while let Some(index) = todo.pop() {
+        let Some(entry) = profile.methods.get(index) else { continue };
         let name = entry.name.as_ref().map(|name| format!(".{name}")).unwrap_or_default();
         writeln!(
             out,
             "node{}[label = \"[{}] {} ({}, {}, {})\"]",
-            number(place),
-            number(place),
+            number(index),
+            number(index),
             escaped(&format!("{}{name}", entry.class)),
             entry.inclusive_us / 1000,
             entry.exclusive_us / 1000,
@@ -38,8 +38,8 @@ pub fn dot(profile: &Profile, threshold: u32, out: &mut impl Write) -> io::Resul
             {
                 continue;
             }
-            edges.push((place, edge.method));
-            if seen.insert(edge.method) {
+            edges.push((index, edge.method));
+            if reached.insert(edge.method) {
                 todo.push(edge.method);
             }
         }

@@ -52,14 +52,14 @@ pub fn comparison_html(
     type Of = fn(&Entry) -> u64;
     let kinds: [(&str, Of); 2] =
         [("Exclusive", |entry| entry.exclusive_us), ("Inclusive", |entry| entry.inclusive_us)];
-    for (title, of) in kinds {
+    for (title, time) in kinds {
         writeln!(
             out,
             "<h2>{title}</h2><table class=\"sortable\" id=\"{}\"><tr><th>Run 1 \u{b5}s</th><th>Run 2 \u{b5}s</th>\
             <th>Diff</th><th>Diff (%)</th><th>Calls 1</th><th>Calls 2</th><th>Method</th></tr>",
             title.to_lowercase()
         )?;
-        for row in compared(first, second, of) {
+        for row in compared(first, second, time) {
             let [was, is] = row.us;
             let sign = if is < was { '-' } else { '+' };
             writeln!(
@@ -107,13 +107,13 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn link(&self, place: usize) -> String {
-        let number = self.numbers.get(place).copied().unwrap_or(0);
+    fn link(&self, index: usize) -> String {
+        let number = self.numbers.get(index).copied().unwrap_or(0);
         format!("<a href=\"#m{number}\">[{number}]</a>")
     }
 
-    fn text(&self, place: usize) -> String {
-        self.profile.methods.get(place).map(|entry| escaped(&entry.text())).unwrap_or_default()
+    fn text(&self, index: usize) -> String {
+        self.profile.methods.get(index).map(|entry| escaped(&entry.text())).unwrap_or_default()
     }
 
     fn exclusive(&self, out: &mut impl Write) -> io::Result<()> {
@@ -122,8 +122,8 @@ impl Page<'_> {
             <th>self %</th><th>sum %</th><th>Method</th></tr>\n",
         )?;
         let mut sum = 0;
-        for place in self.profile.by(|entry| entry.exclusive_us) {
-            let entry = self.profile.methods.get(place);
+        for index in self.profile.by(|entry| entry.exclusive_us) {
+            let entry = self.profile.methods.get(index);
             let Some(entry) = entry.filter(|entry| entry.exclusive_us > 0) else { break };
             sum += entry.exclusive_us;
             let total = self.profile.total_us;
@@ -133,8 +133,8 @@ impl Page<'_> {
                 entry.exclusive_us,
                 percent(entry.exclusive_us, total),
                 percent(sum, total),
-                self.link(place),
-                self.text(place)
+                self.link(index),
+                self.text(index)
             )?;
         }
         out.write_all(b"</table>\n")
@@ -145,12 +145,12 @@ impl Page<'_> {
             b"<h2 id=\"inclusive\">Inclusive, with parents and children</h2><table><thead><tr><th>%/total</th>\
             <th>%/self</th><th>calls</th><th>\xc2\xb5s</th><th>Method</th></tr></thead>\n",
         )?;
-        for place in self.profile.by(|entry| entry.inclusive_us) {
-            let entry = self.profile.methods.get(place);
+        for index in self.profile.by(|entry| entry.inclusive_us) {
+            let entry = self.profile.methods.get(index);
             let Some(entry) = entry.filter(|entry| entry.inclusive_us > 0) else { break };
-            let number = self.numbers.get(place).copied().unwrap_or(0);
+            let number = self.numbers.get(index).copied().unwrap_or(0);
             writeln!(out, "<tbody id=\"m{number}\">")?;
-            if place != TOPLEVEL {
+            if index != TOPLEVEL {
                 self.edges(out, entry, &entry.parents, |_| entry.all_calls())?;
             }
             writeln!(
@@ -161,8 +161,8 @@ impl Page<'_> {
                 entry.calls[0],
                 entry.calls[1],
                 entry.inclusive_us,
-                self.link(place),
-                self.text(place),
+                self.link(index),
+                self.text(index),
                 percent(entry.outer_exclusive_us, entry.inclusive_us),
                 entry.outer_exclusive_us
             )?;
@@ -177,7 +177,7 @@ impl Page<'_> {
     fn edges(
         &self,
         out: &mut impl Write,
-        of: &Entry,
+        entry: &Entry,
         edges: &[Vec<Edge>; 2],
         calls: impl Fn(&Edge) -> u64,
     ) -> io::Result<()> {
@@ -186,7 +186,7 @@ impl Page<'_> {
                 let share = if is_recursive {
                     "recursive".to_owned()
                 } else {
-                    format!("{:.1}", percent(edge.us, of.inclusive_us))
+                    format!("{:.1}", percent(edge.us, entry.inclusive_us))
                 };
                 writeln!(
                     out,
@@ -220,8 +220,8 @@ impl Page<'_> {
                 group.calls[1],
                 escaped(group.name)
             )?;
-            for &place in &group.methods {
-                let Some(entry) = self.profile.methods.get(place) else { continue };
+            for &index in &group.methods {
+                let Some(entry) = self.profile.methods.get(index) else { continue };
                 writeln!(
                     out,
                     "<tr><td>{}</td><td>{}</td><td>{:.1}</td><td>{}+{}</td><td>{} {}</td></tr>",
@@ -230,8 +230,8 @@ impl Page<'_> {
                     percent(entry.exclusive_us, group.exclusive_us),
                     entry.calls[0],
                     entry.calls[1],
-                    self.link(place),
-                    self.text(place)
+                    self.link(index),
+                    self.text(index)
                 )?;
             }
             out.write_all(b"</table></details>\n")?;

@@ -122,7 +122,7 @@ impl Profile {
         profile.methods.push(Entry::named("(unknown)"));
         profile.methods.extend(trace.methods.iter().map(Entry::from_method));
         let places: HashMap<u32, usize> =
-            trace.methods.iter().zip(2..).map(|(method, place)| (method.id, place)).collect();
+            trace.methods.iter().zip(2..).map(|(method, index)| (method.id, index)).collect();
         let (mut parents, mut children) = (Edges::new(), Edges::new());
         let mut stacks: Vec<Option<Stack>> = Vec::new();
         for record in &trace.records {
@@ -207,20 +207,20 @@ impl Profile {
     }
 
     fn link(&mut self, parents: &Edges, children: &Edges) {
-        for (&(of, method, is_recursive), &(us, calls)) in parents {
-            if let Some(entry) = self.methods.get_mut(of) {
+        for (&(from, method, is_recursive), &(us, calls)) in parents {
+            if let Some(entry) = self.methods.get_mut(from) {
                 entry.parents[usize::from(is_recursive)].push(Edge { method, us, calls });
             }
         }
-        for (&(of, method, is_recursive), &(us, calls)) in children {
-            if let Some(entry) = self.methods.get_mut(of) {
+        for (&(from, method, is_recursive), &(us, calls)) in children {
+            if let Some(entry) = self.methods.get_mut(from) {
                 entry.children[usize::from(is_recursive)].push(Edge { method, us, calls });
             }
         }
         // Ties are in the order of their names, as everywhere.
         let mut rank = vec![0; self.methods.len()];
-        for (number, place) in self.by(|_| 0).into_iter().enumerate() {
-            if let Some(rank) = rank.get_mut(place) {
+        for (number, index) in self.by(|_| 0).into_iter().enumerate() {
+            if let Some(rank) = rank.get_mut(index) {
                 *rank = number;
             }
         }
@@ -235,23 +235,23 @@ impl Profile {
 
     /// All methods, those with the most first.
     #[must_use]
-    pub fn by(&self, of: impl Fn(&Entry) -> u64) -> Vec<usize> {
-        let mut places: Vec<usize> = (0..self.methods.len()).collect();
-        places.sort_by(|&a, &b| {
+    pub fn by(&self, value: impl Fn(&Entry) -> u64) -> Vec<usize> {
+        let mut indices: Vec<usize> = (0..self.methods.len()).collect();
+        indices.sort_by(|&a, &b| {
             let (Some(a), Some(b)) = (self.methods.get(a), self.methods.get(b)) else {
                 return std::cmp::Ordering::Equal;
             };
-            of(b).cmp(&of(a)).then_with(|| a.order().cmp(&b.order()))
+            value(b).cmp(&value(a)).then_with(|| a.order().cmp(&b.order()))
         });
-        places
+        indices
     }
 
     /// The number that each method has in reports: by inclusive time.
     #[must_use]
     pub fn numbers(&self) -> Vec<usize> {
         let mut numbers = vec![0; self.methods.len()];
-        for (number, place) in self.by(|entry| entry.inclusive_us).into_iter().enumerate() {
-            if let Some(slot) = numbers.get_mut(place) {
+        for (number, index) in self.by(|entry| entry.inclusive_us).into_iter().enumerate() {
+            if let Some(slot) = numbers.get_mut(index) {
                 *slot = number;
             }
         }
@@ -273,8 +273,8 @@ impl Profile {
     pub(crate) fn groups<'a>(&'a self, name: impl Fn(&'a Entry) -> &'a str) -> Vec<Group<'a>> {
         let mut groups: Vec<Group<'a>> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
-        for place in self.by(|entry| entry.exclusive_us) {
-            let Some(entry) = self.methods.get(place).filter(|entry| entry.name.is_some()) else {
+        for index in self.by(|entry| entry.exclusive_us) {
+            let Some(entry) = self.methods.get(index).filter(|entry| entry.name.is_some()) else {
                 continue;
             };
             let name = name(entry);
@@ -286,7 +286,7 @@ impl Profile {
             group.exclusive_us += entry.exclusive_us;
             group.calls[0] += entry.calls[0];
             group.calls[1] += entry.calls[1];
-            group.methods.push(place);
+            group.methods.push(index);
         }
         groups.retain(|group| group.exclusive_us > 0);
         // The original's order of ties: by the first one's class, then as in the file.

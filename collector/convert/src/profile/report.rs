@@ -53,19 +53,19 @@ struct Numbered<'a> {
 }
 
 impl Numbered<'_> {
-    fn number(&self, place: usize) -> usize {
-        self.numbers.get(place).copied().unwrap_or(0)
+    fn number(&self, index: usize) -> usize {
+        self.numbers.get(index).copied().unwrap_or(0)
     }
 
-    fn entry(&self, place: usize) -> Option<&Entry> {
-        self.profile.methods.get(place)
+    fn entry(&self, index: usize) -> Option<&Entry> {
+        self.profile.methods.get(index)
     }
 
     fn exclusive(&self, out: &mut impl Write) -> io::Result<()> {
         let total = self.profile.total_us;
         let mut sum = 0;
-        for place in self.profile.by(|entry| entry.exclusive_us) {
-            let Some(entry) = self.entry(place).filter(|entry| entry.exclusive_us > 0) else {
+        for index in self.profile.by(|entry| entry.exclusive_us) {
+            let Some(entry) = self.entry(index).filter(|entry| entry.exclusive_us > 0) else {
                 break;
             };
             sum += entry.exclusive_us;
@@ -75,7 +75,7 @@ impl Numbered<'_> {
                 entry.exclusive_us,
                 percent(entry.exclusive_us, total),
                 percent(sum, total),
-                self.number(place),
+                self.number(index),
                 entry.text()
             )?;
         }
@@ -83,19 +83,19 @@ impl Numbered<'_> {
     }
 
     fn inclusive(&self, out: &mut impl Write) -> io::Result<()> {
-        for place in self.profile.by(|entry| entry.inclusive_us) {
-            let Some(entry) = self.entry(place).filter(|entry| entry.inclusive_us > 0) else {
+        for index in self.profile.by(|entry| entry.inclusive_us) {
+            let Some(entry) = self.entry(index).filter(|entry| entry.inclusive_us > 0) else {
                 break;
             };
             writeln!(out, "{THIN}")?;
-            if place != TOPLEVEL {
+            if index != TOPLEVEL {
                 let calls = entry.all_calls();
                 self.edges(out, entry, &entry.parents, |_| calls)?;
             }
             writeln!(
                 out,
                 "{:<6} {:5.1}%   {:5} {:6} {:6}+{:<6} {:9} {}",
-                format!("[{}]", self.number(place)),
+                format!("[{}]", self.number(index)),
                 percent(entry.inclusive_us, self.profile.total_us),
                 "",
                 "",
@@ -124,7 +124,7 @@ impl Numbered<'_> {
     fn edges(
         &self,
         out: &mut impl Write,
-        of: &Entry,
+        entry: &Entry,
         edges: &[Vec<Edge>; 2],
         calls: impl Fn(&Edge) -> u64,
     ) -> io::Result<()> {
@@ -136,7 +136,7 @@ impl Numbered<'_> {
                 let share = if is_recursive {
                     " ".repeat(6)
                 } else {
-                    format!("{:5.1}%", percent(edge.us, of.inclusive_us))
+                    format!("{:5.1}%", percent(edge.us, entry.inclusive_us))
                 };
                 writeln!(
                     out,
@@ -175,8 +175,8 @@ impl Numbered<'_> {
                 group.name
             )?;
             let mut within = 0;
-            for &place in &group.methods {
-                let Some(entry) = self.entry(place) else { continue };
+            for &index in &group.methods {
+                let Some(entry) = self.entry(index) else { continue };
                 within += entry.exclusive_us;
                 writeln!(
                     out,
@@ -187,7 +187,7 @@ impl Numbered<'_> {
                     percent(within, group.exclusive_us),
                     entry.calls[0],
                     entry.calls[1],
-                    self.number(place),
+                    self.number(index),
                     text(entry)
                 )?;
             }
@@ -207,11 +207,12 @@ pub(crate) struct Compared {
 pub(crate) fn compared(
     first: &Profile,
     second: &Profile,
-    of: impl Fn(&Entry) -> u64,
+    time: impl Fn(&Entry) -> u64,
 ) -> Vec<Compared> {
     let mut all: std::collections::BTreeMap<String, Compared> = std::collections::BTreeMap::new();
     for (side, profile) in [first, second].into_iter().enumerate() {
-        for entry in profile.methods.iter().filter(|entry| of(entry) > 0 || entry.all_calls() > 0) {
+        for entry in profile.methods.iter().filter(|entry| time(entry) > 0 || entry.all_calls() > 0)
+        {
             let text = entry.text();
             let row = all.entry(text.clone()).or_insert_with(|| Compared {
                 text,
@@ -219,7 +220,7 @@ pub(crate) fn compared(
                 calls: [0; 2],
             });
             if let (Some(us), Some(calls)) = (row.us.get_mut(side), row.calls.get_mut(side)) {
-                *us += of(entry);
+                *us += time(entry);
                 *calls += entry.all_calls();
             }
         }
@@ -238,14 +239,14 @@ pub fn comparison(first: &Profile, second: &Profile, out: &mut impl Write) -> io
     type Of = fn(&Entry) -> u64;
     let kinds: [(&str, Of); 2] =
         [("Exclusive", |entry| entry.exclusive_us), ("Inclusive", |entry| entry.inclusive_us)];
-    for (title, of) in kinds {
+    for (title, time) in kinds {
         writeln!(out, "\n{title} elapsed times, sorted by difference.\n")?;
         writeln!(
             out,
             "{:>9} {:>9} {:>9} {:>8} {:>7} {:>7}  Method",
             "Run 1", "Run 2", "Diff", "Diff %", "Calls 1", "Calls 2"
         )?;
-        for row in compared(first, second, of) {
+        for row in compared(first, second, time) {
             let [was, is] = row.us;
             let sign = if is < was { '-' } else { '+' };
             let share = if was == 0 {

@@ -40,25 +40,25 @@ impl Builder {
     ) -> Option<usize> {
         let thread = self.key(live);
         let asyncs = &mut self.trace.asyncs;
-        let place = self.open_asyncs.get_mut(&key).and_then(|open| {
-            let named = open.iter().rposition(|&place| {
-                name == NameId::NONE || asyncs.get(place).is_some_and(|begun| begun.name == name)
+        let index = self.open_asyncs.get_mut(&key).and_then(|open| {
+            let named = open.iter().rposition(|&index| {
+                name == NameId::NONE || asyncs.get(index).is_some_and(|begun| begun.name == name)
             });
             match named {
                 Some(named) => Some(open.remove(named)),
                 None => open.pop(),
             }
         });
-        match place.and_then(|place| asyncs.get_mut(place)) {
+        match index.and_then(|index| asyncs.get_mut(index)) {
             Some(begun) => (begun.end_ns, begun.threads[1]) = (at_ns, thread),
             None => self.loose_end(live, at_ns, Some(key)),
         }
-        place
+        index
     }
 
     /// Adds the arguments of an async slice's end to those of its begin.
-    pub(crate) fn more_async_args(&mut self, place: usize, args: NameId) {
-        if let Some(slice) = self.trace.asyncs.get_mut(place).filter(|_| args != NameId::NONE) {
+    pub(crate) fn more_async_args(&mut self, index: usize, args: NameId) {
+        if let Some(slice) = self.trace.asyncs.get_mut(index).filter(|_| args != NameId::NONE) {
             slice.args = with_more(&mut self.trace.names, slice.args, args);
         }
     }

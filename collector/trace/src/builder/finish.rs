@@ -28,12 +28,12 @@ impl Builder {
             }
             self.trace.losses.unclosed += running.open.len() as u64;
             let last_cpu_ns = running.thread.cpu_ns.iter().map(|&(_, end_ns)| end_ns).max();
-            for place in running.open {
-                if let Some(slice) = running.thread.slices.get_mut(place as usize) {
+            for index in running.open {
+                if let Some(slice) = running.thread.slices.get_mut(index as usize) {
                     slice.end_ns = running.last_ns;
                 }
                 if let (Some(cpu), Some(last_ns)) =
-                    (running.thread.cpu_ns.get_mut(place as usize), last_cpu_ns)
+                    (running.thread.cpu_ns.get_mut(index as usize), last_cpu_ns)
                     && *cpu != (0, 0)
                 {
                     cpu.1 = last_ns;

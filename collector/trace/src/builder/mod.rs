@@ -198,8 +198,8 @@ impl Builder {
     /// Adds an instant. Returns it as a record that flows can be at, unless it is on another track than its thread's.
     pub(crate) fn instant(&mut self, instant: Instant) -> Option<FlowRecord> {
         self.trace.instants.push(instant);
-        let place = u32::try_from(self.trace.instants.len() - 1).ok();
-        place.filter(|_| instant.track.is_none()).map(FlowRecord::Instant)
+        let index = u32::try_from(self.trace.instants.len() - 1).ok();
+        index.filter(|_| instant.track.is_none()).map(FlowRecord::Instant)
     }
 
     pub(crate) fn sample(&mut self, sample: Sample) {

@@ -22,13 +22,13 @@ impl Builder {
         category: NameId,
     ) -> Option<u32> {
         let running = self.running.get_mut(live.0)?;
-        let place = u32::try_from(running.thread.slices.len()).ok()?;
+        let index = u32::try_from(running.thread.slices.len()).ok()?;
         let parent = running.open.last().copied().unwrap_or(NO_PARENT);
-        running.open.push(place);
+        running.open.push(index);
         let (start_ns, end_ns) = (at_ns, UNFINISHED);
         let slice = Slice { name, category, start_ns, end_ns, parent, ended: false };
         running.thread.slices.push(slice);
-        Some(place)
+        Some(index)
     }
 
     /// Begins a slice that stands for a frame of a main thread. Frames do not nest: where records are lost, an earlier one
@@ -48,9 +48,9 @@ impl Builder {
         {
             self.leave_open(live, before_ns);
         }
-        let place = self.begin(live, at_ns, name, category);
-        self.running.get_mut(live.0)?.frame = place;
-        place
+        let index = self.begin(live, at_ns, name, category);
+        self.running.get_mut(live.0)?.frame = index;
+        index
     }
 
     /// Notes the processor on which a thread wrote its last line.
@@ -71,9 +71,9 @@ impl Builder {
         if self.looks_at_losses > MAX_LOOKS {
             return;
         }
-        for place in 0..self.running.len() {
-            let live = Live(place);
-            let of_cpu = self.running.get(place).filter(|running| running.cpu == cpu);
+        for index in 0..self.running.len() {
+            let live = Live(index);
+            let of_cpu = self.running.get(index).filter(|running| running.cpu == cpu);
             let Some(last_ns) = of_cpu.map(|running| running.last_ns) else { continue };
             while !self.open(live).is_empty() {
                 self.leave_open(live, last_ns);
@@ -84,13 +84,13 @@ impl Builder {
     /// Ends the innermost slice. Returns its index, or `None` (which is counted) if nothing is open.
     pub(crate) fn end(&mut self, live: Live, at_ns: u64) -> Option<u32> {
         let running = self.running.get_mut(live.0)?;
-        let Some(place) = running.open.pop() else {
+        let Some(index) = running.open.pop() else {
             self.loose_end(live, at_ns, None);
             return None;
         };
-        let slice = running.thread.slices.get_mut(place as usize)?;
+        let slice = running.thread.slices.get_mut(index as usize)?;
         (slice.end_ns, slice.ended) = (at_ns, true);
-        Some(place)
+        Some(index)
     }
 
     /// Ends the innermost open slice that matches an end's name and category. Slices inside it end with it, without ends of their own.
@@ -101,7 +101,7 @@ impl Builder {
         end: (NameId, NameId),
     ) -> Option<u32> {
         let mut open = self.open(live).iter().rev().take(MAX_LOOKED_AT);
-        let Some(inside) = open.position(|&place| self.is_ended_by(live, place, end)) else {
+        let Some(inside) = open.position(|&index| self.is_ended_by(live, index, end)) else {
             self.loose_end(live, at_ns, None);
             return None;
         };
@@ -112,8 +112,8 @@ impl Builder {
     }
 
     /// True if an end of this name and category may be a slice's.
-    pub(crate) fn is_ended_by(&self, live: Live, place: u32, end: (NameId, NameId)) -> bool {
-        let slice = self.slice(live, place);
+    pub(crate) fn is_ended_by(&self, live: Live, index: u32, end: (NameId, NameId)) -> bool {
+        let slice = self.slice(live, index);
         slice.is_some_and(|slice| is_ended_by((slice.name, slice.category), end))
     }
 
@@ -140,11 +140,11 @@ impl Builder {
             return None;
         }
         let is_over = |&record: &FlowRecord| match record {
-            FlowRecord::Slice(place) => {
-                self.slice(live, place).is_none_or(|slice| slice.end_ns < at_ns)
+            FlowRecord::Slice(index) => {
+                self.slice(live, index).is_none_or(|slice| slice.end_ns < at_ns)
             }
-            FlowRecord::Instant(place) => {
-                let instant = self.trace.instants.get(place as usize);
+            FlowRecord::Instant(index) => {
+                let instant = self.trace.instants.get(index as usize);
                 instant.is_none_or(|instant| instant.at_ns != at_ns)
             }
         };
@@ -152,15 +152,15 @@ impl Builder {
     }
 
     /// Returns a slice of a thread.
-    pub(crate) fn slice(&self, live: Live, place: u32) -> Option<&Slice> {
-        self.running.get(live.0)?.thread.slices.get(place as usize)
+    pub(crate) fn slice(&self, live: Live, index: u32) -> Option<&Slice> {
+        self.running.get(live.0)?.thread.slices.get(index as usize)
     }
 
     /// Leaves a slice open: it ends with the enclosing slice.
     pub(crate) fn leave_open(&mut self, live: Live, at_ns: u64) {
         let Some(running) = self.running.get_mut(live.0) else { return };
-        let place = running.open.pop();
-        let slice = place.and_then(|place| running.thread.slices.get_mut(place as usize));
+        let index = running.open.pop();
+        let slice = index.and_then(|index| running.thread.slices.get_mut(index as usize));
         if let Some(slice) = slice {
             slice.end_ns = at_ns;
             self.trace.losses.unclosed += 1;
@@ -169,12 +169,12 @@ impl Builder {
 
     /// Ends a slice that is open. Slices that are open inside it overlap it: they end with it and are counted.
     /// `ended`: whether the input has its end.
-    pub(crate) fn end_open(&mut self, live: Live, place: u32, at_ns: u64, ended: bool) {
-        let is_over = self.slice(live, place).is_none_or(|slice| slice.end_ns != UNFINISHED);
+    pub(crate) fn end_open(&mut self, live: Live, index: u32, at_ns: u64, ended: bool) {
+        let is_over = self.slice(live, index).is_none_or(|slice| slice.end_ns != UNFINISHED);
         while let Some(&innermost) = self.open(live).last()
             && !is_over
         {
-            if innermost != place {
+            if innermost != index {
                 self.trace.losses.overlapping += 1;
                 self.end(live, at_ns);
                 continue;
@@ -189,35 +189,35 @@ impl Builder {
     }
 
     /// Sets a slice's arguments.
-    pub(crate) fn args(&mut self, live: Live, place: u32, args: NameId) {
+    pub(crate) fn args(&mut self, live: Live, index: u32, args: NameId) {
         if let Some(running) = self.running.get_mut(live.0)
             && args != NameId::NONE
         {
-            running.thread.args.insert(place, args);
+            running.thread.args.insert(index, args);
         }
     }
 
     /// Adds the arguments of a slice's end to those of its begin.
-    pub(crate) fn more_args(&mut self, live: Live, place: u32, args: NameId) {
+    pub(crate) fn more_args(&mut self, live: Live, index: u32, args: NameId) {
         let Some(running) = self.running.get_mut(live.0) else { return };
         if args == NameId::NONE {
             return;
         }
-        let before = running.thread.args.get(&place).copied().unwrap_or_default();
-        running.thread.args.insert(place, with_more(&mut self.trace.names, before, args));
+        let before = running.thread.args.get(&index).copied().unwrap_or_default();
+        running.thread.args.insert(index, with_more(&mut self.trace.names, before, args));
     }
 
     /// Sets the CPU time at a slice's begin and end.
-    pub(crate) fn cpu(&mut self, live: Live, place: u32, begin: Option<u64>, end: Option<u64>) {
+    pub(crate) fn cpu(&mut self, live: Live, index: u32, begin: Option<u64>, end: Option<u64>) {
         let Some(running) = self.running.get_mut(live.0) else { return };
         if begin.is_none() && end.is_none() {
             return;
         }
         let all = &mut running.thread.cpu_ns;
-        if all.len() <= place as usize {
-            all.resize(place as usize + 1, (0, 0));
+        if all.len() <= index as usize {
+            all.resize(index as usize + 1, (0, 0));
         }
-        if let Some(cpu) = all.get_mut(place as usize) {
+        if let Some(cpu) = all.get_mut(index as usize) {
             cpu.0 = begin.unwrap_or(cpu.0);
             cpu.1 = end.unwrap_or(cpu.1);
         }
@@ -225,10 +225,10 @@ impl Builder {
 
     /// Sets the CPU time at the end of a slice whose begin has one: a capture that was cut to a window lacks that of sections
     /// that began before it.
-    pub(crate) fn cpu_end(&mut self, live: Live, place: u32, end: Option<u64>) {
+    pub(crate) fn cpu_end(&mut self, live: Live, index: u32, end: Option<u64>) {
         let running = self.running.get(live.0);
-        if running.is_some_and(|running| running.thread.cpu_of(place).0.is_some()) {
-            self.cpu(live, place, None, end);
+        if running.is_some_and(|running| running.thread.cpu_of(index).0.is_some()) {
+            self.cpu(live, index, None, end);
         }
     }
 }

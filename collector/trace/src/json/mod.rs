@@ -104,10 +104,10 @@ impl ThreadOf {
     /// A complete slice has begun. As in Perfetto, an instant of the same time is in it.
     fn begun(&mut self, builder: &Builder, record: Option<FlowRecord>, at_ns: u64) {
         let is_instant = |&last: &FlowRecord| match last {
-            FlowRecord::Instant(place) => builder
+            FlowRecord::Instant(index) => builder
                 .trace
                 .instants
-                .get(place as usize)
+                .get(index as usize)
                 .is_some_and(|instant| instant.at_ns == at_ns),
             FlowRecord::Slice(_) => false,
         };
@@ -117,7 +117,7 @@ impl ThreadOf {
 
 /// An open slice that has an end.
 struct Open {
-    place: u32,
+    index: u32,
     /// Time of the end, with the processor's; `None` if an E ends it.
     end: Option<(u64, Option<u64>)>,
 }
@@ -174,11 +174,11 @@ impl Reader {
             self.put(event);
         }
         self.builder.trace.samples.sort_by_key(|sample| sample.at_ns);
-        let mut named: Vec<_> = self.names.iter().map(|(&of, &name)| (of, name)).collect();
+        let mut named: Vec<_> = self.names.iter().map(|(&key, &name)| (key, name)).collect();
         named.sort_unstable();
-        for (of, ThreadOf { live, open, .. }) in &mut self.threads {
+        for (key, ThreadOf { live, open, .. }) in &mut self.threads {
             close(&mut self.builder, *live, open, u64::MAX);
-            named.retain(|(other, _)| other != of);
+            named.retain(|(other, _)| other != key);
         }
         let from_ns = self.builder.trace.span_ns.map_or(0, |(first, _)| first);
         for ((pid, tid), name) in named {
@@ -189,9 +189,9 @@ impl Reader {
     }
 
     fn put(&mut self, event: &Event) {
-        let of = (event.pid, event.tid);
+        let key = (event.pid, event.tid);
         let builder = &mut self.builder;
-        let thread = self.threads.entry(of).or_insert_with(|| ThreadOf {
+        let thread = self.threads.entry(key).or_insert_with(|| ThreadOf {
             live: builder.new_thread(event.tid, Some(event.pid)),
             is_named: false,
             last: None,
@@ -202,7 +202,7 @@ impl Reader {
         let at_ns = builder.at(live, event.at_ns);
         if !thread.is_named {
             thread.is_named = true;
-            if let Some(&name) = self.names.get(&of) {
+            if let Some(&name) = self.names.get(&key) {
                 builder.name_id(live, at_ns, name);
             }
         }
@@ -210,13 +210,13 @@ impl Reader {
         let &Event { pid, name, category, args, .. } = event;
         match event.kind {
             Kind::Begin => {
-                let place = begin(builder, live, at_ns, event);
-                thread.open.extend(place.map(|place| Open { place, end: None }));
-                thread.last = place.map(FlowRecord::Slice);
+                let index = begin(builder, live, at_ns, event);
+                thread.open.extend(index.map(|index| Open { index, end: None }));
+                thread.last = index.map(FlowRecord::Slice);
             }
             Kind::Complete { dur_ns: None, .. } => {
-                let place = begin(builder, live, at_ns, event);
-                thread.begun(builder, place.map(FlowRecord::Slice), at_ns);
+                let index = begin(builder, live, at_ns, event);
+                thread.begun(builder, index.map(FlowRecord::Slice), at_ns);
             }
             Kind::Complete { dur_ns: Some(dur_ns), cpu_ns } => {
                 let mut end_ns = at_ns.saturating_add(dur_ns).min(MAX_NS);
@@ -228,20 +228,20 @@ impl Reader {
                 }
                 let cpu_end =
                     event.cpu_ns.zip(cpu_ns).map(|(begin, took)| begin.saturating_add(took));
-                let place = begin(builder, live, at_ns, event);
+                let index = begin(builder, live, at_ns, event);
                 let end = Some((end_ns, cpu_end));
-                thread.open.extend(place.map(|place| Open { place, end }));
-                thread.begun(builder, place.map(FlowRecord::Slice), at_ns);
+                thread.open.extend(index.map(|index| Open { index, end }));
+                thread.begun(builder, index.map(FlowRecord::Slice), at_ns);
             }
             Kind::End => {
                 let ends = |one: &Open| {
-                    one.end.is_none() && builder.is_ended_by(live, one.place, (name, category))
+                    one.end.is_none() && builder.is_ended_by(live, one.index, (name, category))
                 };
                 // The innermost one of its name and category, as in Perfetto, as far as it has them.
                 let inside = thread.open.iter().rev().take(MAX_LOOKED_AT).position(ends);
                 if let Some(inside) = inside {
                     for inner in thread.open.drain(thread.open.len() - inside..).rev() {
-                        leave_inner(builder, live, inner.place, at_ns);
+                        leave_inner(builder, live, inner.index, at_ns);
                         match inner.end {
                             Some(_) => builder.trace.losses.overlapping += 1,
                             None => builder.trace.losses.unclosed += 1,
@@ -249,8 +249,8 @@ impl Reader {
                         builder.end(live, at_ns);
                     }
                     if let Some(open) = thread.open.pop() {
-                        end(builder, live, open.place, at_ns, event.cpu_ns);
-                        builder.more_args(live, open.place, args);
+                        end(builder, live, open.index, at_ns, event.cpu_ns);
+                        builder.more_args(live, open.index, args);
                     }
                 } else {
                     builder.loose_end(live, at_ns, None);
@@ -266,21 +266,21 @@ impl Reader {
             }
             Kind::AsyncInstant | Kind::AsyncBegin | Kind::AsyncEnd => {
                 let (track, cookie, threads) = (event.scope, event.id, [key; 2]);
-                let of = AsyncKey { pid, track, of: category, cookie };
+                let key = AsyncKey { pid, track, name: category, cookie };
                 if event.kind == Kind::AsyncEnd {
-                    if let Some(place) = builder.end_async(of, live, at_ns, name) {
-                        builder.more_async_args(place, args);
+                    if let Some(index) = builder.end_async(key, live, at_ns, name) {
+                        builder.more_async_args(index, args);
                     }
                     return;
                 }
                 // A stack of its own: one in another, as of Dart's TimelineTask.
-                builder.trace.losses.nested_asyncs += u64::from(builder.is_async_open(&of));
+                builder.trace.losses.nested_asyncs += u64::from(builder.is_async_open(&key));
                 let (start_ns, end_ns) = (at_ns, at_ns);
                 let one =
                     Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns };
                 match event.kind {
                     Kind::AsyncInstant => builder.trace.asyncs.push(one),
-                    _ => builder.begin_async(of, one),
+                    _ => builder.begin_async(key, one),
                 }
             }
             Kind::Counter => {
@@ -313,37 +313,37 @@ impl Reader {
     }
 }
 
-/// Begins a slice, with the point of a flow that is bound to it. Returns its place.
+/// Begins a slice, with the point of a flow that is bound to it. Returns its index.
 fn begin(builder: &mut Builder, live: Live, at_ns: u64, event: &Event) -> Option<u32> {
-    let place = builder.begin(live, at_ns, event.name, event.category)?;
-    builder.args(live, place, event.args);
-    builder.cpu(live, place, event.cpu_ns, None);
+    let index = builder.begin(live, at_ns, event.name, event.category)?;
+    builder.args(live, index, event.args);
+    builder.cpu(live, index, event.cpu_ns, None);
     if let Some((id, kind)) = event.bound {
-        let record = Some(FlowRecord::Slice(place));
+        let record = Some(FlowRecord::Slice(index));
         let (thread, name) = (builder.key(live), builder.trace.names.id(BOUND));
         builder.flow(Flow { thread, name, category: NameId::NONE, id, kind, at_ns, record });
     }
-    Some(place)
+    Some(index)
 }
 
 /// Ends what ends by then.
 fn close(builder: &mut Builder, live: Live, open: &mut Vec<Open>, by_ns: u64) {
     let is_over = |one: &mut Open| one.end.is_some_and(|(end_ns, _)| end_ns <= by_ns);
-    while let Some(Open { place, end: Some((end_ns, cpu_ns)) }) = open.pop_if(is_over) {
+    while let Some(Open { index, end: Some((end_ns, cpu_ns)) }) = open.pop_if(is_over) {
         let end_ns = builder.at(live, end_ns);
-        end(builder, live, place, end_ns, cpu_ns);
+        end(builder, live, index, end_ns, cpu_ns);
     }
 }
 
-fn end(builder: &mut Builder, live: Live, place: u32, at_ns: u64, cpu_ns: Option<u64>) {
-    leave_inner(builder, live, place, at_ns);
+fn end(builder: &mut Builder, live: Live, index: u32, at_ns: u64, cpu_ns: Option<u64>) {
+    leave_inner(builder, live, index, at_ns);
     builder.end(live, at_ns);
-    builder.cpu_end(live, place, cpu_ns);
+    builder.cpu_end(live, index, cpu_ns);
 }
 
 /// Leaves slices in another one open that have no end.
-fn leave_inner(builder: &mut Builder, live: Live, place: u32, at_ns: u64) {
-    while builder.open(live).last().is_some_and(|&inner| inner != place) {
+fn leave_inner(builder: &mut Builder, live: Live, index: u32, at_ns: u64) {
+    while builder.open(live).last().is_some_and(|&inner| inner != index) {
         builder.leave_open(live, at_ns);
     }
 }
@@ -355,16 +355,16 @@ fn longest_first(group: &mut [Event]) {
         .iter()
         .enumerate()
         .filter(|(_, event)| event.dur_ns().is_some())
-        .map(|(place, _)| place)
+        .map(|(index, _)| index)
         .collect();
     if places.len() < 2 {
         return;
     }
     let mut complete: Vec<Event> =
-        places.iter().filter_map(|&place| group.get(place).cloned()).collect();
+        places.iter().filter_map(|&index| group.get(index).cloned()).collect();
     complete.sort_by_key(|event| std::cmp::Reverse(event.dur_ns()));
-    for (place, event) in places.into_iter().zip(complete) {
-        if let Some(slot) = group.get_mut(place) {
+    for (index, event) in places.into_iter().zip(complete) {
+        if let Some(slot) = group.get_mut(index) {
             *slot = event;
         }
     }

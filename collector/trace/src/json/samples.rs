@@ -40,16 +40,16 @@ impl Profiles {
     /// Takes an event of a profile. `Profile` begins one and is of the sampled thread, as DevTools reads it; each `ProfileChunk`, which
     /// V8's own thread writes, is a part of it.
     pub(super) fn take(&mut self, builder: &mut Builder, event: &Event) {
-        let of = (event.pid, event.id);
+        let key = (event.pid, event.id);
         let args: Value =
             serde_json::from_str(builder.trace.names.text(event.args)).unwrap_or_default();
         let data = &args["data"];
         if let Some(now_ns) = ns(&data["startTime"]) {
             let begun = Profile { pid: event.pid, tid: event.tid, now_ns, ..Profile::default() };
-            self.0.entry(of).or_insert(begun);
+            self.0.entry(key).or_insert(begun);
         }
         let part = &data["cpuProfile"];
-        if let Some(profile) = self.0.get_mut(&of) {
+        if let Some(profile) = self.0.get_mut(&key) {
             profile.add(builder, part, &data["timeDeltas"]);
         } else {
             let samples = part["samples"].as_array();

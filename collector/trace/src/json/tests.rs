@@ -156,7 +156,7 @@ fn a_processor_time_that_an_end_lacks_stays_unknown() {
         r#"[{"ph":"X","name":"a","tid":2,"ts":1,"dur":1,"tts":4},{"ph":"X","name":"b","tid":2,"ts":3,"dur":1,"tts":5,"tdur":2},
         {"ph":"X","name":"c","tid":2,"ts":5,"dur":1}]"#,
     );
-    let times: Vec<_> = (0..3).map(|place| trace.threads[&2].cpu_of(place)).collect();
+    let times: Vec<_> = (0..3).map(|index| trace.threads[&2].cpu_of(index)).collect();
     assert_eq!(times, [(Some(4000), None), (Some(5000), Some(7000)), (None, None)]);
 }
 

@@ -26,8 +26,9 @@ impl Classes {
     /// The last of equal names counts.
     fn class(&self, renamed: &str) -> Option<Class> {
         let (packed, renamed) = (&self.0, renamed.as_bytes());
-        let is_before =
-            |number| packed.class(number).is_some_and(|of| packed.raw_name(of.renamed) <= renamed);
+        let is_before = |number| {
+            packed.class(number).is_some_and(|class| packed.raw_name(class.renamed) <= renamed)
+        };
         let after = partition_point(packed.classes(), is_before);
         let class = packed.class(after.checked_sub(1)?)?;
         (packed.raw_name(class.renamed) == renamed).then_some(class)
@@ -37,10 +38,12 @@ impl Classes {
         let (packed, renamed) = (&self.0, renamed.as_bytes());
         let (from, to) = (class.methods.0 as usize, class.methods.1 as usize);
         let is_before = |number| {
-            packed.method(from + number).is_some_and(|of| packed.raw_name(of.renamed) < renamed)
+            packed
+                .method(from + number)
+                .is_some_and(|method| packed.raw_name(method.renamed) < renamed)
         };
-        let place = from + partition_point(to.checked_sub(from)?, is_before);
-        let method = packed.method(place).filter(|_| place < to)?;
+        let index = from + partition_point(to.checked_sub(from)?, is_before);
+        let method = packed.method(index).filter(|_| index < to)?;
         (packed.raw_name(method.renamed) == renamed).then(|| packed.name(method.original))
     }
 }
@@ -100,8 +103,8 @@ impl ClassesBuilder {
         let from = self.made.methods.len();
         let text = &self.text;
         // Stable: the first of equal ones stays the first.
-        self.members.sort_by_key(|of| of.renamed.of(text));
-        self.members.dedup_by_key(|of| of.renamed.of(text));
+        self.members.sort_by_key(|member| member.renamed.of(text));
+        self.members.dedup_by_key(|member| member.renamed.of(text));
         for member in self.members.drain(..) {
             let renamed = Span::push(&mut self.made.text, member.renamed.of(text));
             let original = Span::push(&mut self.made.text, member.original.of(text));
@@ -109,14 +112,14 @@ impl ClassesBuilder {
         }
         self.text.clear();
         let methods =
-            [from, self.made.methods.len()].map(|place| u32::try_from(place).unwrap_or(u32::MAX));
+            [from, self.made.methods.len()].map(|index| u32::try_from(index).unwrap_or(u32::MAX));
         self.made.classes.push(Class { renamed, original, methods: methods.into() });
     }
 
     pub(super) fn finish(mut self) -> Classes {
         self.close();
         let Made { text, mut classes, methods } = self.made;
-        classes.sort_by_key(|of| of.renamed.of(&text));
+        classes.sort_by_key(|class| class.renamed.of(&text));
         Classes(Packed::new(&text, &classes, &methods, &[]))
     }
 }

@@ -9,10 +9,10 @@ pub(super) struct Methods(pub(super) Packed);
 impl Methods {
     /// The last of equal ids counts.
     pub(super) fn get(&self, id: u64) -> Option<&str> {
-        let is_before = |number| self.0.id(number).is_some_and(|(of, _)| of <= id);
+        let is_before = |number| self.0.id(number).is_some_and(|(first, _)| first <= id);
         let after = partition_point(self.0.ids(), is_before);
-        let (of, name) = self.0.id(after.checked_sub(1)?)?;
-        (of == id).then(|| self.0.name(name))
+        let (first, name) = self.0.id(after.checked_sub(1)?)?;
+        (first == id).then(|| self.0.name(name))
     }
 }
 

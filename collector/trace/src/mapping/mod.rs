@@ -231,10 +231,10 @@ mod tests {
             let packed = mapping.packed().to_vec();
             assert_eq!(Mapping::open(Arc::new(packed.clone())).unwrap(), mapping);
             assert_eq!(Mapping::open(Arc::new(packed[..packed.len() / 4].to_vec())), None);
-            for place in 0..packed.len() {
+            for index in 0..packed.len() {
                 for value in [0, 1, 0x7f, 0x80, 0xff] {
                     let mut damaged = packed.clone();
-                    damaged[place] = value;
+                    damaged[index] = value;
                     let Some(mapping) = Mapping::open(Arc::new(damaged)) else { continue };
                     for name in ["a.b.a", "La/b;", "c.d", "7", "4294967297", "a.b.z"] {
                         let _ = mapping.apply(name);
@@ -300,9 +300,9 @@ mod tests {
             for (number, (class, methods)) in file.iter().enumerate() {
                 text += &format!("Class{number} -> {class}:\n");
                 let mut of_class = HashMap::new();
-                for (place, method) in methods.iter().enumerate() {
-                    text += &format!("    void method{place}() -> {method}\n");
-                    of_class.entry(method).or_insert(place);
+                for (index, method) in methods.iter().enumerate() {
+                    text += &format!("    void method{index}() -> {method}\n");
+                    of_class.entry(method).or_insert(index);
                 }
                 known.insert(class, (number, of_class));
             }
@@ -314,8 +314,8 @@ mod tests {
                     let expected = found.map_or(class.clone(), |(number, _)| format!("Class{number}"));
                     proptest::prop_assert_eq!(&*mapping.apply(&class), &*expected);
                     for method in ["a", "ab", "c", "cc"] {
-                        let place = found.and_then(|(_, methods)| methods.get(&method.to_owned()));
-                        let method_name = place.map_or(method.to_owned(), |place| format!("method{place}"));
+                        let index = found.and_then(|(_, methods)| methods.get(&method.to_owned()));
+                        let method_name = index.map_or(method.to_owned(), |index| format!("method{index}"));
                         let name = format!("{class}.{method}");
                         proptest::prop_assert_eq!(&*mapping.apply(&name), &format!("{expected}.{method_name}"));
                     }

@@ -18,7 +18,7 @@ const METHOD: usize = 4;
 /// Words of an id: its low and its high half, name.
 const ID: usize = 4;
 
-/// A place in the text.
+/// A position in the text.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     at: u32,
@@ -28,7 +28,8 @@ pub(super) struct Span {
 impl Span {
     /// Appends a name to the text.
     pub(super) fn push(text: &mut String, name: &str) -> Self {
-        let [at, bytes] = [text.len(), name.len()].map(|of| u32::try_from(of).unwrap_or(u32::MAX));
+        let [at, bytes] =
+            [text.len(), name.len()].map(|length| u32::try_from(length).unwrap_or(u32::MAX));
         text.push_str(name);
         Self { at, bytes }
     }
@@ -80,21 +81,21 @@ impl Packed {
         let words = classes.len() * CLASS + methods.len() * METHOD + ids.len() * ID;
         let mut bytes = Vec::with_capacity(HEADER + 4 * words + text.len());
         bytes.extend_from_slice(MAGIC);
-        let mut put = |words: &[u32]| {
+        let mut write = |words: &[u32]| {
             for word in words {
                 bytes.extend_from_slice(&word.to_le_bytes());
             }
         };
-        put(&numbers.map(|count| u32::try_from(count).unwrap_or(u32::MAX)));
+        write(&numbers.map(|count| u32::try_from(count).unwrap_or(u32::MAX)));
         for Class { renamed, original, methods } in classes {
-            put(&[renamed.at, renamed.bytes, original.at, original.bytes, methods.0, methods.1]);
+            write(&[renamed.at, renamed.bytes, original.at, original.bytes, methods.0, methods.1]);
         }
         for Method { renamed, original } in methods {
-            put(&[renamed.at, renamed.bytes, original.at, original.bytes]);
+            write(&[renamed.at, renamed.bytes, original.at, original.bytes]);
         }
         for &(id, name) in ids {
             #[allow(clippy::cast_possible_truncation, reason = "both halves are written")]
-            put(&[id as u32, (id >> 32) as u32, name.at, name.bytes]);
+            write(&[id as u32, (id >> 32) as u32, name.at, name.bytes]);
         }
         bytes.extend_from_slice(text.as_bytes());
         let [classes, methods, ids] = numbers;
@@ -108,8 +109,8 @@ impl Packed {
             return None;
         }
         let mut counts = [0; 3];
-        for (place, count) in counts.iter_mut().enumerate() {
-            *count = word(content, MAGIC.len() + 4 * place)? as usize;
+        for (index, count) in counts.iter_mut().enumerate() {
+            *count = word(content, MAGIC.len() + 4 * index)? as usize;
         }
         let [classes, methods, ids] = counts;
         let packed = Self { bytes, classes, methods, ids };
@@ -141,7 +142,7 @@ impl Packed {
     }
 
     fn words<const N: usize>(&self, at: usize) -> [u32; N] {
-        std::array::from_fn(|place| word(self.bytes(), at + 4 * place).unwrap_or(0))
+        std::array::from_fn(|index| word(self.bytes(), at + 4 * index).unwrap_or(0))
     }
 
     pub(super) fn class(&self, number: usize) -> Option<Class> {

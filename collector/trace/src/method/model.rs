@@ -54,23 +54,23 @@ impl MethodTrace {
                 None => builder.trace.names.id(format!("{:#x}", record.method).as_bytes()),
             };
             if record.action == Action::Enter {
-                if let Some(place) = builder.begin(live, at_ns, name, NameId::NONE) {
-                    builder.cpu(live, place, cpu_ns, None);
+                if let Some(index) = builder.begin(live, at_ns, name, NameId::NONE) {
+                    builder.cpu(live, index, cpu_ns, None);
                 }
                 continue;
             }
             let is_it =
-                |&place: &u32| builder.slice(live, place).is_some_and(|slice| slice.name == name);
+                |&index: &u32| builder.slice(live, index).is_some_and(|slice| slice.name == name);
             match builder.open(live).iter().rposition(is_it) {
                 Some(depth) => {
                     while builder.open(live).len() > depth + 1 {
-                        if let Some(&place) = builder.open(live).last() {
-                            builder.cpu(live, place, None, cpu_ns);
+                        if let Some(&index) = builder.open(live).last() {
+                            builder.cpu(live, index, None, cpu_ns);
                         }
                         builder.leave_open(live, at_ns);
                     }
-                    if let Some(place) = builder.end(live, at_ns) {
-                        builder.cpu(live, place, None, cpu_ns);
+                    if let Some(index) = builder.end(live, at_ns) {
+                        builder.cpu(live, index, None, cpu_ns);
                     }
                 }
                 None => builder.trace.losses.unmatched_ends += 1,
@@ -78,8 +78,8 @@ impl MethodTrace {
         }
         // Methods that are still open end at their thread's last times.
         for (live, cpu_ns) in last_cpu_ns.into_values() {
-            for place in builder.open(live).to_vec() {
-                builder.cpu(live, place, None, Some(cpu_ns));
+            for index in builder.open(live).to_vec() {
+                builder.cpu(live, index, None, Some(cpu_ns));
             }
         }
         for (key, value) in &self.keys {
@@ -140,17 +140,17 @@ impl MethodTrace {
         // Readers subtract CPU times: one that goes back makes a difference of 2^64.
         let mut last_cpu_ns: HashMap<u16, u64> = HashMap::new();
         for (at_ns, event) in Timeline::new(trace) {
-            let (key, place, is_begin) = match event {
-                Event::Begin(key, place) => (key, place, true),
-                Event::End(key, place) | Event::StayOpen(key, place) => (key, place, false),
+            let (key, index, is_begin) = match event {
+                Event::Begin(key, index) => (key, index, true),
+                Event::End(key, index) | Event::StayOpen(key, index) => (key, index, false),
                 _ => continue,
             };
             let Some(&thread) = ids.get(&key) else {
                 dropped.threads += 1;
                 continue;
             };
-            let of = trace.threads.get(&key);
-            let Some(slice) = of.and_then(|thread| thread.slices.get(place as usize)) else {
+            let owner = trace.threads.get(&key);
+            let Some(slice) = owner.and_then(|thread| thread.slices.get(index as usize)) else {
                 continue;
             };
             let next = u32::try_from(methods.len()).unwrap_or(u32::MAX >> 2);
@@ -168,7 +168,7 @@ impl MethodTrace {
             dropped.unrolled += u64::from(action == Action::Unroll);
             let wall_us = (at_ns / 1000).saturating_sub(start_us);
             dropped.rounded += u64::from(at_ns % 1000 != 0);
-            let cpu = of.and_then(|thread| thread.cpu_ns.get(place as usize));
+            let cpu = owner.and_then(|thread| thread.cpu_ns.get(index as usize));
             let time_us = if made.is_dual {
                 let last_ns = last_cpu_ns.entry(thread).or_default();
                 let cpu_ns =

@@ -169,8 +169,8 @@ impl<'a> Json<'a> {
         }
         self.text.push(open);
         let mut keys = keys.into_iter();
-        for (place, item) in items.into_iter().enumerate() {
-            if place > 0 {
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
                 self.text.push(',');
             }
             if let Some(key) = keys.next() {

@@ -22,7 +22,7 @@ const MAX_READINGS: usize = 64;
 const MAX_VALUES: usize = 4 << 20;
 const MAX_CLOCKS: usize = u16::MAX as usize;
 
-/// A clock by its place in [`Clocks`].
+/// A clock by its index in [`Clocks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Clock(u16);
 
@@ -74,8 +74,8 @@ impl Clocks {
         let clock = match self.ids.get(&key) {
             Some(&clock) => clock,
             None => {
-                let place = u16::try_from(self.clocks.len()).ok();
-                let clock = Clock(place.filter(|_| self.clocks.len() < MAX_CLOCKS)?);
+                let index = u16::try_from(self.clocks.len()).ok();
+                let clock = Clock(index.filter(|_| self.clocks.len() < MAX_CLOCKS)?);
                 self.clocks.push(State { unit_ns: 1, ..State::default() });
                 self.ids.insert(key, clock);
                 clock

@@ -196,7 +196,7 @@ impl<W: Write> Copier<'_, W> {
 /// Notes the track that a packet describes, if it is the first one of a process or thread.
 fn note_track(packet: &[u8], tracks: &mut TrackIds) -> Option<()> {
     let track = last(packet, packet::track_descriptor)?.bytes().ok()?;
-    let number = |message, of| last(message, of).and_then(|value| value.u32().ok());
+    let number = |message, field| last(message, field).and_then(|value| value.u32().ok());
     let thread = last(track, track_descriptor::thread).and_then(|value| value.bytes().ok());
     let owner = match thread {
         Some(thread) => {
@@ -215,9 +215,9 @@ fn note_track(packet: &[u8], tracks: &mut TrackIds) -> Option<()> {
 }
 
 /// The value of a field; of one that is there twice the last counts.
-fn last(message: &[u8], of: u32) -> Option<Value<'_>> {
+fn last(message: &[u8], field: u32) -> Option<Value<'_>> {
     let fields = Fields::of(message).map_while(Result::ok);
-    fields.filter(|&(number, _)| number == of).last().map(|(_, value)| value)
+    fields.filter(|&(number, _)| number == field).last().map(|(_, value)| value)
 }
 
 /// The id of a packet's sequence; 0 if it has none.
@@ -245,7 +245,7 @@ impl Rename<'_> {
         while let Some(field) = fields.next() {
             let (number, value) = field?;
             let end = message.len() - fields.left();
-            let rule = rules.iter().find(|&&(of, _)| of == number);
+            let rule = rules.iter().find(|&&(field, _)| field == number);
             let new = match (rule, value) {
                 (Some((_, rule)), Value::Bytes(bytes)) if depth < MAX_DEPTH => {
                     self.value(rule, bytes, depth)?

@@ -36,14 +36,14 @@ impl Reader {
         events.sort_by_key(|event| (event.at_ns, event.rank));
         // From the end, so that the memory of those that are in the trace is given back as the trace grows.
         events.reverse();
-        let mut put = Put::new(self);
+        let mut writer = Put::new(self);
         while let Some(event) = events.pop() {
-            put.event(event);
+            writer.event(event);
             if events.len().is_multiple_of(EVENTS_OF_A_STEP) {
                 events.shrink_to_fit();
             }
         }
-        put.finish()
+        writer.finish()
     }
 
     /// The clock that times are converted to. Without any snapshot the one that all events are on.
@@ -171,9 +171,9 @@ impl Reader {
         times
             .chain(samples.iter().map(|sample| sample.at_ns))
             .for_each(|at_ns| self.builder.span(at_ns));
-        let (frames, unpaired, shared) = paired(&frames);
-        if shared > 0 {
-            self.builder.reshaped("frames of one cookie, on tracks of their own", shared);
+        let (frames, unpaired, moved) = paired(&frames);
+        if moved > 0 {
+            self.builder.reshaped("frames of one cookie, on tracks of their own", moved);
         }
         if unpaired > 0 {
             self.lost("frame ends without a begin", unpaired);

@@ -171,7 +171,7 @@ pub(super) fn paired(events: &[FrameEvent]) -> (Vec<TimelineFrame>, u64, u64) {
     let mut open: HashMap<i64, Option<usize>> = HashMap::new();
     // The expectation of a token is the same for all surfaces of a process; it is kept once.
     let mut expected: HashSet<(u32, i64)> = HashSet::new();
-    let (mut unpaired, mut shared) = (0, 0);
+    let (mut unpaired, mut moved) = (0, 0);
     for event in events {
         match event.begins {
             Some(begins) => {
@@ -179,13 +179,13 @@ pub(super) fn paired(events: &[FrameEvent]) -> (Vec<TimelineFrame>, u64, u64) {
                     begins.actual.is_none() && !expected.insert((begins.pid, begins.token));
                 let last = open.insert(event.cookie, (!is_known).then_some(frames.len()));
                 if !is_known {
-                    shared += u64::from(last.is_some());
+                    moved += u64::from(last.is_some());
                     frames.push(TimelineFrame { start_ns: event.at_ns, ..begins });
                 }
             }
             None => match open.remove(&event.cookie) {
-                Some(place) => {
-                    if let Some(frame) = place.and_then(|place| frames.get_mut(place)) {
+                Some(index) => {
+                    if let Some(frame) = index.and_then(|index| frames.get_mut(index)) {
                         frame.end_ns = event.at_ns;
                     }
                 }
@@ -193,5 +193,5 @@ pub(super) fn paired(events: &[FrameEvent]) -> (Vec<TimelineFrame>, u64, u64) {
             },
         }
     }
-    (frames, unpaired, shared)
+    (frames, unpaired, moved)
 }

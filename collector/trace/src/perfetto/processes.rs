@@ -192,8 +192,8 @@ impl Reader {
             ("patches failed", 0),
             ("invalid packets", 0),
         ];
-        let mut add = |place: usize, count: u64| {
-            if let Some((_, sum)) = all.get_mut(place) {
+        let mut add = |index: usize, count: u64| {
+            if let Some((_, sum)) = all.get_mut(index) {
                 *sum = sum.saturating_add(count);
             }
         };

@@ -25,11 +25,11 @@ enum Owner {
 /// Events on their way into the trace.
 pub(super) struct Put {
     reader: Reader,
-    /// By the track's place: its owner, `None` if it has no descriptor; outer `None` until an event asks.
+    /// By the track's index: its owner, `None` if it has no descriptor; outer `None` until an event asks.
     owners: Vec<Option<Option<Owner>>>,
     threads: HashMap<(u32, u32), Live>,
     names: HashMap<(u32, u32), NameId>,
-    /// Open complete slices: thread and place.
+    /// Open complete slices: thread and index.
     completes: HashMap<u32, (Live, u32)>,
     /// The last slice or instant of a thread's track, which flows are at.
     records: HashMap<TrackId, Option<FlowRecord>>,
@@ -70,11 +70,11 @@ impl Put {
     }
 
     fn owner(&mut self, on: TrackId) -> Option<Owner> {
-        let place = on.0 as usize;
-        if let Some(&Some(owner)) = self.owners.get(place) {
+        let index = on.0 as usize;
+        if let Some(&Some(owner)) = self.owners.get(index) {
             return owner;
         }
-        let owner = match self.reader.tracks.place(on) {
+        let owner = match self.reader.tracks.index(on) {
             Place::Thread { pid, tid } => Some(Owner::Thread(self.thread(pid, tid))),
             Place::Process { pid, thread, name } => {
                 self.reader.builder.trace.losses.tracks_of_nobody += u64::from(pid == 0);
@@ -87,10 +87,10 @@ impl Put {
         if self.reader.tracks.is_nested(on) {
             self.reader.unread.event("tracks within other tracks, shown beside them");
         }
-        if place >= self.owners.len() {
-            self.owners.resize(place + 1, None);
+        if index >= self.owners.len() {
+            self.owners.resize(index + 1, None);
         }
-        if let Some(known) = self.owners.get_mut(place) {
+        if let Some(known) = self.owners.get_mut(index) {
             *known = Some(owner);
         }
         owner
@@ -106,10 +106,10 @@ impl Put {
                 builder.mark(live, at_ns, mark, &Details::default());
             }
             What::CompleteEnd { id } => {
-                if let Some((live, place)) = self.completes.remove(&id) {
+                if let Some((live, index)) = self.completes.remove(&id) {
                     let builder = &mut self.reader.builder;
                     let at_ns = builder.at(live, at_ns);
-                    builder.end_open(live, place, at_ns, true);
+                    builder.end_open(live, index, at_ns, true);
                 }
             }
             What::Begin { on, .. }
@@ -136,11 +136,11 @@ impl Put {
         let at_ns = builder.at(live, at_ns);
         let thread = builder.key(live);
         let cookie = reader.tracks.get(on).map_or(0, |track| track.uuid.cast_signed());
-        let of = |track: Option<NameId>| track.filter(|&name| name != NameId::NONE);
+        let named = |track: Option<NameId>| track.filter(|&name| name != NameId::NONE);
         let slice = |name, category, args| Async {
             threads: [thread; 2],
             pid: pid.unwrap_or_default(),
-            track: of(track),
+            track: named(track),
             name,
             category,
             args,
@@ -150,39 +150,39 @@ impl Put {
         };
         match (what, pid) {
             (What::Begin { name, category, args, cpu_ns, .. }, None) => {
-                let place = builder.begin(live, at_ns, name, category);
-                records.insert(on, place.map(FlowRecord::Slice));
-                if let Some(place) = place {
-                    builder.args(live, place, args);
-                    builder.cpu(live, place, Some(cpu_ns).filter(|&ns| ns != NO_CPU), None);
+                let index = builder.begin(live, at_ns, name, category);
+                records.insert(on, index.map(FlowRecord::Slice));
+                if let Some(index) = index {
+                    builder.args(live, index, args);
+                    builder.cpu(live, index, Some(cpu_ns).filter(|&ns| ns != NO_CPU), None);
                 }
             }
             (What::End { name, category, args, cpu_ns, .. }, None) => {
-                if let Some(place) = builder.end_named(live, at_ns, (name, category)) {
-                    builder.more_args(live, place, args);
-                    builder.cpu(live, place, None, Some(cpu_ns).filter(|&ns| ns != NO_CPU));
+                if let Some(index) = builder.end_named(live, at_ns, (name, category)) {
+                    builder.more_args(live, index, args);
+                    builder.cpu(live, index, None, Some(cpu_ns).filter(|&ns| ns != NO_CPU));
                 }
                 records.insert(on, builder.innermost(live));
             }
             (What::Complete { name, category, args, id, .. }, None) => {
-                let place = builder.begin(live, at_ns, name, category);
-                records.insert(on, place.map(FlowRecord::Slice));
-                if let Some(place) = place {
-                    builder.args(live, place, args);
-                    completes.insert(id, (live, place));
+                let index = builder.begin(live, at_ns, name, category);
+                records.insert(on, index.map(FlowRecord::Slice));
+                if let Some(index) = index {
+                    builder.args(live, index, args);
+                    completes.insert(id, (live, index));
                 }
             }
             (What::Begin { name, category, args, .. }, Some(_)) => {
                 let is_within = open.get(&on).is_some_and(|open| !open.is_empty());
                 // Perfetto names a track as its first slice, but not that of a process.
-                if of(track).is_none() {
+                if named(track).is_none() {
                     let is_own = reader.tracks.is_of_process(on);
                     let is_other = !renamed.insert((on, NameId::NONE, 0)) || is_own;
                     if renamed.insert((on, name, 0)) && is_other {
                         builder.reshaped("tracks without a name, named as their slices", 1);
                     }
                 }
-                match of(track) {
+                match named(track) {
                     Some(_) => builder.trace.losses.nested_asyncs += u64::from(is_within),
                     None if is_within => {
                         let why = "slices within others on tracks without a name, shown apart";
@@ -195,25 +195,25 @@ impl Put {
             }
             (What::End { name, category, args, .. }, Some(_)) => {
                 let asyncs = &builder.trace.asyncs;
-                let ends = |&place: &usize| {
-                    let begun = asyncs.get(place).map(|one| (one.name, one.category));
+                let ends = |&index: &usize| {
+                    let begun = asyncs.get(index).map(|one| (one.name, one.category));
                     begun.is_some_and(|begun| is_ended_by(begun, (name, category)))
                 };
                 // Those in it stay open.
                 let begun = open.get_mut(&on).and_then(|open| {
-                    let place = open.iter().rposition(ends)?;
-                    Some(open.remove(place))
+                    let index = open.iter().rposition(ends)?;
+                    Some(open.remove(index))
                 });
-                match begun.and_then(|place| builder.trace.asyncs.get_mut(place)) {
+                match begun.and_then(|index| builder.trace.asyncs.get_mut(index)) {
                     Some(one) => (one.end_ns, one.threads[1]) = (at_ns, thread),
                     None => {
-                        let (pid, track) = (pid.unwrap_or_default(), of(track));
-                        let key = AsyncKey { pid, track, of: name, cookie };
+                        let (pid, track) = (pid.unwrap_or_default(), named(track));
+                        let key = AsyncKey { pid, track, name, cookie };
                         builder.loose_end(live, at_ns, Some(key));
                     }
                 }
-                if let Some(place) = begun {
-                    builder.more_async_args(place, args);
+                if let Some(index) = begun {
+                    builder.more_async_args(index, args);
                 }
             }
             (What::State { .. }, _)
@@ -224,7 +224,7 @@ impl Put {
             (What::State { name, args, .. }, _) => {
                 let last = open.entry(on).or_default();
                 if let Some(begun) =
-                    last.pop().and_then(|place| builder.trace.asyncs.get_mut(place))
+                    last.pop().and_then(|index| builder.trace.asyncs.get_mut(index))
                 {
                     begun.end_ns = at_ns;
                 }
@@ -238,7 +238,7 @@ impl Put {
                 let cpu_ns = if cpu_ns == NO_CPU { 0 } else { cpu_ns };
                 let pid = pid.or_else(|| builder.pid(live)).unwrap_or_default();
                 // An instant of a process' own track is on one of its name.
-                let track = track.map(|track| of(Some(track)).unwrap_or(name));
+                let track = track.map(|track| named(Some(track)).unwrap_or(name));
                 let instant = Instant { thread, pid, track, name, category, args, at_ns, cpu_ns };
                 if let Some(record) = builder.instant(instant) {
                     records.insert(on, Some(record));
@@ -246,15 +246,15 @@ impl Put {
             }
             (What::Counter { name, value, .. }, _) => {
                 let counter = reader.tracks.get(on).and_then(|track| track.counter);
-                let name = track.and_then(|track| of(Some(track))).unwrap_or(name);
+                let name = track.and_then(|track| named(Some(track))).unwrap_or(name);
                 let is_of_thread = matches!(owner, Owner::Process { thread: true, .. });
                 let scope = if is_of_thread { Scope::Thread } else { Scope::Process };
                 let pid = pid.unwrap_or_default();
                 if counter.is_some_and(|counter| counter.is_cpu_time)
                     && let Ok(cpu_ns) = u64::try_from(rounded(value))
-                    && let Some(&place) = builder.open(live).last()
+                    && let Some(&index) = builder.open(live).last()
                 {
-                    builder.cpu(live, place, None, Some(cpu_ns));
+                    builder.cpu(live, index, None, Some(cpu_ns));
                 }
                 if let Some(unit) = counter.map(|counter| counter.unit)
                     && unit != NameId::NONE
@@ -310,13 +310,17 @@ impl Put {
 /// A legacy async event: the older phases pair by name, the newer by category.
 fn legacy_async(builder: &mut Builder, live: Live, at_ns: u64, one: Async, phase: Phase) {
     let Async { pid, name, category, args, cookie, .. } = one;
-    let key =
-        |by_name| AsyncKey { pid, track: None, of: if by_name { name } else { category }, cookie };
+    let key = |by_name| AsyncKey {
+        pid,
+        track: None,
+        name: if by_name { name } else { category },
+        cookie,
+    };
     match phase {
         Phase::Begin { by_name } => builder.begin_async(key(by_name), one),
         Phase::End { by_name } => {
-            if let Some(place) = builder.end_async(key(by_name), live, at_ns, name) {
-                builder.more_async_args(place, args);
+            if let Some(index) = builder.end_async(key(by_name), live, at_ns, name) {
+                builder.more_async_args(index, args);
             }
         }
         Phase::Instant => {

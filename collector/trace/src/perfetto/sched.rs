@@ -1,4 +1,4 @@
-//! The scheduler's events in their compact form: columns, with times as differences and names by their place in a table.
+//! The scheduler's events in their compact form: columns, with times as differences and names by their index in a table.
 
 use super::Reader;
 use super::clock::Clock;
@@ -52,8 +52,8 @@ impl Reader {
             woken_names,
             flags,
         ] = columns;
-        let comm = |place: u64| {
-            let comm = usize::try_from(place).ok().and_then(|place| comms.get(place));
+        let comm = |index: u64| {
+            let comm = usize::try_from(index).ok().and_then(|index| comms.get(index));
             comm.copied().ok_or("a name of compact scheduler events is not in their table")
         };
         const SHORT: Malformed = "a column of compact scheduler events is too short";

@@ -55,22 +55,22 @@ pub(super) struct Sequences {
     all: Vec<Sequence>,
     /// The last requested one: all fields of a packet are of one sequence.
     last: Option<(u32, usize)>,
-    /// No place leads here.
+    /// No index leads here.
     none: Sequence,
 }
 
 impl Sequences {
     /// Returns the sequence with this id.
     pub(super) fn of(&mut self, id: u32) -> &mut Sequence {
-        let place = match self.last {
-            Some((last, place)) if last == id => place,
+        let index = match self.last {
+            Some((last, index)) if last == id => index,
             _ => *self.places.entry(id).or_insert(self.all.len()),
         };
-        self.last = Some((id, place));
-        if place >= self.all.len() {
-            self.all.resize_with(place + 1, Sequence::default);
+        self.last = Some((id, index));
+        if index >= self.all.len() {
+            self.all.resize_with(index + 1, Sequence::default);
         }
-        self.all.get_mut(place).unwrap_or(&mut self.none)
+        self.all.get_mut(index).unwrap_or(&mut self.none)
     }
 
     /// True if another sequence would be one too many.
@@ -135,8 +135,8 @@ impl<T> Default for Table<T> {
 
 impl<T> Table<T> {
     pub(super) fn get(&self, iid: u64) -> Option<&T> {
-        let place = usize::try_from(iid).ok()?;
-        match self.low.get(place) {
+        let index = usize::try_from(iid).ok()?;
+        match self.low.get(index) {
             Some(Some(entry)) => Some(entry),
             _ => self.high.get(&iid),
         }
@@ -146,11 +146,11 @@ impl<T> Table<T> {
         // An id far beyond the others must not take memory for all below it.
         let most = self.low.len() * 2 + 64;
         match usize::try_from(iid) {
-            Ok(place) if place < most => {
-                if place >= self.low.len() {
-                    self.low.resize_with(place + 1, || None);
+            Ok(index) if index < most => {
+                if index >= self.low.len() {
+                    self.low.resize_with(index + 1, || None);
                 }
-                if let Some(slot) = self.low.get_mut(place) {
+                if let Some(slot) = self.low.get_mut(index) {
                     *slot = Some(entry);
                 }
             }

@@ -107,7 +107,7 @@ impl Reader {
     ) -> Result<(), Malformed> {
         self.builder.reshaped(super::TIME_BASES, 1);
         let stack = self.stack(sequence, value)?;
-        let Place::Thread { pid, tid } = self.tracks.place(on) else {
+        let Place::Thread { pid, tid } = self.tracks.index(on) else {
             self.unread.event("callstacks of events on async tracks");
             return Ok(());
         };

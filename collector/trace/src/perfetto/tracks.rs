@@ -1,5 +1,5 @@
 //! Tracks: descriptors of threads, processes, counters and async tracks, and the parents that they inherit a process from.
-//! Events name a track by its place here; its descriptor may come later.
+//! Events name a track by its index here; its descriptor may come later.
 
 use super::fields::{counter_descriptor, process_descriptor, thread_descriptor, track_descriptor};
 use super::unread::{Message, Unread};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// Parents that are followed.
 const MAX_DEPTH: usize = 32;
 
-/// A track by its place in [`Tracks`].
+/// A track by its index in [`Tracks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct TrackId(pub(super) u32);
 
@@ -174,7 +174,7 @@ impl Tracks {
     }
 
     /// Returns whose events a track has. Those of one that nothing describes are nobody's.
-    pub(super) fn place(&self, id: TrackId) -> Place {
+    pub(super) fn index(&self, id: TrackId) -> Place {
         let Some(track) = self.get(id) else { return Place::Unknown };
         if let (Some(pid), Some(tid)) = (track.pid, track.tid)
             && track.counter.is_none()

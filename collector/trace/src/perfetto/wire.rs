@@ -115,10 +115,10 @@ impl<'a> Iterator for Fields<'a> {
 #[inline]
 pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, Malformed> {
     let mut number = 0;
-    for (place, &byte) in rest.iter().enumerate().take(10) {
-        number |= u64::from(byte & 0x7f).wrapping_shl(7 * u32::try_from(place).unwrap_or(0));
+    for (index, &byte) in rest.iter().enumerate().take(10) {
+        number |= u64::from(byte & 0x7f).wrapping_shl(7 * u32::try_from(index).unwrap_or(0));
         if byte & 0x80 == 0 {
-            *rest = rest.get(place + 1..).unwrap_or_default();
+            *rest = rest.get(index + 1..).unwrap_or_default();
             return Ok(number);
         }
     }

@@ -143,11 +143,11 @@ mod tests {
 
     fn parsed(lines: &[&str]) -> Trace {
         let mut text = "# tracer: nop\n".to_owned();
-        for (place, line) in lines.iter().enumerate() {
+        for (index, line) in lines.iter().enumerate() {
             if line.starts_with('#') {
                 text.push_str(&format!("{line}\n"));
             } else {
-                let at = format!("0.{:06}", place + 1);
+                let at = format!("0.{:06}", index + 1);
                 text.push_str(&format!(" app-5 (5) [000] ...1 {at}: tracing_mark_write: {line}\n"));
             }
         }

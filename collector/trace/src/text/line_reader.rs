@@ -51,14 +51,14 @@ impl Names for Outline {
 impl Outline {
     /// Adds threads of another text that this one lacks.
     pub fn add(&mut self, other: &Self) {
-        for (&tid, of) in &other.threads {
+        for (&tid, known) in &other.threads {
             let thread = self.threads.entry(tid).or_default();
-            if thread.pid.is_none() || thread.is_guess && of.pid.is_some() && !of.is_guess {
-                (thread.pid, thread.is_guess) = (of.pid, of.is_guess);
+            if thread.pid.is_none() || thread.is_guess && known.pid.is_some() && !known.is_guess {
+                (thread.pid, thread.is_guess) = (known.pid, known.is_guess);
             }
-            let is_same = of.pid.is_none() || of.pid == thread.pid;
+            let is_same = known.pid.is_none() || known.pid == thread.pid;
             if thread.name.is_none() && is_same {
-                thread.name.clone_from(&of.name);
+                thread.name.clone_from(&known.name);
             }
         }
     }

@@ -21,25 +21,25 @@ impl Builder {
         let thread = self.key(live);
         let &Details { category, args, cpu_ns, .. } = details;
         let key = |pid, track: Option<NameId>, name, cookie| {
-            let of = if track.is_none() { name } else { NameId::NONE };
-            AsyncKey { pid, track, of, cookie }
+            let name = if track.is_none() { name } else { NameId::NONE };
+            AsyncKey { pid, track, name, cookie }
         };
         match marker {
             Marker::Begin { pid, name } => {
                 self.guess_pid(live, pid);
-                let place = if is_frame(self.trace.names.text(name).as_bytes()) {
+                let index = if is_frame(self.trace.names.text(name).as_bytes()) {
                     self.begin_frame(live, at_ns, name, category)?
                 } else {
                     self.begin(live, at_ns, name, category)?
                 };
-                self.args(live, place, args);
-                self.cpu(live, place, cpu_ns, None);
-                return Some(FlowRecord::Slice(place));
+                self.args(live, index, args);
+                self.cpu(live, index, cpu_ns, None);
+                return Some(FlowRecord::Slice(index));
             }
             Marker::End => {
-                if let Some(place) = self.end(live, at_ns) {
-                    self.more_args(live, place, args);
-                    self.cpu_end(live, place, cpu_ns);
+                if let Some(index) = self.end(live, at_ns) {
+                    self.more_args(live, index, args);
+                    self.cpu_end(live, index, cpu_ns);
                 }
             }
             Marker::AsyncBegin { pid, track, name, cookie } => {
@@ -52,8 +52,8 @@ impl Builder {
             }
             Marker::AsyncEnd { pid, track, name, cookie } => {
                 let key = key(pid, track, name, cookie);
-                if let Some(place) = self.end_async(key, live, at_ns, NameId::NONE) {
-                    self.more_async_args(place, args);
+                if let Some(index) = self.end_async(key, live, at_ns, NameId::NONE) {
+                    self.more_async_args(index, args);
                 }
             }
             Marker::Instant { pid, track, name } => {

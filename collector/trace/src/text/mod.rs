@@ -306,7 +306,7 @@ impl Reader {
         let payload = payload(line);
         let event = if line.is_marker() { b"tracing_mark_write" } else { line.event };
         let text = [flags, payload].concat();
-        let begin = self.kept_texts.place(&mut trace.kernel_text, &text);
+        let begin = self.kept_texts.index(&mut trace.kernel_text, &text);
         let kind = KernelKind::Text {
             thread,
             event: trace.names.id(event),
@@ -350,17 +350,17 @@ impl KeptTexts {
     /// Bits of a hash that do not count: some 260,000 places are known.
     const SHIFT: u32 = 46;
 
-    /// Returns the place of a text among all, at whose end it is added if it is not found.
-    fn place(&mut self, all: &mut Vec<u8>, text: &[u8]) -> u64 {
+    /// Returns the index of a text among all, at whose end it is added if it is not found.
+    fn index(&mut self, all: &mut Vec<u8>, text: &[u8]) -> u64 {
         let end = all.len() as u64;
         let slot = u32::try_from(self.hasher.hash_one(text) >> Self::SHIFT).unwrap_or_default();
-        let place = self.places.entry(slot).or_insert(end);
-        let known = usize::try_from(*place).ok().and_then(|place| all.get(place..));
+        let index = self.places.entry(slot).or_insert(end);
+        let known = usize::try_from(*index).ok().and_then(|index| all.get(index..));
         if !known.is_some_and(|known| known.starts_with(text)) {
-            *place = end;
+            *index = end;
             all.extend_from_slice(text);
         }
-        *place
+        *index
     }
 }
 

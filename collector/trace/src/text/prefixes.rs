@@ -4,7 +4,7 @@
 use super::line::{self, Line};
 use crate::builder::Live;
 
-/// Threads whose prefixes are kept; those whose ids differ by a multiple of it share a place.
+/// Threads whose prefixes are kept; those whose ids differ by a multiple of it share an entry.
 const PLACES: usize = 64;
 /// Limit of a kept prefix in bytes; those of the kernel have some 30.
 const MAX_BYTES: usize = 128;
@@ -49,7 +49,7 @@ impl Prefixes {
             None => {
                 let dash = memchr::memchr(b'-', line)?;
                 let (tid, _) = line::digits(line.get(dash + 1..)?)?;
-                self.last = place(tid)?;
+                self.last = index(tid)?;
                 self.by_tid.get(self.last).filter(|known| known.begins(line))?
             }
         };
@@ -61,8 +61,8 @@ impl Prefixes {
 
     /// Keeps the prefix of a thread's last line: its first `bytes` bytes. Without it, the thread's lines are split.
     pub(super) fn keep(&mut self, text: &[u8], bytes: Option<usize>, line: &Line<'_>, live: Live) {
-        let place = place(line.tid.into()).and_then(|place| self.by_tid.get_mut(place));
-        let Some(known) = place else { return };
+        let index = index(line.tid.into()).and_then(|index| self.by_tid.get_mut(index));
+        let Some(known) = index else { return };
         known.text.clear();
         let Some(prefix) = bytes.and_then(|bytes| text.get(..bytes)) else { return };
         if prefix.len() > MAX_BYTES {
@@ -75,6 +75,6 @@ impl Prefixes {
     }
 }
 
-fn place(tid: u64) -> Option<usize> {
+fn index(tid: u64) -> Option<usize> {
     usize::try_from(tid).ok().map(|tid| tid % PLACES)
 }

@@ -23,7 +23,7 @@ pub(crate) fn take(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
 fn parse(line: &Line<'_>, table: &mut Names) -> Option<KernelKind> {
     let payload = line.payload;
     let mut task = |tid: u32| {
-        let name = names(line).find(|&(of, _)| of == tid);
+        let name = names(line).find(|&(other, _)| other == tid);
         let name = name.map_or(NameId::NONE, |(_, name)| table.id(name));
         Task { tid, name, priority: 0 }
     };

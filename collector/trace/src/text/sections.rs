@@ -37,7 +37,7 @@ struct Columns {
 /// Follows the sections of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
-    place: Place,
+    index: Place,
     is_page: bool,
     has_begun: bool,
     /// True at the start of a section.
@@ -64,7 +64,7 @@ impl Sections {
             let lower: Vec<u8> = text.iter().take(15).map(u8::to_ascii_lowercase).collect();
             self.is_page = lower.starts_with(b"<!doctype html") || lower.starts_with(b"<html");
             if self.is_page {
-                self.place = Place::Page;
+                self.index = Place::Page;
             }
         }
         if self.is_page && self.takes_of_page(text) {
@@ -74,14 +74,14 @@ impl Sections {
             return true;
         }
         if text == b"PROCESS DUMP" {
-            self.place = Place::Processes(Columns::default());
+            self.index = Place::Processes(Columns::default());
             return true;
         }
-        if text.starts_with(b"USER ") && !matches!(self.place, Place::Page | Place::Other) {
-            self.place = columns(text);
+        if text.starts_with(b"USER ") && !matches!(self.index, Place::Page | Place::Other) {
+            self.index = columns(text);
             return true;
         }
-        match &self.place {
+        match &self.index {
             Place::Text | Place::Quoted | Place::QuotedLast => false,
             Place::Page | Place::Other => true,
             Place::Processes(columns) => {
@@ -97,60 +97,60 @@ impl Sections {
 
     /// True outside of pages and tables, where a line is one of the text whatever comes after its thread.
     pub(super) fn is_in_text(&self) -> bool {
-        self.has_begun && !self.is_page && self.place == Place::Text
+        self.has_begun && !self.is_page && self.index == Place::Text
     }
 
     /// The text that a line of a script's string stands for; `None` for other lines, which stand for themselves.
     pub(crate) fn unquoted(&self, line: &[u8]) -> Option<Vec<u8>> {
-        matches!(self.place, Place::Quoted | Place::QuotedLast).then(|| unescaped(line))
+        matches!(self.index, Place::Quoted | Place::QuotedLast).then(|| unescaped(line))
     }
 
     /// A line that is no row of a table ends it.
     fn still(&mut self, is_row: bool) -> bool {
         if !is_row {
-            self.place = Place::Text;
+            self.index = Place::Text;
         }
         is_row
     }
 
     fn takes_of_page(&mut self, text: &[u8]) -> bool {
-        if self.place == Place::Page {
+        if self.index == Place::Page {
             // The viewer's own script may speak of it too.
             let is_data = text.starts_with(b"<script")
                 && memchr::memmem::find(text, b"class=\"trace-data\"").is_some();
             if is_data {
                 let is_text = memchr::memmem::find(text, b"application/text").is_some();
-                self.place = if is_text { Place::Text } else { Place::Other };
+                self.index = if is_text { Place::Text } else { Place::Other };
                 self.is_at_start = true;
                 // All of it on one line.
                 if text.ends_with(END) {
-                    self.place = Place::Page;
+                    self.index = Place::Page;
                 }
             }
             if is_quoted_data(text) {
-                self.place = Place::Quoted;
+                self.index = Place::Quoted;
             }
             return true;
         }
-        if self.place == Place::QuotedLast {
-            self.place = Place::Page;
+        if self.index == Place::QuotedLast {
+            self.index = Place::Page;
             return true;
         }
-        if self.place == Place::Quoted && (text.ends_with(b"\";") || text == b"\"") {
-            self.place = Place::QuotedLast;
+        if self.index == Place::Quoted && (text.ends_with(b"\";") || text == b"\"") {
+            self.index = Place::QuotedLast;
             // The page's own end: a line at time 0, which would be the trace's begin.
             return text.starts_with(b"dummy-0000") || !is_line(&unescaped(text));
         }
         if text.starts_with(END) || text.ends_with(END) && !is_line(text) {
-            self.place = Place::Page;
+            self.index = Place::Page;
             return true;
         }
         // systrace puts JSON into sections of text.
         if self.is_at_start && text.starts_with(b"{") {
-            self.place = Place::Other;
+            self.index = Place::Other;
         }
         self.is_at_start &= text.is_empty();
-        self.place == Place::Other
+        self.index == Place::Other
     }
 }
 

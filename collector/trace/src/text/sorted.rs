@@ -27,8 +27,8 @@ pub(crate) fn sorted(file: impl Read + Seek + 'static) -> Option<Vec<u8>> {
     }
     places.sort_by_key(|&(at_ns, _)| at_ns);
     let mut sorted = Vec::with_capacity(whole.len() + 1);
-    for place in places.into_iter().map(|(_, place)| place).chain(Some(begin..whole.len())) {
-        sorted.extend_from_slice(whole.get(place).unwrap_or_default());
+    for index in places.into_iter().map(|(_, index)| index).chain(Some(begin..whole.len())) {
+        sorted.extend_from_slice(whole.get(index).unwrap_or_default());
         if sorted.last().is_some_and(|&byte| byte != b'\n') {
             sorted.push(b'\n');
         }

@@ -104,8 +104,8 @@ mod tests {
     /// Reads instants of a sampler's thread, with these details, a millisecond apart.
     fn parsed(instants: &[(&str, &str)]) -> Trace {
         let mut text = "# tracer: nop\n".to_owned();
-        for (place, (name, args)) in instants.iter().enumerate() {
-            let at = format!("1.{:03}000", place + 1);
+        for (index, (name, args)) in instants.iter().enumerate() {
+            let at = format!("1.{:03}000", index + 1);
             text.push_str(&format!("#@ {{\"args\":{args}}}\n"));
             text.push_str(&format!(" s-6 (5) [000] ...1 {at}: tracing_mark_write: I|5|{name}\n"));
         }
