@@ -1,9 +1,12 @@
-//! Decompresses a trace: gzip, zstd (one frame or many), ZIP, atrace's `TRACE:` and zlib; and makes UTF-8 of UTF-16.
+//! Decompresses a trace: gzip, zstd (one frame or many), ZIP, atrace's `TRACE:` and zlib, a page of catapult's trace2html; and
+//! makes UTF-8 of UTF-16.
 
 use crate::error::Error;
 use crate::zip;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use encoding_rs_io::DecodeReaderBytes;
-use std::io::{BufRead, BufReader, Cursor, Read, Seek};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
 /// Limit of a file's text in bytes: more than any device records, less than a bomb.
@@ -19,13 +22,26 @@ const WHOLE_TEXT_BYTES: usize = 16 << 20;
 /// Layers around a trace that come off; a bomb has more.
 const MAX_LAYERS: usize = 4;
 
+/// Limits of a page of trace2html, and of the viewer's program before its data, in bytes.
+const PAGE_BYTES: u64 = 256 << 20;
+const VIEWER_BYTES: u64 = 16 << 20;
+/// The element of a page of trace2html that has the trace: gzip in base64.
+const VIEWER_DATA: &[u8] = b"<script id=\"viewer-data\"";
+
 /// Returns the content of a file that somebody has: decompressed (also several times), of an archive the trace, of UTF-16 the
 /// text in UTF-8. It is read on demand.
 ///
 /// # Errors
 /// [`Error::Io`] if the beginning cannot be read, [`Error::Broken`] if it cannot be decompressed.
 pub fn open<R: Read + Seek + 'static>(file: R) -> Result<Box<dyn BufRead>, Error> {
-    let (head, file) = begin(file)?;
+    let (mut head, mut file) = begin(file)?;
+    if head.trim_ascii_start().starts_with(b"<") {
+        if let Some(data) = viewer_data(&mut file).map_err(Error::Io)? {
+            return open(Cursor::new(data));
+        }
+        file.rewind().map_err(Error::Io)?;
+        (head, file) = begin(file)?;
+    }
     let mut content = if head.starts_with(zip::MAGIC) {
         match zip::trace(file) {
             Some(trace) => Box::new(BufReader::with_capacity(BUFFER_BYTES, trace)),
@@ -48,6 +64,20 @@ pub fn open<R: Read + Seek + 'static>(file: R) -> Result<Box<dyn BufRead>, Error
         content = decompressed(head, rest)?;
     }
     Ok(content)
+}
+
+/// Returns the trace in a page of trace2html; `None` for another file.
+fn viewer_data(file: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
+    file.rewind()?;
+    let mut page = Vec::new();
+    file.take(VIEWER_BYTES).read_to_end(&mut page)?;
+    let Some(at) = memchr::memmem::find(&page, VIEWER_DATA) else { return Ok(None) };
+    page.drain(..at);
+    file.take(PAGE_BYTES).read_to_end(&mut page)?;
+    let mut parts = page.split(|byte| b"<>".contains(byte));
+    // Before the element, its attributes, its text.
+    let text = parts.nth(2).unwrap_or_default();
+    Ok(STANDARD.decode(text.trim_ascii()).ok())
 }
 
 /// Returns the decompressed content of a file from a sender, which is read on demand.
@@ -87,8 +117,7 @@ fn decompressed<R: Read + 'static>(
         Wrapped::Zstd => Box::new(zstd::stream::Decoder::new(whole).map_err(Error::Io)?),
         Wrapped::Zlib { skip } => {
             let mut whole = whole;
-            std::io::copy(&mut whole.by_ref().take(skip), &mut std::io::sink())
-                .map_err(Error::Io)?;
+            io::copy(&mut whole.by_ref().take(skip), &mut io::sink()).map_err(Error::Io)?;
             Box::new(flate2::read::ZlibDecoder::new(whole))
         }
     };
@@ -187,6 +216,22 @@ mod tests {
             let long = format!("{}\u{1f600}{TEXT}", "x".repeat(HEAD_BYTES - 1));
             let units = [0xfeff].into_iter().chain(long.encode_utf16());
             assert_eq!(text(units.flat_map(order).collect()), long);
+        }
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(TEXT.as_bytes()).unwrap();
+        let data = STANDARD.encode(gzip.finish().unwrap());
+        let viewer =
+            "<!DOCTYPE html>\n<script>if (1 < 2) {}</script>".to_owned() + &"\n".repeat(9000);
+        let page = |data: &str| {
+            let kind = "application/json";
+            format!(
+                "{viewer}<script id=\"viewer-data\" type=\"{kind}\">\n{data}\n</script>\n</html>"
+            )
+        };
+        assert_eq!(text(page(&data).into_bytes()), TEXT);
+        // What is no base64 stays a page, as one that is cut before its data.
+        for other in [page("%"), viewer.clone(), "<".to_owned()] {
+            assert_eq!(text(other.clone().into_bytes()), other);
         }
         // Halves of pairs only.
         let halves = [0xff, 0xfe].into_iter().chain([0, 0xd8].repeat(3 * HEAD_BYTES)).collect();
