@@ -1,6 +1,7 @@
 //! The command line: commands and options, parsed by clap. Knows nothing of what the commands do.
 
 mod config;
+mod gate;
 mod guard;
 #[cfg(test)]
 mod help_tests;
@@ -9,6 +10,7 @@ mod store;
 mod traces;
 
 pub(crate) use config::{CheckArgs, ConfigCommand, SignArgs};
+pub(crate) use gate::{GateArgs, GateFormat};
 pub(crate) use guard::{AnswerFormat, BisectArgs, GuardArgs};
 pub(crate) use report::{FailOn, ReportArgs, ReportFormat};
 pub(crate) use store::{
@@ -97,6 +99,12 @@ pub(crate) enum LinuxCommand {
     /// Compares each version with the earlier ones on devices that sent both. Prints the changes of all causes and screens,
     /// the surest first.
     Bisect(BisectArgs),
+    /// Say whether a build is slower than another one by their macrobenchmarks.
+    ///
+    /// Compares runs in pairs, names the sections whose time changed, and with --field estimates the late frames that the app's
+    /// users would have more. Let the builds run in turn, on one phone, at least eight times each. Exits with 1 if a metric is
+    /// worse, which has a probability of at most 1 % for a build without a change, and with 125 after an error.
+    Gate(GateArgs),
     /// Capture with the options of atrace, and most of systrace.py's.
     ///
     /// Does not take systrace.py's -e, -j, --ktrace, --no-compress, --process-dump, --target and --timeout.

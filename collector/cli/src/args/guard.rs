@@ -57,7 +57,7 @@ pub(crate) enum AnswerFormat {
     Json,
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+pub(super) fn percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok().filter(|percent| (0.1..=1000.0).contains(percent));
     percent.ok_or_else(|| "not a number between 0.1 and 1000".to_owned())
 }

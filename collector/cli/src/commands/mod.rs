@@ -15,6 +15,8 @@ mod doctor;
 #[cfg(target_os = "linux")]
 mod findings;
 #[cfg(target_os = "linux")]
+mod gate;
+#[cfg(target_os = "linux")]
 mod guard;
 #[cfg(target_os = "linux")]
 mod hooks;
@@ -103,6 +105,7 @@ fn run_on_linux(command: LinuxCommand) -> Result<ExitCode> {
     use crate::args::{MappingCommand, StoreCommand};
     match &command {
         LinuxCommand::Guard(_) | LinuxCommand::Bisect(_) => progress::begin("comparing versions"),
+        LinuxCommand::Gate(_) => progress::begin("reading traces"),
         LinuxCommand::Simulate(_) => progress::begin("sending devices"),
         LinuxCommand::Store(_) => progress::begin("working on the store"),
         _ => {}
@@ -113,6 +116,7 @@ fn run_on_linux(command: LinuxCommand) -> Result<ExitCode> {
         LinuxCommand::Doctor(args) => return doctor::doctor(&args),
         LinuxCommand::Guard(args) => return guard::guard(&args),
         LinuxCommand::Bisect(args) => guard::bisect(&args),
+        LinuxCommand::Gate(args) => return gate::gate(&args),
         LinuxCommand::Collect(args) => collect::collect(&args),
         LinuxCommand::Store(StoreCommand::Rebuild(args)) => store::rebuild(&args),
         LinuxCommand::Store(StoreCommand::Backup(args)) => store::backup(&args),

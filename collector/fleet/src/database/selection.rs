@@ -88,6 +88,26 @@ impl Database {
         })
     }
 
+    /// Returns the keys and devices of at most `most` captures by schedule of an app and version, chosen by chance. Emulators and
+    /// debuggable builds are left out.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn scheduled(
+        &self,
+        app: &str,
+        version: Option<&str>,
+        most: u32,
+    ) -> Result<Vec<(String, String)>, Error> {
+        let sql = format!(
+            "SELECT raw_key, device FROM captures WHERE app = ?1 AND (?2 IS NULL OR ver = ?2) AND cohort = 'time' \
+             AND NOT emulator AND NOT debuggable ORDER BY {CHANCE} LIMIT ?3"
+        );
+        super::all(&self.connection, &sql, params![app, version, most], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+    }
+
     /// Calls `take` with each of these captures and what it has added to the sums.
     pub(crate) fn read_captures(
         &self,

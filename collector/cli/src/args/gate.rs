@@ -1,0 +1,51 @@
+//! Options of `gate`.
+
+use super::report::FailOn;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Options of `gate`.
+#[derive(Debug, Args)]
+pub(crate) struct GateArgs {
+    /// Results of the build: benchmarkData.json of a macrobenchmark, its traces beside it. May be given several times.
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) benchmark: Vec<PathBuf>,
+    /// Results of the build that it is compared with, on the same phone.
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) base: Vec<PathBuf>,
+    /// Process of the traces, and app of the field [default: the app that draws most].
+    #[arg(long, value_name = "PACKAGE")]
+    pub(crate) app: Option<String>,
+    /// Collector's store, for the change that the field would see: a directory, s3://BUCKET/PREFIX, gs://… or az://….
+    #[arg(long, value_name = "STORE", requires = "app")]
+    pub(crate) field: Option<PathBuf>,
+    /// Version of the app in the field [default: all].
+    #[arg(long, value_name = "VERSION", requires = "field")]
+    pub(crate) field_version: Option<String>,
+    /// Captures of the field that are read, chosen by chance.
+    #[arg(long, value_name = "NUMBER", default_value_t = 300, requires = "field", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) field_captures: u32,
+    /// Deobfuscate names of the traces with FILE: R8's mapping.txt.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mapping: Option<PathBuf>,
+    /// Change that counts as none, percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::guard::percent)]
+    pub(crate) same: f64,
+    /// Exit with status 1 if a metric is this.
+    #[arg(long, value_enum, value_name = "VERDICT", default_value_t = FailOn::Worse)]
+    pub(crate) fail_on: FailOn,
+    /// Format of the answer.
+    #[arg(long, value_enum, default_value_t = GateFormat::Text)]
+    pub(crate) format: GateFormat,
+}
+
+/// Format of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GateFormat {
+    /// Text for a terminal.
+    Text,
+    /// Text for a comment on a pull request.
+    Markdown,
+    /// JSON for programs.
+    Json,
+}

@@ -1,0 +1,311 @@
+//! Tells whether a build is slower than another one by their macrobenchmarks, which sections of the app take the time, and how
+//! many more late frames the field would see.
+//!
+//! [`pairs`] has the statistic, [`benchmark`] reads androidx.benchmark's results, [`field`] the translation. An answer is never
+//! "same" where the runs do not show it.
+
+mod benchmark;
+mod field;
+mod lab;
+mod pairs;
+mod text;
+
+pub use field::{Expected, Field};
+pub use pairs::Change;
+
+use benchmark::Benchmark;
+use fastrand::Rng;
+use lab::Run;
+use pairs::{MOST_PAIRS, pairs_needed};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use tracetee_fleet::capture::Capture;
+
+/// Probability that any benchmark of a build without a change is called worse or better.
+pub const LEVEL: f64 = 0.01;
+/// Minimum change for a verdict, percent.
+const LEAST_PERCENT: f64 = 2.0;
+/// Limit of the sections that explain a benchmark's change.
+const MOST_SECTIONS: usize = 5;
+/// Minimum change of a section in a frame, ms.
+const LEAST_MS: f64 = 0.02;
+/// Draws of a section's factor, and their seed.
+const DRAWS: usize = 200;
+const SEED: u64 = 7;
+/// A metric that may be below 0: frameDurationCpuMs tells the same change as a share.
+const OVERRUN: &str = "frameOverrunMs";
+
+/// Error that ends a comparison.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("cannot read {}: {}", .0.display(), .1)]
+    Io(PathBuf, std::io::Error),
+    /// A file is no result of a macrobenchmark.
+    #[error("{} is no benchmarkData.json: {}", .0.display(), .1)]
+    Json(PathBuf, serde_json::Error),
+    /// A file exceeds a limit.
+    #[error("{} has more than 64 MiB or 1,000 benchmarks", .0.display())]
+    TooMuch(PathBuf),
+    /// The arms have no benchmark with times in common.
+    #[error("the files have no benchmark with a metric in ms in common")]
+    NothingInCommon,
+}
+
+/// The answer about a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// The build takes more time.
+    Worse,
+    /// The runs do not tell.
+    Unknown,
+    /// The change is less than a limit.
+    Same,
+    /// The build takes less time.
+    Better,
+}
+
+/// The change of a metric.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Metric {
+    /// Name of the benchmark.
+    pub benchmark: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// The answer.
+    pub answer: Answer,
+    /// Size and evidence, ms.
+    #[serde(flatten)]
+    pub change: Change,
+    /// Number of pairs that an answer needs at least, with as many metrics.
+    pub pairs_needed: usize,
+}
+
+/// The change of a section, which explains that of its benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Section {
+    /// Name of the benchmark.
+    pub benchmark: String,
+    /// Name of the section.
+    pub section: String,
+    /// Size and evidence: the section's time in a frame without the sections within it, ms.
+    #[serde(flatten)]
+    pub change: Change,
+    /// Factor of its time; `None` for a section that only one of the builds has.
+    pub factor: Option<f64>,
+    /// The change that the field would see.
+    pub field: Option<Expected>,
+    #[serde(skip)]
+    factors: Vec<f64>,
+}
+
+/// The comparison of two builds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gate {
+    /// The worst answer.
+    pub answer: Answer,
+    /// The metrics, the worst answers first.
+    pub metrics: Vec<Metric>,
+    /// Sections whose time changed in benchmarks that are worse or better, the largest change first.
+    pub sections: Vec<Section>,
+    /// Benchmarks that only one of the builds has: they are not compared.
+    pub not_compared: Vec<String>,
+    /// Benchmarks whose builds ran one after the other: a drift of the phone counts as a change.
+    pub not_in_turn: Vec<String>,
+    /// Traces that could not be read, with the reason.
+    pub unread: Vec<String>,
+}
+
+impl Gate {
+    /// Compares the results of a build with those of its base. Within `same_percent` a change counts as none. `read` analyzes a trace.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn compare(
+        head: &[PathBuf],
+        base: &[PathBuf],
+        same_percent: f64,
+        read: impl Fn(&Path) -> Result<Capture, tracetee_fleet::Error>,
+    ) -> Result<Self, Error> {
+        let [base, head] = [Benchmark::read(base)?, Benchmark::read(head)?];
+        let names: BTreeSet<&String> = base.keys().chain(head.keys()).collect();
+        let has_both = |name: &&&String| base.contains_key(**name) && head.contains_key(**name);
+        let not_compared = names.iter().filter(|name| !has_both(name));
+        let mut gate = Self {
+            answer: Answer::Better,
+            metrics: Vec::new(),
+            sections: Vec::new(),
+            not_compared: not_compared.map(|name| (*name).clone()).collect(),
+            not_in_turn: Vec::new(),
+            unread: Vec::new(),
+        };
+        for (name, arms) in &base {
+            let Some(head) = head.get(name) else { continue };
+            gate.add_metrics(name, &times(arms), &times(head));
+            if !ran_in_turn(&traces(arms), &traces(head)) {
+                gate.not_in_turn.push(name.clone());
+            }
+        }
+        let level = LEVEL / real(gate.metrics.len().max(1));
+        for metric in &mut gate.metrics {
+            metric.pairs_needed = pairs_needed(level);
+            metric.answer = answer(&metric.change, level, same_percent);
+        }
+        gate.metrics.sort_by(|a, b| {
+            let by = |metric: &Metric| metric.change.percent().abs();
+            a.answer.cmp(&b.answer).then(by(b).total_cmp(&by(a)))
+        });
+        gate.answer = gate.metrics.first().ok_or(Error::NothingInCommon)?.answer;
+        let changed = gate
+            .metrics
+            .iter()
+            .filter(|metric| matches!(metric.answer, Answer::Worse | Answer::Better));
+        let changed: BTreeSet<String> = changed.map(|metric| metric.benchmark.clone()).collect();
+        for name in changed {
+            if let (Some(base), Some(head)) = (base.get(&name), head.get(&name)) {
+                gate.add_sections(&name, &traces(base), &traces(head), &read);
+            }
+        }
+        Ok(gate)
+    }
+
+    fn add_metrics(&mut self, name: &str, base: &Times<'_>, head: &Times<'_>) {
+        for (metric, base) in base.iter().filter(|(metric, _)| **metric != OVERRUN) {
+            let change = head.get(metric).and_then(|head| Change::of(base, head));
+            self.metrics.extend(change.map(|change| Metric {
+                benchmark: name.to_owned(),
+                metric: (*metric).to_owned(),
+                answer: Answer::Unknown,
+                change,
+                pairs_needed: 0,
+            }));
+        }
+    }
+
+    fn add_sections(
+        &mut self,
+        name: &str,
+        base: &[PathBuf],
+        head: &[PathBuf],
+        read: impl Fn(&Path) -> Result<Capture, tracetee_fleet::Error>,
+    ) {
+        let mut runs: Vec<[Run; 2]> = Vec::new();
+        for (base, head) in base.iter().zip(head).take(MOST_PAIRS) {
+            let mut run = |path: &PathBuf| match read(path) {
+                Ok(capture) => Some(Run::of(&capture)),
+                Err(error) => {
+                    self.unread.push(format!("{}: {error}", path.display()));
+                    None
+                }
+            };
+            // A pair of which one is missing says nothing.
+            runs.extend(run(base).zip(run(head)).map(|(base, head)| [base, head]));
+        }
+        let names = runs.iter().flatten().flat_map(|run| run.sections.keys());
+        let names: BTreeSet<&String> = names.collect();
+        let mut found: Vec<Section> = Vec::new();
+        for section in names {
+            let [base, head] =
+                [0, 1].map(|arm| times_of(&runs, |pair: &[Run; 2]| pair[arm].in_frame(section)));
+            let Some(change) = Change::of(&base, &head) else { continue };
+            if change.p_value > LEVEL || change.by.abs() < LEAST_MS {
+                continue;
+            }
+            let (factor, factors) = factors(&base, &head);
+            let (benchmark, section) = (name.to_owned(), section.clone());
+            found.push(Section { benchmark, section, change, factor, field: None, factors });
+        }
+        found.sort_by(|a, b| b.change.by.abs().total_cmp(&a.change.by.abs()));
+        self.sections.extend(found.into_iter().take(MOST_SECTIONS));
+    }
+
+    /// Returns the sections that a [`Field`] has to look for.
+    #[must_use]
+    pub fn sections_with_factor(&self) -> Vec<String> {
+        let known = self.sections.iter().filter(|section| section.factor.is_some());
+        let names: BTreeSet<String> = known.map(|section| section.section.clone()).collect();
+        names.into_iter().collect()
+    }
+
+    /// Takes what the field would see of the sections.
+    pub fn translate(&mut self, field: &Field) {
+        for section in &mut self.sections {
+            let Some(factor) = section.factor else { continue };
+            section.field = field.expected(&section.section, factor, &section.factors);
+        }
+    }
+}
+
+/// Times of a benchmark by metric, ms by run.
+type Times<'a> = BTreeMap<&'a str, Vec<f64>>;
+
+fn times(parts: &[Benchmark]) -> Times<'_> {
+    let mut all: Times<'_> = BTreeMap::new();
+    for (metric, runs) in parts.iter().flat_map(Benchmark::times) {
+        all.entry(metric).or_default().extend(runs);
+    }
+    all
+}
+
+fn traces(parts: &[Benchmark]) -> Vec<PathBuf> {
+    parts.iter().flat_map(Benchmark::traces).collect()
+}
+
+fn times_of(runs: &[[Run; 2]], time: impl Fn(&[Run; 2]) -> f64) -> Vec<f64> {
+    runs.iter().map(time).collect()
+}
+
+fn answer(change: &Change, level: f64, same_percent: f64) -> Answer {
+    let percent = change.percent();
+    if change.p_value <= level && percent.abs() >= LEAST_PERCENT {
+        return if percent > 0.0 { Answer::Worse } else { Answer::Better };
+    }
+    let limit = change.base * same_percent / 100.0;
+    match change.interval {
+        Some([low, high]) if -limit < low && high < limit => Answer::Same,
+        _ => Answer::Unknown,
+    }
+}
+
+/// Returns the factor of a section's time, and draws of it over the pairs.
+fn factors(base: &[f64], head: &[f64]) -> (Option<f64>, Vec<f64>) {
+    let factor = |pairs: &mut dyn Iterator<Item = (&f64, &f64)>| {
+        let (base, head) =
+            pairs.fold((0.0, 0.0), |sums, (base, head)| (sums.0 + base, sums.1 + head));
+        (base > 0.0).then(|| head / base)
+    };
+    let pairs: Vec<(&f64, &f64)> = base.iter().zip(head).collect();
+    let mut rng = Rng::with_seed(SEED);
+    let mut draw = |_| factor(&mut (0..pairs.len()).filter_map(|_| rng.choice(&pairs).copied()));
+    let draws = (0..DRAWS).filter_map(&mut draw).collect();
+    (factor(&mut pairs.iter().copied()), draws)
+}
+
+/// Returns true unless the names of the traces tell that all runs of one build came before those of the other.
+fn ran_in_turn(base: &[PathBuf], head: &[PathBuf]) -> bool {
+    let ends = |paths: &[PathBuf]| {
+        let times: Option<Vec<String>> = paths.iter().map(|path| time_of(path)).collect();
+        let times = times?;
+        Some((times.iter().min()?.clone(), times.iter().max()?.clone()))
+    };
+    let (Some(base), Some(head)) = (ends(base), ends(head)) else { return true };
+    base.0 <= head.1 && head.0 <= base.1
+}
+
+/// Returns the time in the name of a trace: `Scroll_iter000_2026-11-28-13-20-05.perfetto-trace`.
+fn time_of(path: &Path) -> Option<String> {
+    let name = path.file_stem()?.to_str()?;
+    let (_, time) = name.rsplit_once('_')?;
+    let is_time = time.len() == "2026-11-28-13-20-05".len()
+        && time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    is_time.then(|| time.to_owned())
+}
+
+/// Returns a count as a real number.
+#[allow(clippy::cast_precision_loss, reason = "no trace has 2^53 frames")]
+const fn real(count: usize) -> f64 {
+    count as f64
+}

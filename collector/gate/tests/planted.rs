@@ -1,0 +1,156 @@
+//! Planted regressions: a lab and a field from one simulator, on different devices. The number of trials is that of
+//! `TRACETEE_TRIALS`, by default as many as CI has time for.
+
+#![allow(clippy::unwrap_used, clippy::cast_precision_loss, reason = "a test")]
+
+use fastrand::Rng;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use tracetee_fleet::capture::{Capture, read_file};
+use tracetee_gate::{Answer, Expected, Field, Gate};
+use tracetee_jank::Options;
+use tracetee_simulate::Plan;
+
+const PAIRS: u64 = 10;
+const DEVICES: u64 = 60;
+
+fn read(path: &Path) -> Result<Capture, tracetee_fleet::Error> {
+    read_file(path, &Options::default())
+}
+
+/// A plan of one version, in which a section takes `percent` of its time.
+fn plan(classes: &serde_json::Value, percent: u64, bind_ms: u64) -> Plan {
+    let plan = json!({
+        "app": "com.example.shop",
+        "versions": [{"name": "1", "code": 1, "share": 1}],
+        "screens": ["Feed"],
+        "causes": [
+            {"slice": "Feed.bind", "cause": "section", "key": "Feed.bind", "in_10000": 4000, "ms": bind_ms},
+            {"slice": "inflate", "cause": "inflate", "key": "inflate", "in_10000": 500, "ms": 30},
+        ],
+        "changes": [{"version": "1", "slice": "Feed.bind", "time_percent": percent}],
+        "classes": classes,
+        "rollout": null,
+        "frames": 240,
+        "triggered_percent": 0,
+        "days": 1,
+        "from_s": 1_790_000_000,
+    });
+    let plan: Plan = serde_json::from_value(plan).unwrap();
+    assert_eq!(plan.fault(), None);
+    plan
+}
+
+/// Writes the results of an arm as a macrobenchmark does: `benchmarkData.json`, and a trace of each run.
+fn arm(directory: &Path, plan: &Plan, seed: u64, minute: u64) -> PathBuf {
+    std::fs::create_dir_all(directory).unwrap();
+    let (mut runs, mut outputs) = (Vec::new(), Vec::new());
+    for run in 0..PAIRS {
+        let name = format!(
+            "Feed_scroll_iter{run:03}_2026-11-28-10-{:02}-00.perfetto-trace",
+            2 * run + minute
+        );
+        let (captures, _) = plan.device(seed, run);
+        std::fs::write(directory.join(&name), &captures[0].text).unwrap();
+        let frames = read(&directory.join(&name)).unwrap().analysis.frames;
+        runs.push(frames.iter().map(|frame| frame.dur_ns as f64 / 1e6).collect::<Vec<_>>());
+        outputs.push(json!({"type": "PerfettoTrace", "label": format!("Trace Iteration {run}"), "filename": name}));
+    }
+    let results = json!({"context": {}, "benchmarks": [{
+        "name": "scroll", "params": {}, "className": "com.example.macrobenchmark.Feed",
+        "totalRunTimeNs": 1, "metrics": {"frameCount": {"minimum": 1.0, "maximum": 1.0, "median": 1.0, "runs": [1.0]}},
+        "sampledMetrics": {"frameDurationCpuMs": {"P50": 1.0, "P90": 1.0, "P95": 1.0, "P99": 1.0, "runs": runs}},
+        "warmupIterations": 0, "repeatIterations": PAIRS, "thermalThrottleSleepSeconds": 0,
+        "profilerOutputs": outputs,
+    }]});
+    let path = directory.join("com.example.macrobenchmark-benchmarkData.json");
+    std::fs::write(&path, results.to_string()).unwrap();
+    path
+}
+
+/// Captures of the field, with their device.
+fn field(directory: &Path, plan: &Plan, seed: u64) -> Vec<(String, Capture)> {
+    let path = directory.join("field.ftrace");
+    let devices = (0..DEVICES).map(|device| {
+        let (captures, _) = plan.device(seed, device);
+        std::fs::write(&path, &captures[0].text).unwrap();
+        (device.to_string(), read(&path).unwrap())
+    });
+    devices.collect()
+}
+
+/// Share of late frames, percent.
+fn late(captures: &[(String, Capture)]) -> f64 {
+    let frames = || captures.iter().flat_map(|(_, capture)| &capture.analysis.frames);
+    100.0 * frames().filter(|frame| frame.slow).count() as f64 / frames().count() as f64
+}
+
+struct Trial {
+    gate: Gate,
+    expected: Option<Expected>,
+    /// Change of the share of late frames in the field, points.
+    truth: f64,
+}
+
+/// A build whose section takes `percent` of its time, in the lab and in the field.
+fn trial(percent: u64, seed: u64) -> Trial {
+    let directory = tempfile::tempdir().unwrap();
+    let mut rng = Rng::with_seed(seed);
+    let bind_ms = rng.u64(6..14);
+    let lab = json!([{"name": "lab", "share": 1, "models": ["Pixel 9"], "slowness_percent": 60}]);
+    let phones = json!([
+        {"name": "a", "share": 2, "models": ["Pixel 8", "SM-S918B"], "slowness_percent": 80},
+        {"name": "c", "share": 1, "models": ["moto e13"], "slowness_percent": 160},
+    ]);
+    let base = arm(&directory.path().join("base"), &plan(&lab, 100, bind_ms), rng.u64(..), 0);
+    let head = arm(&directory.path().join("head"), &plan(&lab, percent, bind_ms), rng.u64(..), 1);
+    let mut gate = Gate::compare(&[head], &[base], 5.0, read).unwrap();
+    let seed = rng.u64(..);
+    let before = field(directory.path(), &plan(&phones, 100, bind_ms), seed);
+    let after = field(directory.path(), &plan(&phones, percent, bind_ms), seed);
+    let mut known = Field::new(gate.sections_with_factor());
+    for (device, capture) in &before {
+        known.add(device, capture);
+    }
+    gate.translate(&known);
+    let bind = gate.sections.iter().find(|section| section.section == "Feed.bind");
+    let expected = bind.and_then(|section| section.field);
+    Trial { expected, truth: late(&after) - late(&before), gate }
+}
+
+fn trials(default: u64) -> u64 {
+    std::env::var("TRACETEE_TRIALS").ok().and_then(|trials| trials.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn planted_regressions_are_found_and_translated() {
+    let all = trials(12);
+    let (mut right, mut explained, mut near, mut covered) = (0, 0, 0, 0);
+    for seed in 0..all {
+        let percent = 120 + 5 * (seed % 10);
+        let Trial { gate, expected, truth } = trial(percent, seed);
+        right += u64::from(gate.answer == Answer::Worse);
+        explained += u64::from(expected.is_some());
+        if let Some(Expected { points, interval: Some([low, high]), .. }) = expected {
+            near += u64::from(points >= truth / 2.0 && points <= truth * 2.0);
+            covered += u64::from(low <= truth && truth <= high);
+            println!("{percent} %: {points:.2} ({low:.2} to {high:.2}), truth {truth:.2}");
+        } else {
+            println!("{percent} %: {} {:?}, truth {truth:.2}", gate.to_text(), gate.metrics);
+        }
+    }
+    println!(
+        "of {all}: {right} worse, {explained} explained, {near} within a factor of 2, {covered} in the interval"
+    );
+    assert!(right * 100 >= all * 90 && explained * 100 >= all * 90, "{right} {explained} of {all}");
+    assert!(near * 100 >= explained * 85 && covered * 100 >= explained * 75, "{near} {covered}");
+}
+
+#[test]
+fn a_build_without_a_change_passes() {
+    let all = trials(12);
+    let worse =
+        (0..all).filter(|&seed| trial(100, 1000 + seed).gate.answer == Answer::Worse).count();
+    println!("{worse} of {all} without a change fail");
+    assert!(worse as u64 * 100 <= all.max(100), "{worse} of {all}");
+}
