@@ -1,15 +1,17 @@
-//! Planted regressions: a lab and a field from one simulator, on different devices. The number of trials is that of
-//! `TRACETEE_TRIALS`, by default as many as CI has time for.
-
-#![allow(clippy::unwrap_used, clippy::cast_precision_loss, reason = "a test")]
+//! Planted regressions in macrobenchmarks: a lab and a field from one simulator, on different devices. The number of trials is that
+//! of `TRACETEE_TRIALS`, by default as many as CI has time for.
 
 use fastrand::Rng;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
 use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_gate::{Answer, Expected, Field, Gate};
 use tracetee_jank::Options;
 use tracetee_simulate::Plan;
+use tracetee_tests::{stderr, tracetee};
+use tracetee_tests_upload::collector::{Collector, file};
 
 const PAIRS: u64 = 10;
 const DEVICES: u64 = 60;
@@ -153,4 +155,40 @@ fn a_build_without_a_change_passes() {
         (0..all).filter(|&seed| trial(100, 1000 + seed).gate.answer == Answer::Worse).count();
     println!("{worse} of {all} without a change fail");
     assert!(worse as u64 * 100 <= all.max(100), "{worse} of {all}");
+}
+
+#[test]
+fn the_command_answers_a_pull_request() {
+    let collector = Collector::start(&[]);
+    let directory = collector.directory.path();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let phones = json!([{"name": "a", "share": 1, "models": ["Pixel 8"], "slowness_percent": 90}]);
+    let sent = Plan { from_s: (now / 86_400 - 1) * 86_400, ..plan(&phones, 100, 10) };
+    let plan_file = file(directory, "plan.json", &serde_json::to_string(&sent).unwrap());
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(tracetee());
+        let output = command.args(arguments).current_dir(directory).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code().unwrap(), said, stderr(&output))
+    };
+    collector.simulate(30, 240, &["--plan", plan_file.to_str().unwrap()]);
+    let lab = json!([{"name": "lab", "share": 1, "models": ["Pixel 9"], "slowness_percent": 60}]);
+    let [base, head] = [("base", 100, 0), ("head", 180, 1)].map(|(name, percent, minute)| {
+        let path = arm(&directory.join(name), &plan(&lab, percent, 10), minute, minute);
+        path.to_str().unwrap().to_owned()
+    });
+    let arms = ["gate", "--benchmark", &head, "--base", &base];
+    let field = ["--app", "com.example.shop", "--field", "store"];
+    let (status, text, said) = run(&[&arms[..], &field].concat());
+    assert_eq!(status, 1, "{text} {said}");
+    assert!(text.starts_with("worse: 1 worse of the metrics\n"), "{text}");
+    assert!(text.contains("Feed.bind  ") && text.contains(" of 30 devices; expected +"), "{text}");
+    let (status, markdown, _) = run(&[&arms[..], &["--format", "markdown"]].concat());
+    assert!(status == 1 && markdown.starts_with("**worse: "), "{markdown}");
+    // The same results twice are no change, and not worse.
+    let same = ["gate", "--benchmark", &base, "--base", &base, "--fail-on", "unknown"];
+    let (status, text, _) = run(&same);
+    assert!(status == 0 && text.starts_with("same: 1 same"), "{status} {text}");
+    let (status, _, said) = run(&["gate", "--benchmark", "plan.json", "--base", &base]);
+    assert!(status == 125 && said.contains("plan.json is no benchmarkData.json"), "{said}");
 }
