@@ -118,7 +118,8 @@ impl Still {
                 // A slice that the reader has cut where records are lost is not longer for it.
                 let mut lacks = |(tid, slice): (u32, Slice)| {
                     let thread = trace.threads.get(&tid).filter(|_| slice.ended);
-                    thread.is_some_and(|of| has_lost(of, slice.start_ns, slice.end_ns, looks))
+                    thread
+                        .is_some_and(|thread| has_lost(thread, slice.start_ns, slice.end_ns, looks))
                 };
                 let is_torn = found.is_torn
                     || within(&self.silent, from_ns, to_ns) > 0

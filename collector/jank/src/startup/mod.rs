@@ -104,9 +104,9 @@ pub(crate) fn startups(
     let (launches, background) = launches::find(trace, process, main, names, &shown);
     let left_out = launches.len().saturating_sub(MAX_STARTUPS) as u64;
     let mut rows = Vec::new();
-    for (place, launch) in launches.iter().take(MAX_STARTUPS).enumerate() {
+    for (index, launch) in launches.iter().take(MAX_STARTUPS).enumerate() {
         options.watch.check()?;
-        let until_ns = launches.get(place + 1).map_or(u64::MAX, |next| next.start_ns);
+        let until_ns = launches.get(index + 1).map_or(u64::MAX, |next| next.start_ns);
         rows.push((launch, Ends::find(trace, main, launch, until_ns, &shown)));
     }
     let rows = phases::divide(trace, process, main, rows, (names, waits), options)?;
@@ -137,21 +137,21 @@ impl<'a> Shown<'a> {
 
     /// The first frame that begins at this time or later.
     fn from(&self, at_ns: u64) -> Option<&'a Found> {
-        let place = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
-        self.frames.get(place).copied()
+        let index = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
+        self.frames.get(index).copied()
     }
 
     /// The last frame that began before this time.
     pub(crate) fn before(&self, at_ns: u64) -> Option<&'a Found> {
-        let place = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
-        self.frames.get(place.checked_sub(1)?).copied()
+        let index = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
+        self.frames.get(index.checked_sub(1)?).copied()
     }
 
     /// The first frame of the views whose part on the main thread ends after this time.
     fn ending_after(&self, at_ns: u64) -> Option<&'a Found> {
-        let place = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
-        let around = place.checked_sub(1).and_then(|last| self.frames.get(last)).copied();
-        around.filter(|found| found.ui.end_ns > at_ns).or_else(|| self.frames.get(place).copied())
+        let index = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
+        let around = index.checked_sub(1).and_then(|last| self.frames.get(last)).copied();
+        around.filter(|found| found.ui.end_ns > at_ns).or_else(|| self.frames.get(index).copied())
     }
 
     fn end_ns(&self, found: &Found) -> u64 {

@@ -127,14 +127,14 @@ pub(super) fn divide(
         let mut sums: Vec<BTreeMap<(Cause, Arc<str>), StateTimes>> = Vec::new();
         for stretch in stretches {
             watch.check()?;
-            let place = phases.iter().position(|phase| phase.phase == stretch.phase);
-            let place = place.unwrap_or_else(|| {
+            let index = phases.iter().position(|phase| phase.phase == stretch.phase);
+            let index = index.unwrap_or_else(|| {
                 let (phase, start_ns) = (stretch.phase, stretch.from_ns);
                 phases.push(Phase { phase, start_ns, dur_ns: 0, causes: Vec::new() });
                 sums.push(BTreeMap::new());
                 phases.len() - 1
             });
-            let (Some(phase), Some(sum)) = (phases.get_mut(place), sums.get_mut(place)) else {
+            let (Some(phase), Some(sum)) = (phases.get_mut(index), sums.get_mut(index)) else {
                 continue;
             };
             phase.dur_ns += stretch.to_ns - stretch.from_ns;
@@ -181,11 +181,14 @@ pub(super) fn divide(
 
 /// The first frame and the fully drawn one by the platform's record, where the trace has no frame for them.
 fn by_platform(launch: &Launch, ends: Ends<'_>) -> [Option<u64>; 2] {
-    let of = |end: Option<(&Found, u64)>, by: fn(&PlatformStart) -> Option<u64>| match end {
+    let known = |end: Option<(&Found, u64)>, by: fn(&PlatformStart) -> Option<u64>| match end {
         Some(_) => None,
         None => launch.platform.as_ref().and_then(by),
     };
-    [of(ends.first, |start| start.first_frame_ns), of(ends.full, |start| start.fully_drawn_ns)]
+    [
+        known(ends.first, |start| start.first_frame_ns),
+        known(ends.full, |start| start.fully_drawn_ns),
+    ]
 }
 
 /// True if the app has shown something, and its main thread waits for its next message outside of all sections.
@@ -196,7 +199,7 @@ fn is_idle(stretch: Stretch, piece: &Piece) -> bool {
 
 /// The cause of a slice, or of none.
 fn cause(thread: &Thread, kin: Option<Kin>, names: &NameIndex<'_>) -> (Cause, Arc<str>) {
-    let at = |place: u32| thread.slices.get(place as usize);
+    let at = |index: u32| thread.slices.get(index as usize);
     let Some((kin, inner)) = kin.and_then(|kin| Some((kin, at(kin.shown)?))) else {
         return (Cause::Unexplained, NO_SECTION.into());
     };

@@ -131,7 +131,7 @@ fn a_vsync_between_records_without_one_is_undrawn_and_one_outside_is_judged_othe
 
 #[test]
 fn an_interaction_that_names_its_layer_has_the_frames_of_that_layer() {
-    let counts = |of: &str| {
+    let counts = |layer: &str| {
         let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
         text.slice(WORKER, 1_000, 2_000, "Bar#1");
         text.slice(WORKER, 3_000, 4_000, "Feed#2");
@@ -140,7 +140,7 @@ fn an_interaction_that_names_its_layer_has_the_frames_of_that_layer() {
             text.slice(RENDER, at + 4_000, at + 8_000, &format!("DrawFrames {id}"));
         }
         text.mark(MAIN, 10_000, "S|100|J<LIST>|1");
-        text.mark(MAIN, 11_000, &format!("I|100|J<LIST>#FT#{of}"));
+        text.mark(MAIN, 11_000, &format!("I|100|J<LIST>#FT#{layer}"));
         text.mark(MAIN, 60_000, "F|100|J<LIST>|1");
         let mut trace = text.trace();
         let layers: Vec<_> = trace.threads[&WORKER].slices.iter().map(|one| one.name).collect();
