@@ -1,5 +1,7 @@
 //! Frames that FrameTimeline alone shows, in a system trace without the atrace categories `gfx` and `view`. The scheduler says
 //! what their threads did: the main thread works on a frame until it wakes the render thread for the last time, which draws it.
+//! A render thread that is still busy with the frame before is not woken: it wakes the main thread, which waits for it, once it
+//! begins with this one.
 
 use super::wakes::wakes;
 use crate::found::Found;
@@ -21,10 +23,21 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
     let of_render = process.render_tids.iter();
     let renders: Vec<(u32, &Thread)> =
         of_render.filter_map(|tid| Some((*tid, trace.threads.get(tid)?))).collect();
+    let main = trace.threads.get(&process.pid);
+    // When each render thread last took a frame over from the main thread.
+    let mut taken_ns = vec![0; renders.len()];
     let frame = |(token, (start_ns, end_ns)): (i64, (u64, u64))| {
-        let draws = renders.iter().filter_map(|&(tid, render)| {
-            let wakes = wakes(render, start_ns, end_ns).filter(|wake| wake.at_ns >= start_ns);
-            let begun_ns = wakes.filter(|wake| wake.waker == process.pid).last()?.at_ns;
+        let draws = renders.iter().zip(&mut taken_ns).filter_map(|(&(tid, render), taken_ns)| {
+            let wakes_of = |thread, from_ns: u64, waker| {
+                let wakes =
+                    wakes(thread, from_ns, end_ns).filter(move |wake| wake.at_ns >= from_ns);
+                wakes.filter(move |wake| wake.waker == waker).map(|wake| wake.at_ns)
+            };
+            let handed_ns = wakes_of(render, start_ns, process.pid).last();
+            let from_ns = handed_ns.unwrap_or(start_ns.max(*taken_ns + 1));
+            let synced_ns = main.and_then(|main| wakes_of(main, from_ns, tid).next());
+            *taken_ns = synced_ns.or(handed_ns).unwrap_or(*taken_ns);
+            let begun_ns = handed_ns.or(synced_ns)?;
             Some((tid, slice(begun_ns, drawn_ns(render, begun_ns, end_ns))))
         });
         let draws: Vec<(u32, Slice)> = draws.collect();
