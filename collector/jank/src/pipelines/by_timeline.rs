@@ -1,14 +1,17 @@
 //! Frames that FrameTimeline alone shows, in a system trace without the atrace categories `gfx` and `view`. The scheduler says
 //! what their threads did: the main thread works on a frame until it wakes the render thread for the last time, which draws it.
 //! A render thread that is still busy with the frame before is not woken: it wakes the main thread, which waits for it, once it
-//! begins with this one.
+//! begins with this one. Where neither is known, the main thread worked on the frame in the sections that it began in it.
 
 use super::wakes::wakes;
 use crate::found::Found;
 use crate::pipeline::Pipeline;
 use crate::process::Process;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tracetee_trace::{NO_PARENT, NameId, Slice, Thread, Trace, UNFINISHED};
+
+/// Frames that are looked at which begin during another one.
+const MOST_BEGUN: usize = 64;
 
 /// Finds the frames of the process, by vsync id.
 pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
@@ -24,6 +27,7 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
     let renders: Vec<(u32, &Thread)> =
         of_render.filter_map(|tid| Some((*tid, trace.threads.get(tid)?))).collect();
     let main = trace.threads.get(&process.pid);
+    let starts: BTreeSet<u64> = all.values().map(|&(start_ns, _)| start_ns).collect();
     // When each render thread last took a frame over from the main thread.
     let mut taken_ns = vec![0; renders.len()];
     let frame = |(token, (start_ns, end_ns)): (i64, (u64, u64))| {
@@ -41,7 +45,10 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
             Some((tid, slice(begun_ns, drawn_ns(render, begun_ns, end_ns))))
         });
         let draws: Vec<(u32, Slice)> = draws.collect();
-        let handed_ns = draws.iter().map(|(_, draw)| draw.start_ns).max().unwrap_or(start_ns);
+        let handed_ns = draws.iter().map(|(_, draw)| draw.start_ns).max();
+        let handed_ns = handed_ns
+            .or_else(|| Some(worked_ns(main?, &starts, start_ns, end_ns)))
+            .unwrap_or(start_ns);
         let ui = slice(start_ns, handed_ns);
         Found { draws, ..Found::new(Pipeline::Views, process.pid, Some(token), ui) }
     };
@@ -52,6 +59,23 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
 const fn slice(start_ns: u64, end_ns: u64) -> Slice {
     let (name, category, parent, ended) = (NameId::NONE, NameId::NONE, NO_PARENT, true);
     Slice { name, category, start_ns, end_ns, parent, ended }
+}
+
+/// Returns the end of the last section that a thread began in a frame, before the next one. Frames that begin inside of a
+/// section are not this thread's: the render thread animates on its own.
+fn worked_ns(main: &Thread, starts: &BTreeSet<u64>, start_ns: u64, end_ns: u64) -> u64 {
+    let outermost = |at_ns: u64| {
+        let next = main.slices.partition_point(|slice| slice.start_ns < at_ns);
+        let mut slice = main.slices.get(next.checked_sub(1)?)?;
+        while let Some(parent) = main.slices.get(slice.parent as usize) {
+            slice = parent;
+        }
+        Some(slice.end_ns)
+    };
+    let is_idle = |at_ns: &&u64| outermost(**at_ns).is_none_or(|end_ns| end_ns <= **at_ns);
+    let later = starts.range(start_ns + 1..end_ns.max(start_ns + 1)).take(MOST_BEGUN);
+    let next_ns = later.into_iter().find(is_idle).copied().unwrap_or(end_ns);
+    outermost(next_ns).map_or(start_ns, |worked_ns| worked_ns.clamp(start_ns, end_ns.max(start_ns)))
 }
 
 /// Returns when a thread had drawn a frame that was complete at `end_ns`: at the begin of the sleep in which it was then.

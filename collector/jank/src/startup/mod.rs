@@ -17,6 +17,7 @@ use crate::frames::{ASSUMED_RENDER_NS, FrameSlices};
 use crate::name_index::NameIndex;
 use crate::pipeline::Pipeline;
 use crate::process::{Error, Process};
+use crate::still::Still;
 use crate::waits::Waits;
 use launches::Launch;
 use serde::Serialize;
@@ -97,6 +98,7 @@ pub(crate) fn startups(
     frames: &FrameSlices,
     names: &NameIndex<'_>,
     waits: &Waits<'_>,
+    still: &Still,
     options: &Options<'_>,
 ) -> Result<Startups, Error> {
     let Some(main) = trace.threads.get(&process.pid) else { return Ok(Startups::default()) };
@@ -109,7 +111,7 @@ pub(crate) fn startups(
         let until_ns = launches.get(index + 1).map_or(u64::MAX, |next| next.start_ns);
         rows.push((launch, Ends::find(trace, main, launch, until_ns, &shown)));
     }
-    let rows = phases::divide(trace, process, main, rows, (names, waits), options)?;
+    let rows = phases::divide(trace, process, main, rows, (names, waits, still), options)?;
     Ok(Startups { rows, left_out, background })
 }
 
@@ -123,14 +125,17 @@ pub(crate) struct Shown<'a> {
 impl<'a> Shown<'a> {
     fn new(slices: &'a FrameSlices) -> Self {
         let has_render_thread = slices.has_render_thread;
-        let shows = |found: &&Found| match found.pipeline {
-            Pipeline::Views => !found.draws.is_empty() || !has_render_thread,
-            Pipeline::Flutter => !found.draws.is_empty() || found.is_loop,
-            Pipeline::Unity | Pipeline::Gl | Pipeline::Vulkan => true,
-            Pipeline::Video
-            | Pipeline::Surface
-            | Pipeline::ReactNative
-            | Pipeline::VsyncCallback => false,
+        let shows = |found: &&Found| {
+            !found.is_torn
+                && match found.pipeline {
+                    Pipeline::Views => !found.draws.is_empty() || !has_render_thread,
+                    Pipeline::Flutter => !found.draws.is_empty() || found.is_loop,
+                    Pipeline::Unity | Pipeline::Gl | Pipeline::Vulkan => true,
+                    Pipeline::Video
+                    | Pipeline::Surface
+                    | Pipeline::ReactNative
+                    | Pipeline::VsyncCallback => false,
+                }
         };
         Self { frames: slices.found.iter().filter(shows).collect(), has_render_thread }
     }
