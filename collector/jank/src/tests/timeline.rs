@@ -312,7 +312,7 @@ fn without_the_scheduler_the_main_thread_works_on_a_frame_in_its_sections() {
     let unknown = ("(no thread is known to draw it)".to_owned(), 7);
     assert!(found.contains(&("inner".to_owned(), 18)) && found.contains(&unknown), "{found:?}");
     // A frame of the main thread begins between its sections, one of the render thread inside of one.
-    for (start_ns, is_own) in [(12_500_000, true), (20_000_000, false)] {
+    for (start_ns, is_own) in [(12_500_000, true), (11_500_000, false)] {
         let mut trace = text.trace();
         let _ = by_timeline(&mut trace);
         let frame = TimelineFrame { start_ns, token: 17, display_token: 18, ..trace.frames[1] };
