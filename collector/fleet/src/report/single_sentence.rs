@@ -79,7 +79,7 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
         }
         (Cause::Preempted, key) => format!(", which {} had", holder.unwrap_or(key)),
         (Cause::Runnable | Cause::Section | Cause::Unexplained, _) => String::new(),
-        (cause, key) if key == name => format!(" ({})", cause.name()),
+        (cause, key) if name.ends_with(key) => format!(" ({})", cause.name()),
         (cause, key) => format!(" ({}: {key})", cause.name()),
     };
     format!("{} {did} {took}{inside}{why}", part.thread.name())
@@ -187,6 +187,13 @@ mod tests {
                 "bind",
                 asleep,
                 "main slept 25.8 ms in bind (lock: a held by b)",
+            ),
+            (
+                Cause::Lock,
+                "a held by b",
+                "monitor contention: a held by b",
+                asleep,
+                "main slept 25.8 ms in monitor contention: a held by b (lock)",
             ),
             (Cause::Inflate, "inflate", "inflate", none, "main took 25.8 ms in inflate (inflate)"),
             (

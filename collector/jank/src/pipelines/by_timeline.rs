@@ -27,6 +27,8 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
     let renders: Vec<(u32, &Thread)> =
         of_render.filter_map(|tid| Some((*tid, trace.threads.get(tid)?))).collect();
     let main = trace.threads.get(&process.pid);
+    let sections = main.map_or(&[][..], |main| &main.slices).iter();
+    let sections: Vec<&Slice> = sections.filter(|slice| slice.parent == NO_PARENT).collect();
     let starts: BTreeSet<u64> = all.values().map(|&(start_ns, _)| start_ns).collect();
     // When each render thread last took a frame over from the main thread.
     let mut taken_ns = vec![0; renders.len()];
@@ -46,9 +48,8 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
         });
         let draws: Vec<(u32, Slice)> = draws.collect();
         let handed_ns = draws.iter().map(|(_, draw)| draw.start_ns).max();
-        let handed_ns = handed_ns
-            .or_else(|| Some(worked_ns(main?, &starts, start_ns, end_ns)))
-            .unwrap_or(start_ns);
+        let handed_ns =
+            handed_ns.unwrap_or_else(|| worked_ns(&sections, &starts, start_ns, end_ns));
         let ui = slice(start_ns, handed_ns);
         Found { draws, ..Found::new(Pipeline::Views, process.pid, Some(token), ui) }
     };
@@ -61,21 +62,16 @@ const fn slice(start_ns: u64, end_ns: u64) -> Slice {
     Slice { name, category, start_ns, end_ns, parent, ended }
 }
 
-/// Returns the end of the last section that a thread began in a frame, before the next one. Frames that begin inside of a
-/// section are not this thread's: the render thread animates on its own.
-fn worked_ns(main: &Thread, starts: &BTreeSet<u64>, start_ns: u64, end_ns: u64) -> u64 {
-    let outermost = |at_ns: u64| {
-        let next = main.slices.partition_point(|slice| slice.start_ns < at_ns);
-        let mut slice = main.slices.get(next.checked_sub(1)?)?;
-        while let Some(parent) = main.slices.get(slice.parent as usize) {
-            slice = parent;
-        }
-        Some(slice.end_ns)
+/// Returns the end of the last section that the main thread began in a frame, before the next one. Frames that begin inside
+/// of a section are not its own: the render thread animates, too.
+fn worked_ns(sections: &[&Slice], starts: &BTreeSet<u64>, start_ns: u64, end_ns: u64) -> u64 {
+    let worked_ns = |at_ns: u64| {
+        let next = sections.partition_point(|slice| slice.start_ns < at_ns);
+        next.checked_sub(1).and_then(|last| sections.get(last)).map_or(0, |slice| slice.end_ns)
     };
-    let is_idle = |at_ns: &&u64| outermost(**at_ns).is_none_or(|end_ns| end_ns <= **at_ns);
-    let later = starts.range(start_ns + 1..end_ns.max(start_ns + 1)).take(MOST_BEGUN);
-    let next_ns = later.into_iter().find(is_idle).copied().unwrap_or(end_ns);
-    outermost(next_ns).map_or(start_ns, |worked_ns| worked_ns.clamp(start_ns, end_ns.max(start_ns)))
+    let mut later = starts.range(start_ns + 1..).take(MOST_BEGUN).copied();
+    let next_ns = later.find(|&at_ns| worked_ns(at_ns) <= at_ns).unwrap_or(end_ns).min(end_ns);
+    worked_ns(next_ns).min(end_ns).max(start_ns)
 }
 
 /// Returns when a thread had drawn a frame that was complete at `end_ns`: at the begin of the sleep in which it was then.

@@ -125,19 +125,17 @@ pub(crate) struct Shown<'a> {
 impl<'a> Shown<'a> {
     fn new(slices: &'a FrameSlices) -> Self {
         let has_render_thread = slices.has_render_thread;
-        let shows = |found: &&Found| {
-            !found.is_torn
-                && match found.pipeline {
-                    Pipeline::Views => !found.draws.is_empty() || !has_render_thread,
-                    Pipeline::Flutter => !found.draws.is_empty() || found.is_loop,
-                    Pipeline::Unity | Pipeline::Gl | Pipeline::Vulkan => true,
-                    Pipeline::Video
-                    | Pipeline::Surface
-                    | Pipeline::ReactNative
-                    | Pipeline::VsyncCallback => false,
-                }
+        let shows = |found: &&Found| match found.pipeline {
+            Pipeline::Views => !found.draws.is_empty() || !has_render_thread,
+            Pipeline::Flutter => !found.draws.is_empty() || found.is_loop,
+            Pipeline::Unity | Pipeline::Gl | Pipeline::Vulkan => true,
+            Pipeline::Video
+            | Pipeline::Surface
+            | Pipeline::ReactNative
+            | Pipeline::VsyncCallback => false,
         };
-        Self { frames: slices.found.iter().filter(shows).collect(), has_render_thread }
+        let whole = slices.found.iter().filter(|found| !found.is_torn);
+        Self { frames: whole.filter(shows).collect(), has_render_thread }
     }
 
     /// The first frame that begins at this time or later.
