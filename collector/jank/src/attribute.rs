@@ -65,12 +65,12 @@ pub(crate) fn attribute(
     let mut before = None;
     let empty = Thread::default();
     let judged = Judge { trace, names, waits, slowness, watch, holders: OnceCell::new() };
-    for (place, (frame, windows)) in frames.iter_mut().zip(windows).enumerate() {
+    for (index, (frame, windows)) in frames.iter_mut().zip(windows).enumerate() {
         if frame.jank_ns == 0 {
             continue;
         }
         watch.check()?;
-        let mut of_frame = OfFrame::new(place, names, waits);
+        let mut of_frame = OfFrame::new(index, names, waits);
         let mut path: Vec<Step> = Vec::new();
         for window in windows {
             let first = windows.first().map(|first| first.role);
@@ -122,7 +122,7 @@ pub(crate) fn attribute(
                     add((at, piece.slice, wait), piece);
                     continue;
                 }
-                let (wait, cause) = judged.of(at, piece, &mut lineages, &mut stacks, looks)?;
+                let (wait, cause) = judged.explain(at, piece, &mut lineages, &mut stacks, looks)?;
                 if let Some(code) = code.filter(|_| wait == Wait::No)
                     && let None | Some(Cause::Section) =
                         judged.cause(at, piece.slice, &mut lineages, &mut stacks)?
@@ -151,7 +151,7 @@ pub(crate) fn attribute(
                         let at = followed;
                         let wait = match slowed {
                             Some(wait) => wait,
-                            None => judged.of(at, &part, &mut lineages, &mut stacks, looks)?.0,
+                            None => judged.explain(at, &part, &mut lineages, &mut stacks, looks)?.0,
                         };
                         add((at, part.slice, wait), &part);
                     } else {
@@ -197,7 +197,7 @@ pub(crate) fn attribute(
             _ => of_frame.main_cause(),
         };
         before.clone_from(&frame.cause);
-        let gains = replay.frame(Late::new(place, frame, windows, &path));
+        let gains = replay.frame(Late::new(index, frame, windows, &path));
         parts.take(of_frame, frame.jank_ns, gains);
     }
     Ok(Attributed { parts: parts.all, stacks: stacks.into_rows() })
@@ -247,13 +247,14 @@ impl<'a> Judge<'a> {
     ) -> Result<Option<Cause>, Error> {
         let kin = self.kin(at, slice, lineages, stacks)?;
         let thread = self.trace.threads.get(&at.1);
-        let of = kin.zip(thread).and_then(|(kin, of)| of.slices.get(kin.cause_slice as usize));
-        let cause = of.and_then(|slice| self.names.named(slice.name).cause.clone());
+        let slice =
+            kin.zip(thread).and_then(|(kin, thread)| thread.slices.get(kin.cause_slice as usize));
+        let cause = slice.and_then(|slice| self.names.named(slice.name).cause.clone());
         Ok(cause.map(|(cause, _)| cause))
     }
 
     /// Returns what a piece of a thread's time is, and the cause of its slice.
-    fn of(
+    fn explain(
         &self,
         at: At,
         piece: &Piece,
@@ -273,7 +274,7 @@ impl<'a> Judge<'a> {
                 if piece.span.state == ThreadState::Running
                     && matches!(cause, None | Some(Cause::Graphics)) =>
             {
-                self.slowness.of(role, piece, looks)
+                self.slowness.wait(role, piece, looks)
             }
             Wait::Processor => {
                 let holder = thread.and_then(|thread| self.holder(tid, thread, piece, looks));
@@ -315,17 +316,17 @@ impl<'a> Judge<'a> {
         let runs = self.holders.get_or_init(|| holders(self.trace)).get(&cpu)?;
         let first = runs.partition_point(|&(_, end_ns, _)| end_ns <= piece.span.from_ns);
         let mut times: BTreeMap<u32, u64> = BTreeMap::new();
-        for &(from_ns, to_ns, of) in runs.iter().skip(first) {
+        for &(from_ns, to_ns, holder) in runs.iter().skip(first) {
             if from_ns >= piece.span.to_ns {
                 break;
             }
             *looks = looks.checked_sub(1)?;
-            // Runs of a trace that contradicts itself overlap, so that one of the later ones may end before.
+            // Runs holder a trace that contradicts itself overlap, so that one holder the later ones may end before.
             let ns = to_ns.min(piece.span.to_ns).saturating_sub(from_ns.max(piece.span.from_ns));
-            *times.entry(of).or_default() += ns;
+            *times.entry(holder).or_default() += ns;
         }
-        let (of, ns) = times.into_iter().max_by_key(|&(_, ns)| ns)?;
-        (of != tid && ns * 2 >= piece.ns()).then_some(of)
+        let (holder, ns) = times.into_iter().max_by_key(|&(_, ns)| ns)?;
+        (holder != tid && ns * 2 >= piece.ns()).then_some(holder)
     }
 }
 
@@ -333,14 +334,14 @@ impl<'a> Judge<'a> {
 fn holders(trace: &Trace) -> Holders {
     let mut runs = Holders::default();
     for (&tid, thread) in &trace.threads {
-        for (place, state) in thread.states.iter().enumerate().filter(|(_, one)| one.kind == b'r') {
+        for (index, state) in thread.states.iter().enumerate().filter(|(_, one)| one.kind == b'r') {
             // A run whose end the trace does not have is not known to have lasted.
-            if let Some(next) = thread.states.get(place + 1) {
+            if let Some(next) = thread.states.get(index + 1) {
                 runs.entry(state.cpu).or_default().push((state.at_ns, next.at_ns, tid));
             }
         }
     }
-    runs.values_mut().for_each(|of| of.sort_unstable());
+    runs.values_mut().for_each(|runs| runs.sort_unstable());
     runs
 }
 

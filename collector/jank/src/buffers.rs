@@ -92,14 +92,15 @@ fn is_view_of(trace: &Trace, process: &Process, layer: &str) -> bool {
 
 /// Gives each queueing the first buffer that was counted in it: the count of another layer may rise at the same time.
 fn give(layers: &mut [Layer], queueings: &Queueings) {
-    let mut buffers: Vec<&mut Buffer> = layers.iter_mut().flat_map(|of| &mut of.buffers).collect();
+    let mut buffers: Vec<&mut Buffer> =
+        layers.iter_mut().flat_map(|layer| &mut layer.buffers).collect();
     buffers.retain(|buffer| buffer.is_new);
     buffers.sort_by_key(|buffer| buffer.queued_ns);
     let mut free = 0;
     for buffer in buffers {
         let next = queueings.partition_point(|&(start_ns, ..)| start_ns <= buffer.queued_ns);
-        let Some(place) = next.checked_sub(1).filter(|&place| place >= free) else { continue };
-        let Some(&(start_ns, end_ns, tid)) = queueings.get(place) else { continue };
+        let Some(index) = next.checked_sub(1).filter(|&index| index >= free) else { continue };
+        let Some(&(start_ns, end_ns, tid)) = queueings.get(index) else { continue };
         if buffer.queued_ns <= end_ns.saturating_add(COUNTED_NS) {
             buffer.by = Some((tid, start_ns));
             free = next;
@@ -110,8 +111,9 @@ fn give(layers: &mut [Layer], queueings: &Queueings) {
 /// Returns the queueings of a process, or of all.
 fn queueings(trace: &Trace, pid: Option<u32>) -> Queueings {
     let names = trace.names.select(|name| name.starts_with(QUEUE));
-    let is_of = |of: &(&u32, &Thread)| pid.is_none_or(|pid| of.1.pid.unwrap_or(*of.0) == pid);
-    let own = trace.threads.iter().filter(is_of);
+    let is_own =
+        |(tid, thread): &(&u32, &Thread)| pid.is_none_or(|pid| thread.pid.unwrap_or(**tid) == pid);
+    let own = trace.threads.iter().filter(is_own);
     let all = own.flat_map(|(&tid, thread)| {
         thread.named(&names).map(move |slice| (slice.start_ns, slice.end_ns, tid))
     });
@@ -138,8 +140,8 @@ impl Layer {
             if count < before || first_fall {
                 let latch = all.latches.len();
                 all.latches.push(at_ns);
-                for place in waiting.drain(..before.saturating_sub(count).min(waiting.len())) {
-                    if let Some(buffer) = all.buffers.get_mut(place) {
+                for index in waiting.drain(..before.saturating_sub(count).min(waiting.len())) {
+                    if let Some(buffer) = all.buffers.get_mut(index) {
                         buffer.latch = Some(latch);
                     }
                 }

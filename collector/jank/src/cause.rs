@@ -321,8 +321,8 @@ impl Is {
 
 /// Returns the name of a composable function without the place of its source.
 fn composable(name: &str) -> Option<&str> {
-    let (function, place) = name.strip_suffix(')')?.rsplit_once(" (")?;
-    let (file, line) = place.rsplit_once(".kt:")?;
+    let (function, index) = name.strip_suffix(')')?.rsplit_once(" (")?;
+    let (file, line) = index.rsplit_once(".kt:")?;
     let is_line = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
     (is_line && !file.is_empty() && !function.is_empty()).then_some(function)
 }

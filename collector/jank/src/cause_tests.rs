@@ -287,14 +287,14 @@ fn verdicts_tell_their_causes() {
 
 #[test]
 fn no_rule_can_be_dropped_unnoticed() {
-    for (place, rule) in RULES.iter().enumerate() {
+    for (index, rule) in RULES.iter().enumerate() {
         let mut rules = RULES.to_vec();
-        rules.remove(place);
+        rules.remove(index);
         assert!(is_noticed(&rules, STEPS), "{rule:?} has no name of its own");
     }
-    for (place, step) in STEPS.iter().enumerate() {
+    for (index, step) in STEPS.iter().enumerate() {
         let mut steps = STEPS.to_vec();
-        steps.remove(place);
+        steps.remove(index);
         assert!(is_noticed(RULES, &steps), "{step:?} has no name of its own");
     }
     assert!(!is_noticed(RULES, STEPS));
@@ -313,17 +313,17 @@ fn wider(rule: Is) -> Vec<Is> {
 
 #[test]
 fn no_rule_can_be_made_wider_unnoticed() {
-    for (place, &(rule, cause)) in RULES.iter().enumerate() {
+    for (index, &(rule, cause)) in RULES.iter().enumerate() {
         for wider in wider(rule) {
             let mut rules = RULES.to_vec();
-            rules[place] = (wider, cause);
+            rules[index] = (wider, cause);
             assert!(is_noticed(&rules, STEPS), "no section is like {rule:?} as {wider:?}");
         }
     }
-    for (place, &step) in STEPS.iter().enumerate() {
+    for (index, &step) in STEPS.iter().enumerate() {
         for wider in wider(step) {
             let mut steps = STEPS.to_vec();
-            steps[place] = wider;
+            steps[index] = wider;
             assert!(is_noticed(RULES, &steps), "no section is like {step:?} as {wider:?}");
         }
     }

@@ -87,7 +87,7 @@ impl Counted {
         self.threads.values().all(Vec::is_empty)
     }
 
-    fn of(&self, tid: u32, from_ns: u64, to_ns: u64) -> impl Iterator<Item = &Between> {
+    fn readings(&self, tid: u32, from_ns: u64, to_ns: u64) -> impl Iterator<Item = &Between> {
         let all = self.threads.get(&tid).map_or(&[][..], Vec::as_slice);
         let first = all.partition_point(|between| between.to_ns <= from_ns);
         all.iter().skip(first).take_while(move |between| between.from_ns < to_ns)
@@ -97,16 +97,16 @@ impl Counted {
     pub(crate) fn states(&self, tid: u32, from_ns: u64, to_ns: u64) -> Option<StateTimes> {
         let mut times = StateTimes::default();
         let mut known_ns = 0;
-        for of in self.of(tid, from_ns, to_ns) {
-            if of.from_ns < from_ns || of.to_ns > to_ns {
+        for reading in self.readings(tid, from_ns, to_ns) {
+            if reading.from_ns < from_ns || reading.to_ns > to_ns {
                 continue;
             }
-            known_ns += of.to_ns - of.from_ns;
-            times.add(ThreadState::Running, of.running_ns);
-            times.add(ThreadState::Runnable, of.runnable_ns);
+            known_ns += reading.to_ns - reading.from_ns;
+            times.add(ThreadState::Running, reading.running_ns);
+            times.add(ThreadState::Runnable, reading.runnable_ns);
             times.add(
-                if of.major_faults > 0 { ThreadState::Io } else { ThreadState::Asleep },
-                of.blocked_ns(),
+                if reading.major_faults > 0 { ThreadState::Io } else { ThreadState::Asleep },
+                reading.blocked_ns(),
             );
         }
         times.add(ThreadState::Unknown, (to_ns - from_ns).saturating_sub(known_ns));
@@ -129,13 +129,13 @@ impl Counted {
         };
         let mut rest: Vec<(Piece, Option<Wait>)> = Vec::with_capacity(found.len());
         let mut found = found.into_iter().peekable();
-        for of in self.of(tid, from_ns, to_ns) {
+        for reading in self.readings(tid, from_ns, to_ns) {
             // First the time before the reading, then the time in it: pieces are cut at the readings.
-            cut(&mut found, of.from_ns, &mut rest);
+            cut(&mut found, reading.from_ns, &mut rest);
             let mut inside = Vec::new();
-            cut(&mut found, of.to_ns, &mut inside);
-            let is_whole = of.from_ns >= from_ns && of.to_ns <= to_ns;
-            of.divide(inside, is_whole, &mut cause, &mut rest);
+            cut(&mut found, reading.to_ns, &mut inside);
+            let is_whole = reading.from_ns >= from_ns && reading.to_ns <= to_ns;
+            reading.divide(inside, is_whole, &mut cause, &mut rest);
         }
         rest.extend(found.map(|piece| (piece, None)));
         rest

@@ -145,7 +145,7 @@ impl Paths<'_> {
         };
         // Of a wait in the kernel, the function that waits.
         let reason = thread.zip(raw.span.reason).filter(|_| raw.joined == 1);
-        let blocked = reason.and_then(|(thread, place)| thread.blocked.get(place as usize));
+        let blocked = reason.and_then(|(thread, index)| thread.blocked.get(index as usize));
         let what = match blocked.map_or("", |blocked| self.trace.names.text(blocked.function)) {
             "" => what,
             function => format!("{what} in {}", crate::name_index::cut(function)),
@@ -215,10 +215,10 @@ fn joined(raw: Vec<Raw>) -> Vec<Raw> {
     // Between two kept ones there is at most one joined step.
     let most = MAX_STEPS / 2 - 1;
     let mut order: Vec<usize> = (0..steps.len()).collect();
-    order.sort_by_key(|&place| (std::cmp::Reverse(steps.get(place).map_or(0, Raw::ns)), place));
+    order.sort_by_key(|&index| (std::cmp::Reverse(steps.get(index).map_or(0, Raw::ns)), index));
     let mut is_kept = vec![false; steps.len()];
-    order.iter().take(most).for_each(|&place| {
-        if let Some(is_kept) = is_kept.get_mut(place) {
+    order.iter().take(most).for_each(|&index| {
+        if let Some(is_kept) = is_kept.get_mut(index) {
             *is_kept = true;
         }
     });

@@ -134,22 +134,22 @@ pub(crate) fn explain(
     watch: &Watch,
 ) -> Result<Vec<FrameExplanation>, Error> {
     let mut late: Vec<usize> = (0..frames.len()).collect();
-    late.retain(|&place| frames.get(place).is_some_and(|frame| frame.jank_ns > 0));
-    let overrun = |place: &usize| frames.get(*place).map_or(0, |frame| frame.jank_ns);
-    late.sort_by_key(|place| (Reverse(overrun(place)), *place));
+    late.retain(|&index| frames.get(index).is_some_and(|frame| frame.jank_ns > 0));
+    let overrun = |index: &usize| frames.get(*index).map_or(0, |frame| frame.jank_ns);
+    late.sort_by_key(|index| (Reverse(overrun(index)), *index));
     late.truncate(MAX_EXPLAINED);
     late.sort_unstable();
     let mut explained = Vec::with_capacity(late.len());
-    for place in late {
+    for index in late {
         watch.check()?;
-        let (Some(frame), Some(windows)) = (frames.get(place), windows.get(place)) else {
+        let (Some(frame), Some(windows)) = (frames.get(index), windows.get(index)) else {
             continue;
         };
-        let first = parts.partition_point(|part| part.frame < place);
-        let of_frame = parts.iter().skip(first).take_while(|part| part.frame == place);
+        let first = parts.partition_point(|part| part.frame < index);
+        let of_frame = parts.iter().skip(first).take_while(|part| part.frame == index);
         let (states, runs) = states(trace, windows, counted, looks);
         explained.push(FrameExplanation {
-            frame: place,
+            frame: index,
             start_ns: frame.start_ns,
             start_source: frame.start_source,
             ui_start_ns: frame.ui_start_ns,
@@ -180,20 +180,20 @@ fn states(
     let mut times: BTreeMap<ThreadRole, StateTimes> = BTreeMap::new();
     let mut runs = Vec::new();
     for window in windows {
-        let of = times.entry(window.role).or_default();
+        let sum = times.entry(window.role).or_default();
         let counts = |tid| counted.states(tid, window.from_ns, window.to_ns);
         if let Some(counts) = window.thread.ok().and_then(counts) {
-            of.add_all(&counts);
+            sum.add_all(&counts);
             continue;
         }
         let thread = window.thread.ok().and_then(|tid| trace.threads.get(&tid));
         let found = thread.and_then(|thread| pieces(thread, window.from_ns, window.to_ns, looks));
         let Some(found) = found else {
-            of.add(ThreadState::Unknown, window.to_ns - window.from_ns);
+            sum.add(ThreadState::Unknown, window.to_ns - window.from_ns);
             continue;
         };
         for piece in found {
-            of.add(piece.span.state, piece.ns());
+            sum.add(piece.span.state, piece.ns());
             if piece.span.state == ThreadState::Running {
                 runs.push((window.role, piece.span.cpu, piece.span.from_ns, piece.span.to_ns));
             }

@@ -80,11 +80,11 @@ impl FrameSlices {
         let traversals = trace.names.select(|name| TRAVERSALS.contains(&name));
         let main = trace.threads.get(&process.pid);
         let has_traversals = main.is_some_and(|main| main.named(&traversals).next().is_some());
-        for (place, frame) in found.iter_mut().enumerate() {
+        for (index, frame) in found.iter_mut().enumerate() {
             // A callback alone: a library's that measures frames, say. A dialog's window, which the library does not watch,
             // may have drawn.
             let is_shown = frame.vsync_id.is_some_and(|id| timeline.has(id));
-            let is_callback = verdicts.is_undrawn(place) || has_traversals && !is_shown;
+            let is_callback = verdicts.is_undrawn(index) || has_traversals && !is_shown;
             if is_callback && !pipelines::draws(trace, frame) {
                 frame.pipeline = Pipeline::VsyncCallback;
             }
@@ -98,7 +98,8 @@ impl FrameSlices {
         for found in self.found.iter().filter(|found| !found.pipeline.is_layer()) {
             *counts.entry((found.pipeline, found.ui_tid)).or_default() += 1;
         }
-        let most = counts.into_iter().rev().max_by_key(|&(_, count)| count).map(|(of, _)| of);
+        let most =
+            counts.into_iter().rev().max_by_key(|&(_, count)| count).map(|(thread, _)| thread);
         let of_most = move |found: &&Found| Some((found.pipeline, found.ui_tid)) == most;
         self.found.iter().filter(of_most).map(|found| found.ui.start_ns)
     }
@@ -115,22 +116,22 @@ impl FrameSlices {
         let expected = self.expected(trace, periods, looks);
         let starts_ns: Vec<u64> = expected.iter().map(|expected| expected.start_ns).collect();
         let latches = Latches::find(trace, process, periods, &self.found, &starts_ns);
-        let judged = |found: &Found| Judged::of(found, periods.at(found.ui.start_ns));
+        let judged = |found: &Found| Judged::new(found, periods.at(found.ui.start_ns));
         let cadences = Cadences::find(self.found.iter().map(judged));
         let of_ids = self.of_ids();
         let dequeues = trace.names.select(|name| name.starts_with("dequeueBuffer"));
         let all = self.found.iter().zip(expected).enumerate();
-        let frames = all.map(|(place, (found, expected))| {
+        let frames = all.map(|(index, (found, expected))| {
             let period_ns = periods.at(expected.start_ns);
-            let id = found.vsync_id.filter(|id| of_ids.get(id) == Some(&place));
+            let id = found.vsync_id.filter(|id| of_ids.get(id) == Some(&index));
             let own_end_ns = self.own_end_ns(found);
             let by_timeline = id.and_then(|id| {
                 self.timeline.judge(id, own_end_ns, expected.deadline_ns, period_ns)
             });
-            let verdict = self.verdicts.verdict(place);
+            let verdict = self.verdicts.verdict(index);
             let judged_by = by_timeline
                 .or_else(|| verdict?.by_compositor(expected.start_ns, own_end_ns, period_ns))
-                .or_else(|| latches.of(place))
+                .or_else(|| latches.judgement(index))
                 .or_else(|| verdict?.by_metrics(own_end_ns, period_ns));
             if let Some(judgement) = judged_by {
                 return Frame {
@@ -157,20 +158,20 @@ impl FrameSlices {
         };
         let mut all: Vec<Expected> = self.found.iter().map(begin).collect();
         let mut by_thread: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (place, found) in self.found.iter().enumerate() {
+        for (index, found) in self.found.iter().enumerate() {
             if found.pipeline == Pipeline::Views {
-                by_thread.entry(found.ui_tid).or_default().push(place);
+                by_thread.entry(found.ui_tid).or_default().push(index);
             }
         }
-        for (tid, places) in by_thread {
-            let of_thread = places.iter().filter_map(|&place| self.found.get(place));
+        for (tid, indices) in by_thread {
+            let of_thread = indices.iter().filter_map(|&index| self.found.get(index));
             let views: Vec<_> = of_thread.map(|found| (found.vsync_id, found.ui)).collect();
             let expected = deadline::expected(trace, tid, (&self.timeline, periods), &views, looks);
-            for (place, expected) in places.into_iter().zip(expected) {
-                if let Some(one) = all.get_mut(place) {
+            for (index, expected) in indices.into_iter().zip(expected) {
+                if let Some(one) = all.get_mut(index) {
                     *one = self
                         .verdicts
-                        .verdict(place)
+                        .verdict(index)
                         .map_or(expected, |verdict| verdict.expected(expected));
                 }
             }
@@ -182,14 +183,15 @@ impl FrameSlices {
     fn of_ids(&self) -> HashMap<i64, usize, Seeded> {
         let mut all: HashMap<i64, usize, Seeded> =
             HashMap::with_capacity_and_hasher(self.found.len(), Seeded::default());
-        for (place, found) in self.found.iter().enumerate() {
+        for (index, found) in self.found.iter().enumerate() {
             let Some(id) = found.vsync_id.filter(|_| found.pipeline == Pipeline::Views) else {
                 continue;
             };
-            let kept = all.entry(id).or_insert(place);
-            let is_drawn = |of: usize| self.found.get(of).is_some_and(|of| !of.draws.is_empty());
-            if is_drawn(place) && !is_drawn(*kept) {
-                *kept = place;
+            let kept = all.entry(id).or_insert(index);
+            let is_drawn =
+                |index: usize| self.found.get(index).is_some_and(|frame| !frame.draws.is_empty());
+            if is_drawn(index) && !is_drawn(*kept) {
+                *kept = index;
             }
         }
         all
@@ -271,9 +273,9 @@ fn is_next(outer: (Option<i64>, u64), inner: (Option<i64>, u64)) -> bool {
 /// Joins the draws of the render threads with their frames.
 fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Found]) {
     let mut by_id: HashMap<i64, Vec<usize>, Seeded> = HashMap::default();
-    for (place, frame) in found.iter().enumerate() {
+    for (index, frame) in found.iter().enumerate() {
         if let Some(id) = frame.vsync_id {
-            by_id.entry(id).or_default().push(place);
+            by_id.entry(id).or_default().push(index);
         }
     }
     // Without ids only time tells, and the main thread draws.
@@ -281,7 +283,7 @@ fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Fo
     let by_time: Vec<(u64, usize)> = (0..)
         .zip(found.iter())
         .filter(|(_, frame)| !has_main || frame.ui_tid == process.pid)
-        .map(|(place, frame)| (frame.ui.start_ns, place))
+        .map(|(index, frame)| (frame.ui.start_ns, index))
         .collect();
     for &tid in &process.render_tids {
         let Some(thread) = trace.threads.get(&tid) else { continue };
@@ -293,26 +295,28 @@ fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Fo
             let lost = outer.filter(|(outer, of_outer, _)| {
                 !outer.ended && is_next((*of_outer, outer.start_ns), (id, slice.start_ns))
             });
-            if let Some(frame) = lost.and_then(|(.., place)| found.get_mut(place?)) {
+            if let Some(frame) = lost.and_then(|(.., index)| found.get_mut(index?)) {
                 frame.is_torn = true;
             }
-            let has_begun = |place: &&usize| {
-                found.get(**place).is_some_and(|frame| frame.ui.start_ns <= slice.start_ns)
+            let has_begun = |index: &&usize| {
+                found.get(**index).is_some_and(|frame| frame.ui.start_ns <= slice.start_ns)
             };
-            let place = match id {
+            let index = match id {
                 // An id of an earlier boot, a frame cut off at the beginning: not this frame's.
-                Some(id) => by_id.get(&id).and_then(|of| of.iter().rev().find(has_begun)).copied(),
+                Some(id) => {
+                    by_id.get(&id).and_then(|same| same.iter().rev().find(has_begun)).copied()
+                }
                 // The last frame that began before it did.
                 None => by_time
                     .partition_point(|&(start_ns, _)| start_ns <= slice.start_ns)
                     .checked_sub(1)
                     .and_then(|last| by_time.get(last))
-                    .map(|&(_, place)| place),
+                    .map(|&(_, index)| index),
             };
             if outer.is_none() || lost.is_some() {
-                last = Some((*slice, id, place));
+                last = Some((*slice, id, index));
             }
-            if let Some(frame) = place.and_then(|place| found.get_mut(place)) {
+            if let Some(frame) = index.and_then(|index| found.get_mut(index)) {
                 frame.draws.push((tid, *slice));
             }
         }
@@ -344,7 +348,7 @@ fn waited_ns(trace: &Trace, dequeues: &NameSet, found: &Found, looks: &mut u64) 
 fn other(found: &Found, screens: &Screens, judged: &Judged, cadences: &Cadences) -> Frame {
     let start_ns = found.start_ns();
     let dur_ns = found.end_ns().saturating_sub(start_ns);
-    let Verdict { dropped, slow, janky, jank_ns } = Verdict::of(judged, cadences);
+    let Verdict { dropped, slow, janky, jank_ns } = Verdict::new(judged, cadences);
     let end_ns = start_ns + dur_ns;
     // A frame in time has at least its period.
     let deadline_ns = if slow { end_ns - jank_ns } else { end_ns.max(start_ns + judged.period_ns) };

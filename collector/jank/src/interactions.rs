@@ -332,10 +332,11 @@ mod tests {
         lines.sort_by_key(|&(_, at, _)| at);
         let trace = trace("{\"refresh_hz\":100}", &lines);
         let found = analyze(&trace, &Options::default()).unwrap().interactions.rows;
-        let of: Vec<_> = found.iter().map(|one| (&*one.name, one.frames, one.cancelled)).collect();
+        let rows: Vec<_> =
+            found.iter().map(|one| (&*one.name, one.frames, one.cancelled)).collect();
         // The frame that was under way when one began is of it, unless its vsync id is another's.
         assert_eq!(
-            of,
+            rows,
             [
                 ("A", 1, false),
                 ("B", 3, true),

@@ -65,7 +65,7 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    pub(crate) fn of(found: &Found, period_ns: u64) -> Self {
+    pub(crate) fn new(found: &Found, period_ns: u64) -> Self {
         let draw_ns = found.draws.iter().map(|(_, slice)| slice.duration_ns());
         Self {
             pipeline: found.pipeline,
@@ -95,10 +95,10 @@ impl Cadences {
             taken.sort_unstable();
             taken.get(taken.len() / 2).copied().unwrap_or(1).clamp(1, MAX_CADENCE)
         };
-        Self(all.iter_mut().map(|(&of, taken)| (of, median(taken))).collect())
+        Self(all.iter_mut().map(|(&thread, taken)| (thread, median(taken))).collect())
     }
 
-    fn of(&self, frame: &Judged) -> u64 {
+    fn periods(&self, frame: &Judged) -> u64 {
         self.0.get(&(frame.pipeline, frame.tid)).copied().unwrap_or(1)
     }
 }
@@ -124,10 +124,10 @@ pub(crate) struct Verdict {
 
 impl Verdict {
     /// Judges a frame.
-    pub(crate) fn of(frame: &Judged, cadences: &Cadences) -> Self {
+    pub(crate) fn new(frame: &Judged, cadences: &Cadences) -> Self {
         let &Judged { dur_ns, period_ns, .. } = frame;
         if frame.is_loop {
-            let cadence = cadences.of(frame);
+            let cadence = cadences.periods(frame);
             let dropped = periods(dur_ns, period_ns).saturating_sub(cadence);
             let budget_ns = cadence.saturating_mul(period_ns);
             let is_late = dropped > 0;

@@ -74,16 +74,16 @@ struct Draws(HashMap<u32, Vec<(u64, u64, usize)>, Seeded>);
 impl Draws {
     fn find(found: &[Found]) -> Self {
         let mut all: HashMap<u32, Vec<_>, Seeded> = HashMap::default();
-        for (place, frame) in found.iter().enumerate() {
+        for (index, frame) in found.iter().enumerate() {
             if frame.draws.is_empty() && frame.is_loop {
                 let ui = frame.ui;
-                all.entry(frame.ui_tid).or_default().push((ui.start_ns, ui.end_ns, place));
+                all.entry(frame.ui_tid).or_default().push((ui.start_ns, ui.end_ns, index));
             }
             for &(tid, draw) in &frame.draws {
-                all.entry(tid).or_default().push((draw.start_ns, draw.end_ns, place));
+                all.entry(tid).or_default().push((draw.start_ns, draw.end_ns, index));
             }
         }
-        all.values_mut().for_each(|of| of.sort_unstable());
+        all.values_mut().for_each(|slices| slices.sort_unstable());
         Self(all)
     }
 
@@ -91,15 +91,15 @@ impl Draws {
     fn frame(&self, (tid, at_ns): (u32, u64)) -> Option<usize> {
         let draws = self.0.get(&tid)?;
         let next = draws.partition_point(|&(start_ns, ..)| start_ns <= at_ns);
-        let &(_, end_ns, place) = draws.get(next.checked_sub(1)?)?;
-        (at_ns <= end_ns).then_some(place)
+        let &(_, end_ns, index) = draws.get(next.checked_sub(1)?)?;
+        (at_ns <= end_ns).then_some(index)
     }
 }
 
 /// Returns the time between the buffers of a layer that is usual, in thousandths of a period, up to whole ones: the median of the
 /// means of some. Pictures need not come at multiples of the display's period; 24 a second take three of 60 Hz, 59.94 one.
 fn cadence(depths: &[u64]) -> u64 {
-    let sum = |of: &[u64]| of.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
+    let sum = |times: &[u64]| times.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
     let mut means: Vec<u64> = depths.windows(MEAN_OF).map(sum).collect();
     means.sort_unstable();
     let mean = means.get(means.len() / 2).map_or(1_000, |sum| sum / MEAN_OF as u64);
@@ -123,23 +123,23 @@ impl Latches {
         }
         let display = Display { edges: edges(trace, "VSYNC-sf"), periods };
         let draws = Draws::find(found);
-        let place_of = |buffer: &Buffer| buffer.by.and_then(|by| draws.frame(by));
+        let index_of = |buffer: &Buffer| buffer.by.and_then(|by| draws.frame(by));
         let placed: Vec<(Layer, Vec<Option<usize>>)> = layers
             .into_iter()
             .map(|layer| {
-                let places = layer.buffers.iter().map(place_of).collect();
-                (layer, places)
+                let indices = layer.buffers.iter().map(index_of).collect();
+                (layer, indices)
             })
             .collect();
-        let start_of = |place: usize| starts_ns.get(place).copied().unwrap_or(0);
+        let start_of = |index: usize| starts_ns.get(index).copied().unwrap_or(0);
         // From the begins of frames to the vsyncs that took them, in thousandths of a period.
         let mut depths: BTreeMap<Pipeline, Vec<u64>> = BTreeMap::new();
-        for (layer, places) in &placed {
-            for (buffer, place) in layer.buffers.iter().zip(places) {
-                if let Some((place, latched_ns)) = place.zip(layer.latched_ns(buffer))
-                    && let Some(frame) = found.get(place)
+        for (layer, indices) in &placed {
+            for (buffer, index) in layer.buffers.iter().zip(indices) {
+                if let Some((index, latched_ns)) = index.zip(layer.latched_ns(buffer))
+                    && let Some(frame) = found.get(index)
                 {
-                    let ns = display.vsync_of(latched_ns).saturating_sub(start_of(place));
+                    let ns = display.vsync_of(latched_ns).saturating_sub(start_of(index));
                     let depth = ns.saturating_mul(1_000) / periods.at(latched_ns).max(1);
                     depths.entry(frame.pipeline).or_default().push(depth);
                 }
@@ -160,48 +160,48 @@ impl Latches {
             (pipeline, needed)
         };
         let needed: BTreeMap<Pipeline, u64> = depths.iter_mut().map(needed).collect();
-        let wanted_ns = |place: usize| {
-            let needed = found.get(place).and_then(|frame| needed.get(&frame.pipeline)).copied();
-            let start_ns = start_of(place);
+        let wanted_ns = |index: usize| {
+            let needed = found.get(index).and_then(|frame| needed.get(&frame.pipeline)).copied();
+            let start_ns = start_of(index);
             let needs_ns = periods.at(start_ns).saturating_mul(needed.unwrap_or(1_000)) / 1_000;
             display.nearest(start_ns.saturating_add(needs_ns))
         };
-        for (layer, places) in &placed {
+        for (layer, indices) in &placed {
             let mut of_layer = Self::default();
-            of_layer.judge(layer, places, &display, wanted_ns);
+            of_layer.judge(layer, indices, &display, wanted_ns);
             // A frame may draw several windows: that which draws most shows it.
-            for (place, judgement) in of_layer.judged {
-                all.judged.entry(place).or_insert(judgement);
+            for (index, judgement) in of_layer.judged {
+                all.judged.entry(index).or_insert(judgement);
             }
         }
         all.judge_undrawn(&placed, found);
         all
     }
 
-    pub(crate) fn of(&self, place: usize) -> Option<Judgement> {
-        self.judged.get(&place).copied()
+    pub(crate) fn judgement(&self, index: usize) -> Option<Judgement> {
+        self.judged.get(&index).copied()
     }
 
     /// Judges the frames of a layer's buffers. `wanted_ns` is the vsync that a frame was made for.
     fn judge(
         &mut self,
         layer: &Layer,
-        places: &[Option<usize>],
+        indices: &[Option<usize>],
         display: &Display<'_>,
         wanted_ns: impl Fn(usize) -> u64,
     ) {
-        let mut buffers = layer.buffers.iter().zip(places).peekable();
+        let mut buffers = layer.buffers.iter().zip(indices).peekable();
         // The vsync from which on the display has shown the frame before.
         let mut shown_ns: Option<u64> = None;
         for (latch, &latched_ns) in layer.latches.iter().enumerate() {
             let vsync_ns = display.vsync_of(latched_ns);
             let mut due_ns =
                 shown_ns.map_or(vsync_ns, |shown_ns| shown_ns + display.periods.at(shown_ns));
-            while let Some((buffer, place)) =
-                buffers.next_if(|(one, _)| one.latch.is_none_or(|of| of <= latch))
+            while let Some((buffer, index)) =
+                buffers.next_if(|(one, _)| one.latch.is_none_or(|own| own <= latch))
             {
-                let Some(place) = place.filter(|_| buffer.latch.is_some()) else { continue };
-                let wanted_ns_of = wanted_ns(place);
+                let Some(index) = index.filter(|_| buffer.latch.is_some()) else { continue };
+                let wanted_ns_of = wanted_ns(index);
                 due_ns = due_ns.max(wanted_ns_of);
                 // Of buffers that were taken at once the last is shown. Each missed the vsyncs before the next was due.
                 let follower = buffers.peek().filter(|(one, _)| one.latch == Some(latch));
@@ -229,15 +229,15 @@ impl Latches {
                 // The app's work ends when it queues the buffer, which waits from then on.
                 let end_ns = if is_app { buffer.queued_ns } else { latched_ns };
                 let of_frame = Judgement::in_time(Evidence::Buffers, end_ns, deadline_ns);
-                self.add(place, Judgement { outcome, late, missed, ..of_frame });
+                self.add(index, Judgement { outcome, late, missed, ..of_frame });
             }
             shown_ns = Some(vsync_ns);
         }
     }
 
     /// Of the buffers of a frame in a layer, that counts which missed most.
-    fn add(&mut self, place: usize, one: Judgement) {
-        let kept = self.judged.entry(place).or_insert(one);
+    fn add(&mut self, index: usize, one: Judgement) {
+        let kept = self.judged.entry(index).or_insert(one);
         if (one.missed, one.outcome) > (kept.missed, kept.outcome) {
             *kept = one;
         }
@@ -248,22 +248,22 @@ impl Latches {
         let buffers = || placed.iter().flat_map(|(layer, _)| &layer.buffers);
         let threads: HashSet<u32> = buffers().filter_map(|buffer| Some(buffer.by?.0)).collect();
         let drawn: HashSet<usize> =
-            placed.iter().flat_map(|(_, places)| places).filter_map(|&place| place).collect();
+            placed.iter().flat_map(|(_, indices)| indices).filter_map(|&index| index).collect();
         // The layers may be those of a video alone.
         let is_views = |frame: &Found| frame.pipeline == Pipeline::Views;
-        let has_views = drawn.iter().any(|&place| found.get(place).is_some_and(is_views));
+        let has_views = drawn.iter().any(|&index| found.get(index).is_some_and(is_views));
         let latches = || placed.iter().flat_map(|(layer, _)| &layer.latches).copied();
         let known = latches().min().unwrap_or(0)..latches().max().unwrap_or(0);
-        for (place, frame) in found.iter().enumerate() {
+        for (index, frame) in found.iter().enumerate() {
             let is_undrawn = has_views
                 && is_views(frame)
-                && !drawn.contains(&place)
+                && !drawn.contains(&index)
                 && frame.draws.iter().all(|(tid, _)| threads.contains(tid))
                 && known.contains(&frame.ui.start_ns);
             if is_undrawn {
                 let end_ns = frame.end_ns();
                 let undrawn = Judgement::in_time(Evidence::Buffers, end_ns, end_ns);
-                self.add(place, Judgement { outcome: Outcome::Undrawn, ..undrawn });
+                self.add(index, Judgement { outcome: Outcome::Undrawn, ..undrawn });
             }
         }
     }

@@ -166,10 +166,13 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let periods = periods::Periods::find(trace, frame_budget);
     let mut frames = frame_slices.frames(trace, &process, &periods, &screens, looks);
     let still = still::Still::find(trace, &process);
+    let waits = waits::Waits::find(trace, &process);
+    // The first frame of a start-up counts even if the process stood still in it: that time is cut out.
+    let startups =
+        startup::startups(trace, &process, &frame_slices, &names, &waits, &still, options)?;
     let stood_still = still.cut(trace, &mut frames, &mut frame_slices.found, looks);
     let found = frames.iter().zip(&frame_slices.found);
     let windows: Vec<_> = found.map(|(frame, found)| window::of_late(frame, found)).collect();
-    let waits = waits::Waits::find(trace, &process);
     let counted = counted::Counted::find(trace, &process);
     let sampled = sampled::Sampled::find(trace, &process, &names);
     let watch = &options.watch;
@@ -205,7 +208,6 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let composition = pipelines::composition(trace, &process, &frames);
     let interactions = interactions::interactions(trace, &process, &frames);
     let long_slices = long_slices::long_slices(trace, &process, &names, &still);
-    let startups = startup::startups(trace, &process, &frame_slices, &names, &waits, options)?;
     let unknown = Unknown::find(trace, process.pid, &frames, &counted);
     Ok(Analysis {
         process,

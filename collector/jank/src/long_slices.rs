@@ -71,8 +71,8 @@ pub(crate) fn long_slices(
         .collect();
     // All messages that one hang keeps waiting are one ANR.
     let is_known = |from_ns: u64, to_ns: u64| {
-        let place = hangs.partition_point(|&(start_ns, _)| start_ns < to_ns);
-        place.checked_sub(1).and_then(|last| hangs.get(last)).is_some_and(|hang| hang.1 > from_ns)
+        let index = hangs.partition_point(|&(start_ns, _)| start_ns < to_ns);
+        index.checked_sub(1).and_then(|last| hangs.get(last)).is_some_and(|hang| hang.1 > from_ns)
     };
     let mut last_end_ns = 0;
     for (from_ns, to_ns, name) in unanswered(trace, process, still) {
@@ -110,7 +110,7 @@ fn dispatches(
     // Until then time is counted as idle; loops that are open.
     let mut idle_until_ns = 0;
     let mut loops: Vec<u32> = Vec::new();
-    for (place, slice) in (0_u32..).zip(&main.slices) {
+    for (index, slice) in (0_u32..).zip(&main.slices) {
         let is_idle = waits.has(slice.name);
         let is_frame = frames.has(slice.name);
         while let Some(&inner) = loops.last()
@@ -122,7 +122,7 @@ fn dispatches(
         if is_outermost {
             found.extend(open.take().and_then(|dispatch| dispatch.judged(names, last_ns, still)));
             if around.has(slice.name) {
-                loops.push(place);
+                loops.push(index);
             } else if !is_idle {
                 open = Some(Dispatch { slice, idle_ns: 0, has_frame: is_frame });
             }

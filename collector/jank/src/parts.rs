@@ -103,7 +103,7 @@ impl<'a> OfFrame<'a> {
         wait: Wait,
         times: Times,
     ) -> (Cause, Arc<str>) {
-        let slice = |place: u32| thread.slices.get(place as usize);
+        let slice = |index: u32| thread.slices.get(index as usize);
         let inner = kin.and_then(|kin| slice(kin.shown));
         let name = inner.map_or_else(
             || match role {
@@ -257,8 +257,8 @@ impl Parts {
     }
 }
 
-/// Returns `ns * of / total`, rounded down.
-fn scaled(ns: u64, of: u64, total: u64) -> u64 {
-    let product = u128::from(ns) * u128::from(of);
+/// Returns `ns * part / total`, rounded down.
+fn scaled(ns: u64, part: u64, total: u64) -> u64 {
+    let product = u128::from(ns) * u128::from(part);
     u64::try_from(product.checked_div(total.into()).unwrap_or(0)).unwrap_or(u64::MAX)
 }

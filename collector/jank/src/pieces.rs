@@ -77,17 +77,17 @@ pub(crate) fn segments(
         }
     };
     let slices = &thread.slices;
-    let end = |place: u32| slices.get(place as usize).map_or(0, |slice| slice.end_ns);
+    let end = |index: u32| slices.get(index as usize).map_or(0, |slice| slice.end_ns);
     let first = slices.partition_point(|slice| slice.start_ns < from_ns);
     // Those that are open at the beginning: around the last one that began before.
     let mut open: Vec<u32> = Vec::new();
     let mut at = first.checked_sub(1).and_then(|last| u32::try_from(last).ok());
-    while let Some(place) = at {
+    while let Some(index) = at {
         *looks = looks.checked_sub(1)?;
-        if end(place) > from_ns {
-            open.push(place);
+        if end(index) > from_ns {
+            open.push(index);
         }
-        let parent = slices.get(place as usize).map_or(NO_PARENT, |slice| slice.parent);
+        let parent = slices.get(index as usize).map_or(NO_PARENT, |slice| slice.parent);
         at = (parent != NO_PARENT).then_some(parent);
     }
     open.reverse();
@@ -104,14 +104,14 @@ pub(crate) fn segments(
         add(open.last().copied(), *now_ns, until_ns);
         *now_ns = until_ns.max(*now_ns);
     };
-    for (place, slice) in slices.iter().enumerate().skip(first) {
+    for (index, slice) in slices.iter().enumerate().skip(first) {
         if slice.start_ns >= to_ns {
             break;
         }
         *looks = looks.checked_sub(1)?;
         close_until(&mut open, &mut now_ns, slice.start_ns);
-        if let Ok(place) = u32::try_from(place) {
-            open.push(place);
+        if let Ok(index) = u32::try_from(index) {
+            open.push(index);
         }
     }
     close_until(&mut open, &mut now_ns, to_ns);

@@ -170,26 +170,28 @@ impl Markers {
         }
         // A trace in which no app has more than `doFrame`s does not show which of them draws.
         let names = trace.process_names();
-        let has_drawn =
-            |(&pid, of): (&u32, &Counts)| of.drawn() > 0 && !is_system_process(names.of(pid));
+        let has_drawn = |(&pid, counts): (&u32, &Counts)| {
+            counts.drawn() > 0 && !is_system_process(names.of(pid))
+        };
         let has_drawn = counts.iter().any(has_drawn);
-        let frames =
-            |of: &Counts| if has_drawn { of.drawn() } else { of.callbacks.max(of.drawn()) };
-        counts.iter().map(|(&pid, of)| (pid, frames(of))).collect()
+        let frames = |counts: &Counts| {
+            if has_drawn { counts.drawn() } else { counts.callbacks.max(counts.drawn()) }
+        };
+        counts.iter().map(|(&pid, counts)| (pid, frames(counts))).collect()
     }
 
-    fn count(&self, is_main: bool, thread: &Thread, of: &mut Counts) {
+    fn count(&self, is_main: bool, thread: &Thread, counts: &mut Counts) {
         let count = |names: &NameSet| thread.named(names).count();
         let draws = count(&self.draws);
-        of.draws += draws;
+        counts.draws += draws;
         // The swaps of a render thread belong to frames of the main thread.
         let swaps = thread.named(&self.swaps).filter(|_| draws == 0);
         for slice in thread.named(&self.others).chain(swaps) {
-            *of.others.entry(slice.name).or_default() += 1;
+            *counts.others.entry(slice.name).or_default() += 1;
         }
         if is_main {
-            of.callbacks += count(&self.views);
-            of.traversals += count(&self.traversals);
+            counts.callbacks += count(&self.views);
+            counts.traversals += count(&self.traversals);
         }
     }
 }

@@ -72,29 +72,30 @@ impl Usual {
     }
 
     /// True if a thread runs on a little core, which it does not usually do.
-    pub(crate) fn is_little(&self, of: &ProcessorUse) -> bool {
+    pub(crate) fn is_little(&self, processor: &ProcessorUse) -> bool {
         let time = |is_wanted: &dyn Fn(Option<CoreClass>) -> bool| -> u64 {
             let own = self.sums.iter().filter(|&(&(role, core), _)| {
-                role == of.thread && core.is_some() && is_wanted(core)
+                role == processor.thread && core.is_some() && is_wanted(core)
             });
             own.map(|(_, sum)| sum.0).sum()
         };
         let all = time(&|_| true);
         let little = time(&|core| core == Some(CoreClass::Little));
-        of.core == Some(CoreClass::Little)
+        processor.core == Some(CoreClass::Little)
             && all > 0
             && little.saturating_mul(100) <= all.saturating_mul(USUALLY_LITTLE_PERCENT)
     }
 
     /// Returns the usual clock of a thread: on processors of this class, or on any if it does not usually run on such.
-    pub(crate) fn khz(&self, of: &ProcessorUse) -> Option<u128> {
+    pub(crate) fn khz(&self, processor: &ProcessorUse) -> Option<u128> {
         let mean = |is_wanted: &dyn Fn(Option<CoreClass>) -> bool| {
             let sums = self.sums.iter();
-            let own = sums.filter(|&(&(role, core), _)| role == of.thread && is_wanted(core));
+            let own =
+                sums.filter(|&(&(role, core), _)| role == processor.thread && is_wanted(core));
             let (ns, khz_ns) = own.fold((0, 0), |all, (_, sum)| (all.0 + sum.1, all.1 + sum.2));
             khz_ns.checked_div(u128::from(ns))
         };
-        let own = mean(&|core| core == of.core).filter(|_| !self.is_little(of));
+        let own = mean(&|core| core == processor.core).filter(|_| !self.is_little(processor));
         own.or_else(|| mean(&|_| true))
     }
 }
@@ -105,7 +106,7 @@ impl Processors {
         for clock in &trace.scheduling.clocks {
             clocks.entry(clock.cpu).or_default().push((clock.at_ns, clock.khz));
         }
-        clocks.values_mut().for_each(|of| of.sort_by_key(|&(at_ns, _)| at_ns));
+        clocks.values_mut().for_each(|own| own.sort_by_key(|&(at_ns, _)| at_ns));
         let max_khz = trace.scheduling.max_khz.clone();
         let least = max_khz.values().min().copied();
         let most = max_khz.values().max().copied();

@@ -74,7 +74,7 @@ impl Step {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Late<'a> {
     /// Index of the frame.
-    pub(crate) place: usize,
+    pub(crate) index: usize,
     pub(crate) frame: &'a Frame,
     /// The thread that begins the frame, if it is known.
     pub(crate) tid: Option<u32>,
@@ -148,7 +148,7 @@ pub(crate) struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     pub(crate) fn new(found: &'a [Found], periods: &'a Periods) -> Self {
-        let judged = |found: &Found| Judged::of(found, periods.at(found.ui.start_ns));
+        let judged = |found: &Found| Judged::new(found, periods.at(found.ui.start_ns));
         Self {
             found,
             periods,
@@ -240,10 +240,10 @@ impl<'a> Replay<'a> {
         }
         let by_markers = late.frame.evidence == Evidence::Markers;
         let is_other = |found: &&Found| by_markers && found.pipeline != Pipeline::Views;
-        let Some(found) = self.found.get(late.place).filter(is_other) else {
+        let Some(found) = self.found.get(late.index).filter(is_other) else {
             return earlier.end_ns >= late.frame.jank_ns + earlier.due_ns;
         };
-        let judged = Judged::of(found, self.periods.at(found.ui.start_ns));
+        let judged = Judged::new(found, self.periods.at(found.ui.start_ns));
         let mut dur_ns = judged.dur_ns.saturating_sub(earlier.end_ns);
         if judged.is_loop {
             // The display holds it back until a vsync, whenever it is ready before.
@@ -257,7 +257,7 @@ impl<'a> Replay<'a> {
             dur_ns,
             ..judged
         };
-        !Verdict::of(&less, &self.cadences).slow
+        !Verdict::new(&less, &self.cadences).slow
     }
 
     /// Returns the time for which the display held a turn of a loop back, less than a period.
@@ -289,7 +289,7 @@ impl Before {
 impl<'a> Late<'a> {
     /// Makes a late frame of its path through its windows.
     pub(crate) fn new(
-        place: usize,
+        index: usize,
         frame: &'a Frame,
         windows: &[Window],
         steps: &'a [Step],
@@ -299,7 +299,7 @@ impl<'a> Late<'a> {
         let drawn = windows.iter().rev().find(|window| window.thread.is_ok());
         let drawn_ns = drawn.map_or(ui_end_ns, |drawn| drawn.to_ns);
         let tid = first.and_then(|first| first.thread.ok());
-        Self { place, frame, tid, ui_end_ns, drawn_ns, steps }
+        Self { index, frame, tid, ui_end_ns, drawn_ns, steps }
     }
 
     /// Follows the path with one cause changed.

@@ -146,7 +146,7 @@ fn a_turn_of_a_loop_is_in_time_if_it_is_ready_for_its_vsync() {
     // Ready after 18,000; with half of the shader after 10,000.
     turn(80_000, 18_000, 16_000, 100_000);
     let analysis = analyzed(&text);
-    let late: Vec<_> = (0..7).filter(|&place| analysis.frames[place].slow).collect();
+    let late: Vec<_> = (0..7).filter(|&index| analysis.frames[index].slow).collect();
     assert_eq!(late, [5, 6]);
     assert_eq!(gain(&analysis, 5, "loadShader"), [YES, NO, YES, YES]);
     assert_eq!(gain(&analysis, 6, "loadShader"), [YES, YES, YES, YES]);

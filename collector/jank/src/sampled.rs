@@ -45,9 +45,9 @@ impl Sampled {
         for of_thread in samples.chunk_by(|one, other| one.tid == other.tid) {
             let Some(first) = of_thread.first() else { continue };
             let roots = roots(trace.threads.get(&first.tid));
-            let found = (0..of_thread.len()).filter_map(|place| {
-                let sample = of_thread.get(place)?;
-                let (from_ns, to_ns) = stretch(of_thread, place, &roots)?;
+            let found = (0..of_thread.len()).filter_map(|index| {
+                let sample = of_thread.get(index)?;
+                let (from_ns, to_ns) = stretch(of_thread, index, &roots)?;
                 let code = finder.code(sample.stack)?;
                 (from_ns < to_ns).then_some(Stretch { from_ns, to_ns, code })
             });
@@ -106,10 +106,10 @@ fn roots(thread: Option<&Thread>) -> Vec<(u64, u64)> {
 }
 
 /// Returns the time for which one of a thread's samples stands.
-fn stretch(samples: &[&Sample], place: usize, roots: &[(u64, u64)]) -> Option<(u64, u64)> {
-    let sample = samples.get(place)?;
-    let before = place.checked_sub(1).and_then(|before| samples.get(before));
-    let after = samples.get(place + 1);
+fn stretch(samples: &[&Sample], index: usize, roots: &[(u64, u64)]) -> Option<(u64, u64)> {
+    let sample = samples.get(index)?;
+    let before = index.checked_sub(1).and_then(|before| samples.get(before));
+    let after = samples.get(index + 1);
     let middle = |one: &Sample, other: &Sample| one.at_ns + (other.at_ns - one.at_ns) / 2;
     // A row's samples stand for the time since the one before.
     let is_row = |one: &Sample, other: &Sample| other.since_ns <= one.at_ns;
@@ -181,10 +181,10 @@ impl<'a> Finder<'a> {
         let all: Vec<NameId> = frames.map(|frame| frame.function).collect();
         let kinds: Vec<Kind> = all.iter().map(|&function| self.kind(function)).collect();
         let innermost = |kind| kinds.iter().position(|&other| other == kind);
-        let place = innermost(Kind::App).or_else(|| innermost(Kind::Library))?;
+        let index = innermost(Kind::App).or_else(|| innermost(Kind::Library))?;
         let outermost = kinds.iter().rposition(|&kind| kind != Kind::Platform)?;
         let inwards = all.get(..=outermost)?.iter().take(MAX_FUNCTIONS).rev().copied().collect();
-        Some(Functions { named: *all.get(place)?, inwards })
+        Some(Functions { named: *all.get(index)?, inwards })
     }
 
     fn kind(&mut self, function: NameId) -> Kind {

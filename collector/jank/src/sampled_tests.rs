@@ -242,7 +242,7 @@ fn planted_functions_get_their_time_and_no_others_any() {
     const FUNCTIONS: [&str; 5] =
         ["com.app.A.run", "com.app.B.run", "com.app.C.run", "com.app.D.run", "com.app.E.run"];
     let (mut named, mut frames, mut open_us, mut before_us) = (0, 0, 0, 0);
-    let (mut truth, mut seen) = (BTreeMap::new(), BTreeMap::new());
+    let (mut truth, mut found) = (BTreeMap::new(), BTreeMap::new());
     for seed in 0..50 {
         let mut random = Random(seed);
         let mut text = Text::new(r#"{"app":"com.app","pid":100}"#);
@@ -287,9 +287,9 @@ fn planted_functions_get_their_time_and_no_others_any() {
         for (frame, sums) in analysis.frames.iter().zip(&longest) {
             frames += 1;
             let cause = frame.cause.clone().unwrap();
-            let place = FUNCTIONS.iter().position(|function| **function == *cause.1);
+            let index = FUNCTIONS.iter().position(|function| **function == *cause.1);
             // One that did not run is never named.
-            let ran = place.map_or(0, |place| sums[place]);
+            let ran = index.map_or(0, |index| sums[index]);
             assert!(cause.0 == Cause::Code && ran > 0, "{cause:?} {sums:?}");
             // Samples 20 ms apart cannot tell which of two is longer by less than that.
             named += u64::from(ran + 20_000 >= *sums.iter().max().unwrap());
@@ -297,7 +297,7 @@ fn planted_functions_get_their_time_and_no_others_any() {
         for part in analysis.parts.iter().filter(|part| part.thread == ThreadRole::Main) {
             let us = part.self_ns / 1000;
             match part.cause {
-                Cause::Code => *seen.entry(part.key.to_string()).or_insert(0) += us,
+                Cause::Code => *found.entry(part.key.to_string()).or_insert(0) += us,
                 _ => open_us += us,
             }
             before_us += us;
@@ -306,8 +306,8 @@ fn planted_functions_get_their_time_and_no_others_any() {
     assert!(named * 100 >= frames * 95, "{named} of {frames}");
     assert!(open_us * 5 <= before_us, "{open_us} of {before_us} are unexplained still");
     for (function, us) in &truth {
-        let seen: u64 = seen[function];
-        assert!(seen.abs_diff(*us) * 20 <= *us, "{function}: {seen} of {us}");
+        let found: u64 = found[function];
+        assert!(found.abs_diff(*us) * 20 <= *us, "{function}: {found} of {us}");
     }
-    assert_eq!(truth.len(), seen.len());
+    assert_eq!(truth.len(), found.len());
 }

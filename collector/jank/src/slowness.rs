@@ -68,16 +68,18 @@ impl<'a> Slowness<'a> {
                         }
                     }
                 }
-                longest.into_iter().for_each(|(of, ns)| waits.entry(of).or_default().push(ns));
+                longest
+                    .into_iter()
+                    .for_each(|(threads, ns)| waits.entry(threads).or_default().push(ns));
                 usual.add(&processors.uses(&runs, looks));
             }
         }
-        waits.retain(|_, of| of.len() >= LEAST_FRAMES);
-        let median = |of: &mut Vec<u64>| {
-            of.sort_unstable();
-            of.get(of.len() / 2).copied().unwrap_or(0)
+        waits.retain(|_, times| times.len() >= LEAST_FRAMES);
+        let median = |times: &mut Vec<u64>| {
+            times.sort_unstable();
+            times.get(times.len() / 2).copied().unwrap_or(0)
         };
-        let paces = waits.iter_mut().map(|(&of, waits)| (of, median(waits))).collect();
+        let paces = waits.iter_mut().map(|(&threads, waits)| (threads, median(waits))).collect();
         Self { processors, usual, paces }
     }
 
@@ -88,7 +90,7 @@ impl<'a> Slowness<'a> {
     }
 
     /// Returns whether a thread that ran was slowed by its processor's class.
-    pub(crate) fn of(&self, role: ThreadRole, piece: &Piece, looks: &mut u64) -> Wait {
+    pub(crate) fn wait(&self, role: ThreadRole, piece: &Piece, looks: &mut u64) -> Wait {
         let run = (role, piece.span.cpu, piece.span.from_ns, piece.span.to_ns);
         match self.processors.uses(&[run], looks).first() {
             Some(one) if self.usual.is_little(one) => Wait::LittleCore,

@@ -69,14 +69,14 @@ impl<'a> Lineage<'a> {
     /// [`Error::Stopped`] if `watch` ends the analysis.
     pub(crate) fn kin(
         &mut self,
-        place: u32,
+        index: u32,
         names: &NameIndex<'_>,
         stacks: &mut Stacks,
         watch: &Watch,
     ) -> Result<Option<Kin>, Error> {
         let mut unknown = Vec::new();
         let mut around = None;
-        let mut at = place;
+        let mut at = index;
         while let Some(slice) = self.slices.get(at as usize) {
             around = self.known.get(&at).copied();
             if around.is_some() {
@@ -86,15 +86,15 @@ impl<'a> Lineage<'a> {
             // Parents come before their children.
             at = if slice.parent < at { slice.parent } else { NO_PARENT };
         }
-        for (place, name) in unknown.into_iter().rev() {
+        for (index, name) in unknown.into_iter().rev() {
             if self.known.len().is_multiple_of(1024) {
                 watch.check()?;
             }
             let kin = match around {
                 Some(around) if around.depth >= MAX_DEPTH => around,
-                _ => self.child(around, place, name, names, stacks),
+                _ => self.child(around, index, name, names, stacks),
             };
-            self.known.insert(place, kin);
+            self.known.insert(index, kin);
             around = Some(kin);
         }
         Ok(around)
@@ -103,7 +103,7 @@ impl<'a> Lineage<'a> {
     fn child(
         &self,
         around: Option<Kin>,
-        place: u32,
+        index: u32,
         name: NameId,
         names: &NameIndex<'_>,
         stacks: &mut Stacks,
@@ -111,8 +111,8 @@ impl<'a> Lineage<'a> {
         let named = names.named(name);
         let node = stacks.child(around.map_or(self.root, |kin| kin.node), &named.name);
         let inherited = around.map_or(NO_PARENT, |kin| kin.cause_slice);
-        let cause_slice = if named.cause.is_some() { place } else { inherited };
-        Kin { node, shown: place, cause_slice, depth: around.map_or(0, |kin| kin.depth) + 1 }
+        let cause_slice = if named.cause.is_some() { index } else { inherited };
+        Kin { node, shown: index, cause_slice, depth: around.map_or(0, |kin| kin.depth) + 1 }
     }
 }
 
@@ -201,8 +201,8 @@ impl Stacks {
     /// `thread;outermost;…;innermost`.
     fn text(&self, node: u32) -> String {
         let (mut path, mut at) = (Vec::new(), node);
-        while let Some(place) = at.checked_sub(FIRST_NODE) {
-            let Some(&(around, name)) = self.nodes.get(place as usize) else { break };
+        while let Some(index) = at.checked_sub(FIRST_NODE) {
+            let Some(&(around, name)) = self.nodes.get(index as usize) else { break };
             path.extend(self.texts.get(name as usize));
             at = around;
         }

@@ -125,7 +125,7 @@ pub(crate) fn spans(
 ) -> Option<Vec<Span>> {
     let states = &thread.states;
     let mut spans = Vec::new();
-    let mut place = states.partition_point(|state| state.at_ns <= from_ns).saturating_sub(1);
+    let mut index = states.partition_point(|state| state.at_ns <= from_ns).saturating_sub(1);
     let mut now_ns = from_ns;
     let first_ns = states.first().map_or(u64::MAX, |state| state.at_ns).min(to_ns);
     if first_ns > from_ns {
@@ -133,14 +133,14 @@ pub(crate) fn spans(
         spans.push(Span { from_ns, to_ns: first_ns, state, cpu: 0, waker, reason: None });
         now_ns = first_ns;
     }
-    while let Some(state) = states.get(place).filter(|_| now_ns < to_ns) {
+    while let Some(state) = states.get(index).filter(|_| now_ns < to_ns) {
         *looks = looks.checked_sub(1)?;
-        let next = states.get(place + 1);
+        let next = states.get(index + 1);
         let until_ns = next.map_or(u64::MAX, |next| next.at_ns);
         let span_end_ns = until_ns.min(to_ns);
         if span_end_ns > now_ns {
             let is_running = matches!(state.kind, b'r' | b'R');
-            let reason = if is_running { None } else { thread.sleep_reason(place) };
+            let reason = if is_running { None } else { thread.sleep_reason(index) };
             spans.push(Span {
                 from_ns: now_ns,
                 to_ns: span_end_ns,
@@ -155,7 +155,7 @@ pub(crate) fn spans(
             });
             now_ns = span_end_ns;
         }
-        place += 1;
+        index += 1;
     }
     Some(spans)
 }
@@ -182,12 +182,12 @@ const ARMED_NS: u64 = 200_000;
 /// True if a thread ran at a time, or just before: long enough to have armed the timer that fired.
 pub(crate) fn ran_at(thread: &Thread, at_ns: u64) -> bool {
     let states = &thread.states;
-    let ran = |place: usize| states.get(place).is_some_and(|state| state.kind == b'r');
+    let ran = |index: usize| states.get(index).is_some_and(|state| state.kind == b'r');
     let next = states.partition_point(|state| state.at_ns < at_ns);
-    let Some(place) = next.checked_sub(1) else { return false };
-    let began_ns = states.get(place).map_or(0, |state| state.at_ns);
-    let just_ran = at_ns - began_ns <= ARMED_NS && place.checked_sub(1).is_some_and(ran);
-    ran(place) || just_ran
+    let Some(index) = next.checked_sub(1) else { return false };
+    let began_ns = states.get(index).map_or(0, |state| state.at_ns);
+    let just_ran = at_ns - began_ns <= ARMED_NS && index.checked_sub(1).is_some_and(ran);
+    ran(index) || just_ran
 }
 
 fn waker(tid: u32) -> Waker {
@@ -203,7 +203,7 @@ fn state_of(thread: &Thread, kind: u8, reason: Option<u32>) -> ThreadState {
         b'r' => ThreadState::Running,
         b'R' => ThreadState::Runnable,
         b'D' => {
-            let blocked = reason.and_then(|place| thread.blocked.get(place as usize));
+            let blocked = reason.and_then(|index| thread.blocked.get(index as usize));
             if blocked.is_some_and(|blocked: &Blocked| blocked.io_wait) {
                 ThreadState::Io
             } else {

@@ -20,6 +20,8 @@ const LEAST_THREADS: usize = 2;
 /// The scheduler is silent if this many of its events were expected and none came, for at least this time.
 const MISSED_EVENTS: u64 = 1_000;
 const LEAST_SILENCE_NS: u64 = 100_000_000;
+/// Without the scheduler, a silence of all threads of the process for this time may be a stop: Android ends a hang of 5 s.
+const LEAST_DOUBT_NS: u64 = 5_000_000_000;
 
 /// Sums of the times in which the process stood still, and of the frames that are not judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -33,6 +35,10 @@ pub struct StoodStill {
     /// Frames that are left out because records of theirs are missing: the next frame begins inside of them, the states of
     /// their threads contradict each other, or the scheduler is silent.
     pub torn_frames: u64,
+    /// Late frames in which no thread of the process recorded anything for 5 s and more: it hung, or perhaps stood still.
+    pub doubtful_frames: u64,
+    /// The longest such time of a frame.
+    pub doubtful_ns: u64,
 }
 
 /// Spans of time, in order; those of one list do not overlap.
@@ -42,6 +48,8 @@ pub(crate) struct Still {
     stood: Vec<(u64, u64)>,
     /// Others in which nothing shows what any thread did.
     silent: Vec<(u64, u64)>,
+    /// Others in which the process recorded nothing.
+    doubtful: Vec<(u64, u64)>,
 }
 
 impl Still {
@@ -88,14 +96,27 @@ impl Still {
             }
             overlap
         });
-        let mut silent = silences(trace);
+        let states = || trace.threads.values().flat_map(|thread| &thread.states);
+        let mut silent =
+            silences(|| states().map(|state| state.at_ns), MISSED_EVENTS, LEAST_SILENCE_NS);
         silent.retain(|&(from_ns, to_ns)| within(&spans, from_ns, to_ns) == 0);
-        Self { stood: spans, silent }
+        // An agent that notes one stop notes them all.
+        let is_known = !spans.is_empty() || states().next().is_some();
+        let doubtful = if is_known { Vec::new() } else { doubtful(trace, process) };
+        Self { stood: spans, silent, doubtful }
     }
 
     /// Returns how long the process stood still between two times, or nothing shows what it did.
     pub(crate) fn within_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
         within(&self.stood, from_ns, to_ns) + within(&self.silent, from_ns, to_ns)
+    }
+
+    /// Returns the spans that began at a time or later: an earlier one ends because the app is needed again.
+    pub(crate) fn begun_since(&self, from_ns: u64) -> Vec<(u64, u64)> {
+        let all = self.stood.iter().chain(&self.silent).copied();
+        let mut spans: Vec<(u64, u64)> = all.filter(|&(begin_ns, _)| begin_ns >= from_ns).collect();
+        spans.sort_unstable();
+        spans
     }
 
     /// Leaves out the frames in which the process stood still, and those that lack records; counts them.
@@ -118,12 +139,16 @@ impl Still {
                 // A slice that the reader has cut where records are lost is not longer for it.
                 let mut lacks = |(tid, slice): (u32, Slice)| {
                     let thread = trace.threads.get(&tid).filter(|_| slice.ended);
-                    thread.is_some_and(|of| has_lost(of, slice.start_ns, slice.end_ns, looks))
+                    thread
+                        .is_some_and(|thread| has_lost(thread, slice.start_ns, slice.end_ns, looks))
                 };
                 let is_torn = found.is_torn
                     || within(&self.silent, from_ns, to_ns) > 0
                     || lacks((found.ui_tid, found.ui))
                     || found.last_draw().is_some_and(lacks);
+                let doubtful_ns = within(&self.doubtful, from_ns, to_ns);
+                still.doubtful_frames += u64::from(doubtful_ns > 0 && frame.slow);
+                still.doubtful_ns = still.doubtful_ns.max(doubtful_ns);
                 still.frames += u64::from(stood);
                 still.torn_frames += u64::from(is_torn && !stood);
                 !stood && !is_torn
@@ -137,7 +162,7 @@ impl Still {
 }
 
 /// Returns how much of some spans lies between two times.
-fn within(spans: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
+pub(crate) fn within(spans: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
     let first = spans.partition_point(|&(_, end_ns)| end_ns <= from_ns);
     let spans = spans.iter().skip(first).take_while(|&&(begin_ns, _)| begin_ns < to_ns);
     spans.map(|&(begin_ns, end_ns)| end_ns.min(to_ns) - begin_ns.max(from_ns)).sum()
@@ -176,14 +201,29 @@ pub(crate) fn has_lost(thread: &Thread, from_ns: u64, to_ns: u64, looks: &mut u6
     })
 }
 
-/// Returns the times in which the scheduler of all processors was silent, though it is not for so long elsewhere in the trace: the
+/// Returns the times in which no thread of the process recorded anything.
+fn doubtful(trace: &Trace, process: &Process) -> Vec<(u64, u64)> {
+    let own = || trace.threads.values().filter(|thread| thread.pid == Some(process.pid));
+    let slices = || own().flat_map(|thread| &thread.slices);
+    let instants = || trace.instants.iter().filter(|one| one.pid == process.pid);
+    let counters = || trace.counters.iter().filter(|one| one.pid == process.pid);
+    let times = || {
+        let edges = slices().flat_map(|slice| [slice.start_ns, slice.end_ns]);
+        edges.chain(instants().map(|one| one.at_ns)).chain(counters().map(|one| one.at_ns))
+    };
+    silences(times, 2, LEAST_DOUBT_NS)
+}
+
+/// Returns the times without events in which this many were expected, of at least some length: of the scheduler, the
 /// device was suspended, or the records are lost.
-fn silences(trace: &Trace) -> Vec<(u64, u64)> {
-    let times =
-        || trace.threads.values().flat_map(|thread| &thread.states).map(|state| state.at_ns);
+fn silences<I: Iterator<Item = u64>>(
+    times: impl Fn() -> I,
+    missed: u64,
+    least_ns: u64,
+) -> Vec<(u64, u64)> {
     let Some((first_ns, last_ns)) = times().min().zip(times().max()) else { return Vec::new() };
     let mean_ns = (last_ns - first_ns) / times().count() as u64;
-    let least_ns = mean_ns.saturating_mul(MISSED_EVENTS).max(LEAST_SILENCE_NS);
+    let least_ns = mean_ns.saturating_mul(missed).max(least_ns);
     // The first and the last event of each bucket, none of which is as long as a silence.
     let number = |at_ns: u64| usize::try_from((at_ns - first_ns) / (least_ns / 2)).unwrap_or(0);
     let mut buckets = vec![(u64::MAX, 0); number(last_ns) + 1];

@@ -366,7 +366,7 @@ proptest::proptest! {
             let open = (0..).zip(&thread.slices)
                 .filter(|(_, slice)| slice.start_ns <= us * 1000 && us * 1000 < slice.end_ns)
                 .last();
-            *naive.entry(open.map(|(place, _)| place)).or_default() += 1000;
+            *naive.entry(open.map(|(index, _)| index)).or_default() += 1000;
         }
         let mut found: BTreeMap<Option<u32>, u64> = BTreeMap::new();
         for segment in segments(thread, from * 1000, (from + len) * 1000, &mut u64::MAX.clone()).unwrap() {
@@ -389,8 +389,8 @@ proptest::proptest! {
         }
         let analysis = analyze(&trace("{}", &lines), &Options::default()).unwrap();
         let mut late_ns = 0;
-        for (place, frame) in analysis.frames.iter().enumerate() {
-            let parts = || analysis.parts.iter().filter(|part| part.frame == place);
+        for (index, frame) in analysis.frames.iter().enumerate() {
+            let parts = || analysis.parts.iter().filter(|part| part.frame == index);
             let sum: u64 = parts().map(|part| part.self_ns + part.carried_ns).sum();
             proptest::prop_assert_eq!(sum, if frame.slow { frame.dur_ns } else { 0 });
             proptest::prop_assert_eq!(parts().map(|part| part.overrun_ns).sum::<u64>(), frame.jank_ns);

@@ -114,12 +114,12 @@ impl Totals {
     pub(crate) fn from_frames<'a>(frames: impl Iterator<Item = &'a Frame>) -> Self {
         let frames: Vec<&Frame> = frames.collect();
         let count = |is: fn(&Frame) -> bool| frames.iter().filter(|frame| is(frame)).count() as u64;
-        let sum = |of: fn(&Frame) -> u64| frames.iter().map(|frame| of(frame)).sum();
+        let sum = |field: fn(&Frame) -> u64| frames.iter().map(|frame| field(frame)).sum();
         let mut durations: Vec<u64> = frames.iter().map(|frame| frame.dur_ns).collect();
         durations.sort_unstable();
         let rank = |percent: usize| {
-            let place = (durations.len() * percent).div_ceil(100).saturating_sub(1);
-            durations.get(place).copied().unwrap_or(0)
+            let index = (durations.len() * percent).div_ceil(100).saturating_sub(1);
+            durations.get(index).copied().unwrap_or(0)
         };
         let misses = |limit_ns: u64| {
             let late = durations.iter().filter(|&&dur_ns| dur_ns > limit_ns).count() as u64;

@@ -183,7 +183,7 @@ impl Verdicts {
         if names.is_empty() {
             return all;
         }
-        let places = Places::find(trace, found);
+        let index_of = FrameIndex::find(trace, found);
         for instant in &trace.instants {
             let is_verdict = instant.pid == process.pid
                 && names.has(instant.name)
@@ -196,24 +196,26 @@ impl Verdicts {
                 continue;
             }
             let judged = read.and_then(|read| {
-                let place = match read {
+                let index = match read {
                     Read::Jank(id, _)
                     | Read::Metrics(Some(id), _)
                     | Read::Due(id, _)
-                    | Read::Undrawn(id) => places.of_id(id),
-                    Read::Metrics(None, metrics) => places.at(&metrics),
+                    | Read::Undrawn(id) => index_of.by_id(id),
+                    Read::Metrics(None, metrics) => index_of.by_time(&metrics),
                     Read::Surface => None,
                 }?;
-                let begin_ns = found.get(place)?.ui.start_ns;
+                let begin_ns = found.get(index)?.ui.start_ns;
                 let can_be = match read {
-                    Read::Metrics(_, of) => has_been(of.placed(begin_ns).end_ns(), instant),
+                    Read::Metrics(_, metrics) => {
+                        has_been(metrics.placed(begin_ns).end_ns(), instant)
+                    }
                     _ => true,
                 };
-                can_be.then_some((place, read, begin_ns))
+                can_be.then_some((index, read, begin_ns))
             });
             match judged {
-                Some((place, read, start_ns)) => {
-                    all.frames.entry(place).or_default().add(read, start_ns);
+                Some((index, read, start_ns)) => {
+                    all.frames.entry(index).or_default().add(read, start_ns);
                 }
                 None => all.left_out += 1,
             }
@@ -221,34 +223,34 @@ impl Verdicts {
         all
     }
 
-    pub(crate) fn verdict(&self, place: usize) -> Option<&Verdict> {
-        self.frames.get(&place)
+    pub(crate) fn verdict(&self, index: usize) -> Option<&Verdict> {
+        self.frames.get(&index)
     }
 
     /// True if the library had asked for this frame's vsync, and saw no window draw.
-    pub(crate) fn is_undrawn(&self, place: usize) -> bool {
-        self.verdict(place).is_some_and(|verdict| verdict.is_undrawn)
+    pub(crate) fn is_undrawn(&self, index: usize) -> bool {
+        self.verdict(index).is_some_and(|verdict| verdict.is_undrawn)
     }
 }
 
 /// Frames of the views, by vsync id and by time.
-struct Places {
+struct FrameIndex {
     by_id: HashMap<i64, usize, Seeded>,
     /// Begin of `doFrame`, by time.
     by_time: Vec<(u64, usize)>,
 }
 
-impl Places {
+impl FrameIndex {
     fn find(trace: &Trace, found: &[Found]) -> Self {
         let mut by_id: HashMap<i64, usize, Seeded> = HashMap::default();
         let mut by_time = Vec::new();
-        for (place, frame) in found.iter().enumerate() {
+        for (index, frame) in found.iter().enumerate() {
             if frame.pipeline != Pipeline::Views {
                 continue;
             }
-            by_time.push((frame.ui.start_ns, place));
+            by_time.push((frame.ui.start_ns, index));
             if let Some(id) = frame.vsync_id {
-                by_id.insert(id, place);
+                by_id.insert(id, index);
             }
         }
         let resynced = trace.names.select(|name| name.starts_with(RESYNCED));
@@ -257,27 +259,28 @@ impl Places {
                 let id = trace.names.text(slice.name).strip_prefix(RESYNCED);
                 let id = id.and_then(|rest| rest.split(' ').next()?.parse::<i64>().ok());
                 let parent = thread.slices.get(slice.parent as usize);
-                let frame = parent.and_then(|of| frame_id(trace.names.text(of.name), DO_FRAME)?);
-                let place = frame.and_then(|frame| by_id.get(&frame).copied());
-                if let Some((id, place)) = id.zip(place) {
-                    by_id.entry(id).or_insert(place);
+                let frame =
+                    parent.and_then(|parent| frame_id(trace.names.text(parent.name), DO_FRAME)?);
+                let index = frame.and_then(|frame| by_id.get(&frame).copied());
+                if let Some((id, index)) = id.zip(index) {
+                    by_id.entry(id).or_insert(index);
                 }
             }
         }
         Self { by_id, by_time }
     }
 
-    fn of_id(&self, id: i64) -> Option<usize> {
+    fn by_id(&self, id: i64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 
     /// Returns the frame that began first at the intended vsync or after it, if it did so before it was complete.
-    fn at(&self, metrics: &Metrics) -> Option<usize> {
+    fn by_time(&self, metrics: &Metrics) -> Option<usize> {
         metrics.vsyncs_ns().find_map(|vsync_ns| {
             let earliest_ns = vsync_ns.saturating_sub(TOLERANCE_NS);
             let next = self.by_time.partition_point(|&(begin_ns, _)| begin_ns < earliest_ns);
-            let &(begin_ns, place) = self.by_time.get(next)?;
-            metrics.fits(vsync_ns, begin_ns).then_some(place)
+            let &(begin_ns, index) = self.by_time.get(next)?;
+            metrics.fits(vsync_ns, begin_ns).then_some(index)
         })
     }
 }

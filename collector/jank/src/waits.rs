@@ -139,7 +139,7 @@ impl<'a> Waits<'a> {
             ThreadState::Running | ThreadState::Unknown => Wait::No,
             ThreadState::Runnable => Wait::Processor,
             ThreadState::Io | ThreadState::Uninterruptible
-                if function().is_some_and(|of| SWAP.contains(&self.trace.names.text(of))) =>
+                if function().is_some_and(|name| SWAP.contains(&self.trace.names.text(name))) =>
             {
                 Wait::Swap
             }
@@ -259,14 +259,14 @@ impl<'a> Waits<'a> {
 
     /// True if a thread handles interrupts of the graphics processor: `irq/NUMBER-DEVICE`.
     fn is_gpu(&self, tid: u32) -> bool {
-        let name = self.trace.threads.get(&tid).map_or("", |of| of.name(&self.trace.names));
+        let name = self.trace.threads.get(&tid).map_or("", |thread| thread.name(&self.trace.names));
         let device = name.strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
         device.is_some_and(|(_, device)| GPUS.iter().any(|gpu| device.contains(gpu)))
     }
 
     /// True if a thread of the kernel ends waits for devices: the thread that waits has asked for what it does.
     fn is_kernel(&self, tid: u32) -> bool {
-        let name = self.trace.threads.get(&tid).map_or("", |of| of.name(&self.trace.names));
+        let name = self.trace.threads.get(&tid).map_or("", |thread| thread.name(&self.trace.names));
         KERNEL_THREADS.iter().any(|begin| name.starts_with(begin))
     }
 
@@ -303,7 +303,7 @@ impl<'a> Waits<'a> {
         if is_known && !piece.span.state.is_waiting() {
             return None;
         }
-        let slice = piece.slice.and_then(|place| thread.slices.get(place as usize));
+        let slice = piece.slice.and_then(|index| thread.slices.get(index as usize));
         if let Some(slice) = slice {
             let name = self.trace.names.text(slice.name);
             let owner = owner(name).filter(|owner| self.trace.threads.contains_key(owner));
@@ -335,9 +335,9 @@ impl<'a> Waits<'a> {
             .iter()
             .take_while(|(_, reply)| reply.start_ns <= call.end_ns)
             .take(MAX_REPLIES)
-            .filter(|(of, reply)| *of != tid && reply.end_ns <= call.end_ns);
+            .filter(|(replier, reply)| *replier != tid && reply.end_ns <= call.end_ns);
         let (found, _) = within.next()?;
-        within.all(|(of, _)| of == found).then_some(*found)
+        within.all(|(replier, _)| replier == found).then_some(*found)
     }
 }
 
@@ -358,7 +358,7 @@ fn flutter_ui(trace: &Trace) -> HashMap<u32, u32, Seeded> {
     }
     let ui = |(pid, number, raster): (u32, &str, u32)| {
         let of_process = uis.get(&pid)?;
-        let of_number = of_process.iter().find(|(of, _)| *of == number);
+        let of_number = of_process.iter().find(|(one, _)| *one == number);
         let only = of_process.first().filter(|_| of_process.len() == 1);
         Some((raster, of_number.or(only)?.1))
     };

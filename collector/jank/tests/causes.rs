@@ -17,9 +17,11 @@ fn analyzed(path: &Path, process: Which<'_>) -> Analysis {
 }
 
 /// Cause, key and time in tenths of a ms of an explanation, the heaviest first.
-fn causes(of: &FrameExplanation) -> Vec<(&'static str, &str, u64)> {
-    let causes = of.causes.iter();
-    causes.map(|of| (of.cause.name(), &*of.key, (of.self_ns + of.carried_ns) / 100_000)).collect()
+fn causes(explanation: &FrameExplanation) -> Vec<(&'static str, &str, u64)> {
+    let causes = explanation.causes.iter();
+    causes
+        .map(|one| (one.cause.name(), &*one.key, (one.self_ns + one.carried_ns) / 100_000))
+        .collect()
 }
 
 #[test]

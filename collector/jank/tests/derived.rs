@@ -171,7 +171,7 @@ fn stops_and_losses_planted_into_a_real_trace_make_no_frame_late_and_are_counted
         assert!(new.is_empty(), "{kind} in the frame at {from_us}: {new:?} are late");
         assert_eq!(analysis.totals.frozen, 0, "{kind} at {from_us}");
         assert!(!analysis.long_slices.iter().any(|long| long.anr), "{kind} at {from_us}");
-        let StoodStill { times, ns, frames, torn_frames } = analysis.stood_still;
+        let StoodStill { times, ns, frames, torn_frames, .. } = analysis.stood_still;
         let is_known = kind < 3;
         assert_eq!((times == 1, frames > 0), (is_known, is_known), "{:?}", analysis.stood_still);
         assert!(is_known || torn_frames > 0, "{kind}: {:?}", analysis.stood_still);

@@ -32,7 +32,7 @@ pub struct Comparison {
     pub coverage: Coverage,
     /// All jank on the first day after the update, which is no part of the rest; `None` if too few devices sent it.
     pub first_day: Option<Estimate>,
-    /// Total jank first, then causes by p-value.
+    /// Total jank first, then causes by p-value; without those of which no device was compared.
     pub rows: Vec<Difference>,
 }
 
@@ -106,6 +106,7 @@ pub fn comparison(from: &str, to: &str, fleet: &Fleet) -> Comparison {
         rows,
     };
     comparison.sentence = comparison.say();
+    comparison.rows.retain(|row| row.estimate.is_known());
     comparison
 }
 

@@ -48,6 +48,11 @@ impl Estimate {
         format!("{percent:+.0} % ({low:+.0} to {high:+.0})")
     }
 
+    /// Returns true if devices that updated were compared with others.
+    pub(crate) const fn is_known(&self) -> bool {
+        self.error.is_finite()
+    }
+
     /// Returns true if the change is large enough to be one.
     pub(crate) fn is_change(&self) -> bool {
         self.percent.abs() > 100.0 * LEAST_CHANGE

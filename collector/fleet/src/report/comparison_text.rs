@@ -13,6 +13,10 @@ pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
     let Comparison { from, to, sentence, devices_sentence, level, least_devices, rows, .. } =
         comparison;
     let _ = writeln!(text, "\nFrom {} to {}\n  {sentence}", shown(from), shown(to));
+    if rows.is_empty() {
+        let _ = writeln!(text, "  {devices_sentence}");
+        return;
+    }
     let columns = [
         left("", |row: &Difference| row.cause.clone().unwrap_or_else(|| "all jank".to_owned())),
         left("what", |row: &Difference| row.key.clone()),

@@ -84,6 +84,9 @@ fn push_app(text: &mut String, app: &AppReport) {
 fn push_comparison(text: &mut String, comparison: &Comparison) {
     let (from, to) = (name(&comparison.from), name(&comparison.to));
     let _ = writeln!(text, "{}\n", span(&comparison.sentence, MAX_SENTENCE_CHARS));
+    if comparison.rows.is_empty() {
+        return;
+    }
     let mut others = SHOWN;
     let rows = comparison.rows.iter().filter(|row| {
         let is_shown = row.verdict == Verdict::Worse || row.cause.is_none() || others > 0;

@@ -4,25 +4,55 @@ use super::ms;
 use super::single_judged::lateness;
 use super::single_rows::{PartRow, Worst};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use tracetee_jank::{Cause, Named, StateTimes, ThreadRole};
+
+/// Name of a part of a frame which no thread is known to have made.
+const UNSEEN: &str = "no thread is known to draw it";
 
 impl Worst {
     /// Writes the sentence, for instance "16.0 ms late, 1 vsync missed: main slept 25.8 ms in obtainView until a timer".
     pub(super) fn sentence(&self) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
-        match self.parts.iter().min_by_key(|part| Reverse(part.overrun_ns)) {
-            Some(part) => format!("{late}: {}", cause_of(part)),
+        // A thread waits for a processor for one reason, whoever has it.
+        let mut waits: BTreeMap<ThreadRole, (u64, u64)> = BTreeMap::new();
+        for part in self.parts.iter().filter(|part| is_ready(part) && part.overrun_ns > 0) {
+            let (overrun_ns, took_ns) = waits.entry(part.thread).or_default();
+            *overrun_ns += part.overrun_ns;
+            *took_ns += part.self_ns + part.carried_ns;
+        }
+        let wait = |part: &PartRow| waits.get(&part.thread).filter(|_| is_ready(part));
+        let overrun_ns = |part: &&PartRow| wait(part).map_or(part.overrun_ns, |wait| wait.0);
+        match self.parts.iter().min_by_key(|part| Reverse(overrun_ns(part))) {
+            Some(part) => format!("{late}: {}", cause_of(part, wait(part).map(|wait| wait.1))),
             None => late,
         }
     }
 }
 
-fn cause_of(part: &PartRow) -> String {
-    let took = ms(part.self_ns + part.carried_ns);
+/// True if the thread was ready, and others had the processors.
+const fn is_ready(part: &PartRow) -> bool {
+    matches!(part.cause, Cause::Runnable | Cause::Preempted)
+}
+
+/// Says what a part was; `waited_ns` is the time of all parts in which its thread waited for a processor.
+fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
+    let took_ns = part.self_ns + part.carried_ns;
+    let took = ms(took_ns);
     let name = part.name.trim_matches(['(', ')']);
     let is_section = name.len() == part.name.len();
     if part.thread == ThreadRole::Gpu && !is_section {
         return format!("complete, it waited {took} for the {name}");
+    }
+    if part.thread == ThreadRole::Render && part.cause == Cause::Unexplained && name == UNSEEN {
+        return format!("for {took}, {name}");
+    }
+    let holder = part.key.strip_prefix("by ").filter(|_| part.cause == Cause::Preempted);
+    if let Some(ns) = waited_ns.filter(|&ns| ns > took_ns) {
+        let holder = holder.filter(|_| took_ns * 2 >= ns);
+        let most = holder
+            .map_or(String::new(), |holder| format!(", {took} of them while {holder} had it"));
+        return format!("{} waited for a processor for {}{most}", part.thread.name(), ms(ns));
     }
     let StateTimes { running_ns, runnable_ns, asleep_ns, uninterruptible_ns, io_ns, unknown_ns } =
         part.states;
@@ -35,18 +65,21 @@ fn cause_of(part: &PartRow) -> String {
         // Of equals the last counts: without scheduler states all are 0.
         (unknown_ns, "took"),
     ];
-    let did = states.into_iter().max_by_key(|&(ns, _)| ns).map_or("took", |(_, did)| did);
+    let did = match (part.cause, states.into_iter().max_by_key(|&(ns, _)| ns)) {
+        // What an earlier frame has is without states.
+        _ if is_ready(part) => "waited for a processor for",
+        (Cause::Sleep | Cause::Wait, Some((0, _))) => "slept",
+        (_, did) => did.map_or("took", |(_, did)| did),
+    };
     let inside = if is_section { format!(" in {name}") } else { String::new() };
     let why = match (part.cause, &*part.key) {
         (Cause::Sleep, _) => " until a timer".to_owned(),
         (Cause::Wait, key) if let Some(by) = key.strip_prefix("woken by ") => {
             format!(" until {by} woke it")
         }
-        (Cause::Preempted, key) => {
-            format!(", which {} had", key.strip_prefix("by ").unwrap_or(key))
-        }
+        (Cause::Preempted, key) => format!(", which {} had", holder.unwrap_or(key)),
         (Cause::Runnable | Cause::Section | Cause::Unexplained, _) => String::new(),
-        (cause, key) if key == name => format!(" ({})", cause.name()),
+        (cause, key) if name.ends_with(key) => format!(" ({})", cause.name()),
         (cause, key) => format!(" ({}: {key})", cause.name()),
     };
     format!("{} {did} {took}{inside}{why}", part.thread.name())
@@ -57,22 +90,21 @@ mod tests {
     use super::*;
     use tracetee_jank::{Evidence, Outcome, Pipeline};
 
-    fn sentence_of(cause: Cause, key: &str, name: &str, states: StateTimes) -> String {
-        let thread = if name == "(compositor)" { ThreadRole::Gpu } else { ThreadRole::Main };
-        let part = PartRow {
+    fn part(thread: ThreadRole, cause: Cause, key: &str, name: &str, overrun_ms: u64) -> PartRow {
+        PartRow {
             thread,
             cause,
             key: key.to_owned(),
             name: name.to_owned(),
-            self_ns: 25_800_000,
+            self_ns: overrun_ms * 2_000_000,
             carried_ns: 0,
-            overrun_ns: 9_000_000,
-            states,
+            overrun_ns: overrun_ms * 1_000_000,
+            states: StateTimes::default(),
             owner: None,
-        };
-        // Longer, but frames in time have it, too.
-        let (key, name) = ("(pace)".to_owned(), "(no section)".to_owned());
-        let pace = PartRow { key, name, self_ns: 26_000_000, overrun_ns: 0, ..part.clone() };
+        }
+    }
+
+    fn sentence(parts: Vec<PartRow>) -> String {
         let worst = Worst {
             number: 1,
             pipeline: Pipeline::Views,
@@ -88,10 +120,44 @@ mod tests {
             outcome: Outcome::App,
             screen: None,
             sentence: String::new(),
-            parts: vec![pace, part],
+            parts,
         };
         let sentence = worst.sentence();
         sentence.strip_prefix("16.0 ms late, 1 vsync missed: ").unwrap_or(&sentence).to_owned()
+    }
+
+    fn sentence_of(cause: Cause, key: &str, name: &str, states: StateTimes) -> String {
+        let thread = if name == "(compositor)" { ThreadRole::Gpu } else { ThreadRole::Main };
+        let part = PartRow { self_ns: 25_800_000, states, ..part(thread, cause, key, name, 9) };
+        // Longer, but frames in time have it, too.
+        let (key, name) = ("(pace)".to_owned(), "(no section)".to_owned());
+        let pace = PartRow { key, name, self_ns: 26_000_000, overrun_ns: 0, ..part.clone() };
+        sentence(vec![pace, part])
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_processor_does_so_whoever_has_it_and_in_frames_before_too() {
+        let none = "(no section)";
+        let ready = |cause, key, ms| part(ThreadRole::Main, cause, key, none, ms);
+        let ran = part(ThreadRole::Main, Cause::Unexplained, none, none, 5);
+        let most = ready(Cause::Preempted, "by bg1", 4);
+        let rest = ready(Cause::Runnable, "waiting for a processor", 2);
+        assert_eq!(
+            sentence(vec![ran.clone(), most, rest.clone()]),
+            "main waited for a processor for 12.0 ms, 8.0 ms of them while bg1 had it"
+        );
+        let others = ready(Cause::Preempted, "by bg2", 2);
+        let all = vec![ran, others, rest.clone(), rest.clone()];
+        assert_eq!(sentence(all), "main waited for a processor for 12.0 ms");
+        let carried = PartRow { self_ns: 0, carried_ns: 25_800_000, ..rest };
+        assert_eq!(sentence(vec![carried]), "main waited for a processor for 25.8 ms");
+    }
+
+    #[test]
+    fn a_frame_that_no_thread_is_known_to_draw_is_not_said_to_be_the_render_thread_s() {
+        let unknown = "(no thread is known to draw it)";
+        let part = part(ThreadRole::Render, Cause::Unexplained, unknown, unknown, 10);
+        assert_eq!(sentence(vec![part]), "for 20.0 ms, no thread is known to draw it");
     }
 
     #[test]
@@ -121,6 +187,13 @@ mod tests {
                 "bind",
                 asleep,
                 "main slept 25.8 ms in bind (lock: a held by b)",
+            ),
+            (
+                Cause::Lock,
+                "a held by b",
+                "monitor contention: a held by b",
+                asleep,
+                "main slept 25.8 ms in monitor contention: a held by b (lock)",
             ),
             (Cause::Inflate, "inflate", "inflate", none, "main took 25.8 ms in inflate (inflate)"),
             (

@@ -38,13 +38,13 @@ function chosen(report, frame) {
 
 function single() {
   const report = data.report;
-  const totals = report.totals;
+  const { totals, stood_still: still } = report;
   const rows = [...report.causes, ...report.frames.filter((frame) => frame.screen !== null)];
   page.append(
     make("h1", {}, (report.app || `Process ${report.pid}`) + (report.ver === "unknown" ? "" : " " + report.ver)),
     make("p", { class: "faint" }, `pid ${report.pid}, ${ms(report.span_ns)}` +
       (report.window ? `, window ${report.window}: ${report.why || "no reason given"}` : "")),
-    answerOf(report), filterForm(rows, null) || "",
+    answerOf(report), still.doubtful_frames ? sentence(`${counted(still.doubtful_frames, "late frame")} without a record of any thread for up to ${ms(still.doubtful_ns)}: perhaps the process stood still (suspended, frozen or stopped); this capture cannot tell that from a hang.`) : "", filterForm(rows, null) || "",
     make("div", { class: "tiles" },
       tile("frames", count(totals.frames)), tile("slow", share(totals.slow, totals.frames)),
       tile("janky", share(totals.janky, totals.frames)), tile("frozen", count(totals.frozen)),
@@ -139,7 +139,6 @@ function single() {
   if (report.lost_records) quality.push(`Dropped: ${counted(report.lost_records, "record")}.`);
   for (const [what, lost] of Object.entries(report.lost_events)) quality.push(`Lost by the recorder: ${count(lost)} ${what}.`);
   if (report.bad_lines) quality.push(`Not read: ${counted(report.bad_lines, "line")}.`);
-  const still = report.stood_still;
   if (still.times) quality.push(`No thread of the app could run for ${ms(still.ns)} (times: ${count(still.times)}; suspended, frozen or stopped).`);
   if (still.frames) quality.push(`Left out: ${counted(still.frames, "frame")}, in which the app stood still.`);
   if (still.torn_frames) quality.push(`Left out: ${counted(still.torn_frames, "frame")}, some of whose records are missing.`);

@@ -1,12 +1,17 @@
 //! Frames that FrameTimeline alone shows, in a system trace without the atrace categories `gfx` and `view`. The scheduler says
 //! what their threads did: the main thread works on a frame until it wakes the render thread for the last time, which draws it.
+//! A render thread that is still busy with the frame before is not woken: it wakes the main thread, which waits for it, once it
+//! begins with this one. Where neither is known, the main thread worked on the frame in the sections that it began in it.
 
 use super::wakes::wakes;
 use crate::found::Found;
 use crate::pipeline::Pipeline;
 use crate::process::Process;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tracetee_trace::{NO_PARENT, NameId, Slice, Thread, Trace, UNFINISHED};
+
+/// Frames that are looked at which begin during another one.
+const MOST_BEGUN: usize = 64;
 
 /// Finds the frames of the process, by vsync id.
 pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
@@ -21,14 +26,30 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
     let of_render = process.render_tids.iter();
     let renders: Vec<(u32, &Thread)> =
         of_render.filter_map(|tid| Some((*tid, trace.threads.get(tid)?))).collect();
+    let main = trace.threads.get(&process.pid);
+    let sections = main.map_or(&[][..], |main| &main.slices).iter();
+    let sections: Vec<&Slice> = sections.filter(|slice| slice.parent == NO_PARENT).collect();
+    let starts: BTreeSet<u64> = all.values().map(|&(start_ns, _)| start_ns).collect();
+    // When each render thread last took a frame over from the main thread.
+    let mut taken_ns = vec![0; renders.len()];
     let frame = |(token, (start_ns, end_ns)): (i64, (u64, u64))| {
-        let draws = renders.iter().filter_map(|&(tid, render)| {
-            let wakes = wakes(render, start_ns, end_ns).filter(|wake| wake.at_ns >= start_ns);
-            let begun_ns = wakes.filter(|wake| wake.waker == process.pid).last()?.at_ns;
+        let draws = renders.iter().zip(&mut taken_ns).filter_map(|(&(tid, render), taken_ns)| {
+            let wakes_of = |thread, from_ns: u64, waker| {
+                let wakes =
+                    wakes(thread, from_ns, end_ns).filter(move |wake| wake.at_ns >= from_ns);
+                wakes.filter(move |wake| wake.waker == waker).map(|wake| wake.at_ns)
+            };
+            let handed_ns = wakes_of(render, start_ns, process.pid).last();
+            let from_ns = handed_ns.unwrap_or(start_ns.max(*taken_ns + 1));
+            let synced_ns = main.and_then(|main| wakes_of(main, from_ns, tid).next());
+            *taken_ns = synced_ns.or(handed_ns).unwrap_or(*taken_ns);
+            let begun_ns = handed_ns.or(synced_ns)?;
             Some((tid, slice(begun_ns, drawn_ns(render, begun_ns, end_ns))))
         });
         let draws: Vec<(u32, Slice)> = draws.collect();
-        let handed_ns = draws.iter().map(|(_, draw)| draw.start_ns).max().unwrap_or(start_ns);
+        let handed_ns = draws.iter().map(|(_, draw)| draw.start_ns).max();
+        let handed_ns =
+            handed_ns.unwrap_or_else(|| worked_ns(&sections, &starts, start_ns, end_ns));
         let ui = slice(start_ns, handed_ns);
         Found { draws, ..Found::new(Pipeline::Views, process.pid, Some(token), ui) }
     };
@@ -39,6 +60,18 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
 const fn slice(start_ns: u64, end_ns: u64) -> Slice {
     let (name, category, parent, ended) = (NameId::NONE, NameId::NONE, NO_PARENT, true);
     Slice { name, category, start_ns, end_ns, parent, ended }
+}
+
+/// Returns the end of the last section that the main thread began in a frame, before the next one. Frames that begin inside
+/// of a section are not its own: the render thread animates, too.
+fn worked_ns(sections: &[&Slice], starts: &BTreeSet<u64>, start_ns: u64, end_ns: u64) -> u64 {
+    let worked_ns = |at_ns: u64| {
+        let next = sections.partition_point(|slice| slice.start_ns < at_ns);
+        next.checked_sub(1).and_then(|last| sections.get(last)).map_or(0, |slice| slice.end_ns)
+    };
+    let mut later = starts.range(start_ns + 1..).take(MOST_BEGUN).copied();
+    let next_ns = later.find(|&at_ns| worked_ns(at_ns) <= at_ns).unwrap_or(end_ns).min(end_ns);
+    worked_ns(next_ns).min(end_ns).max(start_ns)
 }
 
 /// Returns when a thread had drawn a frame that was complete at `end_ns`: at the begin of the sleep in which it was then.

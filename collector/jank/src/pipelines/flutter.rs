@@ -42,7 +42,7 @@ pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
     let framework = trace.names.select(|name| FLUTTER_BEGIN.contains(&name) || name == FRAMEWORK);
     let draws_of = trace.names.select(|name| FLUTTER_DRAW.contains(&name));
     let is_marked = |thread: &&Thread| {
-        [&begins_of, &draws_of].iter().any(|of| thread.named(of).next().is_some())
+        [&begins_of, &draws_of].iter().any(|names| thread.named(names).next().is_some())
     };
     let has_markers = own.values().any(is_marked);
     let mut engines: BTreeMap<String, Engine> = BTreeMap::new();
@@ -89,16 +89,16 @@ fn begin_with_callbacks(trace: &Trace, own: &BTreeMap<u32, &Thread>, found: &mut
     }
     let names = trace.names.select(|name| frame_id(name, DO_FRAME).is_some());
     let callbacks: Vec<&Slice> = main.named(&names).collect();
-    let mut places: Vec<usize> = (0..found.len()).collect();
-    places.sort_by_key(|&place| found.get(place).map(|frame| (frame.ui_tid, frame.ui.start_ns)));
+    let mut indices: Vec<usize> = (0..found.len()).collect();
+    indices.sort_by_key(|&index| found.get(index).map(|frame| (frame.ui_tid, frame.ui.start_ns)));
     let mut last = None;
-    for place in places {
-        let Some(frame) = found.get_mut(place) else { continue };
+    for index in indices {
+        let Some(frame) = found.get_mut(index) else { continue };
         if frame.role != ThreadRole::Ui || frame.ui_tid == main_tid {
             continue;
         }
         let begun = callbacks.partition_point(|callback| callback.start_ns <= frame.ui.start_ns);
-        let callback = begun.checked_sub(1).and_then(|place| callbacks.get(place));
+        let callback = begun.checked_sub(1).and_then(|index| callbacks.get(index));
         let fits = |callback: &&&Slice| {
             frame.ui.start_ns <= callback.end_ns.saturating_add(CALLED_NS)
                 && last.replace((frame.ui_tid, callback.start_ns))
@@ -133,12 +133,12 @@ fn stages(trace: &Trace, tid: u32, thread: &Thread, names: &NameSet) -> Vec<Stag
     if names.is_empty() {
         return stages;
     }
-    for (place, slice) in (0_u32..).zip(&thread.slices) {
+    for (index, slice) in (0_u32..).zip(&thread.slices) {
         let is_inside = stages.last().is_some_and(|last| slice.start_ns < last.slice.end_ns);
         if is_inside || !names.has(slice.name) {
             continue;
         }
-        let args = thread.args.get(&place).map_or("", |&args| trace.names.text(args));
+        let args = thread.args.get(&index).map_or("", |&args| trace.names.text(args));
         stages.push(Stage { tid, number: frame_number(args), slice: *slice });
     }
     stages
@@ -175,14 +175,14 @@ impl Engine {
         }
         let by_number: HashMap<i64, usize, Seeded> = (0..)
             .zip(&self.begins)
-            .filter_map(|(place, begin)| Some((begin.number?, place)))
+            .filter_map(|(index, begin)| Some((begin.number?, index)))
             .collect();
         let mut queue = Queue::default();
         let mut alone = Vec::new();
         for draw in &self.draws {
             let numbered = draw.number.and_then(|number| by_number.get(&number).copied());
-            let place = numbered.or_else(|| queue.take(&self.begins, &draw.slice));
-            match place.and_then(|place| found.get_mut(place)) {
+            let index = numbered.or_else(|| queue.take(&self.begins, &draw.slice));
+            match index.and_then(|index| found.get_mut(index)) {
                 Some(frame) if frame.ui.start_ns <= draw.slice.start_ns => {
                     frame.draws.push((draw.tid, draw.slice));
                 }
@@ -218,9 +218,9 @@ impl Queue {
             begin.slice.start_ns <= free_ns
                 && draw.start_ns <= is_ready_ns.saturating_add(PICKED_UP_NS)
         });
-        let found = waiting.map(|place| oldest + place).or(newest);
+        let found = waiting.map(|index| oldest + index).or(newest);
         self.last = (draw.start_ns, draw.end_ns);
-        self.next = found.map_or(self.next, |place| place + 1);
+        self.next = found.map_or(self.next, |index| index + 1);
         found
     }
 }

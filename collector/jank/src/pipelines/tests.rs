@@ -28,8 +28,8 @@ fn rows(analysis: &Analysis, pipeline: Pipeline) -> Vec<Row> {
 
 /// Thread, cause, key and ms of the parts of the frame that begins then.
 fn parts(analysis: &Analysis, start_us: u64) -> Vec<(ThreadRole, Cause, String, u64)> {
-    let place = analysis.frames.iter().position(|frame| frame.start_ns == start_us * 1000).unwrap();
-    let of = analysis.parts.iter().filter(|part| part.frame == place);
+    let index = analysis.frames.iter().position(|frame| frame.start_ns == start_us * 1000).unwrap();
+    let of = analysis.parts.iter().filter(|part| part.frame == index);
     let mut parts: Vec<_> = of
         .map(|part| (part.thread, part.cause, part.key.to_string(), part.self_ns / 1_000_000))
         .collect();
@@ -301,9 +301,9 @@ fn the_number_of_a_flutter_frame_joins_its_draw_unless_that_came_before_it() {
         slice(RASTER, "B Rasterizer::DoDraw", 15_100, 18_000),
     ];
     let mut trace = crate::tests::trace(HZ60, &slices.concat());
-    for (thread, place, number) in [(UI, 0, 1), (RASTER, 0, 2), (UI, 1, 2), (RASTER, 1, 1)] {
+    for (thread, index, number) in [(UI, 0, 1), (RASTER, 0, 2), (UI, 1, 2), (RASTER, 1, 1)] {
         let args = trace.names.id(format!("{{\"frame_number\":\"{number}\"}}").as_bytes());
-        trace.threads.get_mut(&thread.1).unwrap().args.insert(place, args);
+        trace.threads.get_mut(&thread.1).unwrap().args.insert(index, args);
     }
     let frames = crate::analyze(&trace, &crate::Options::default()).unwrap().frames;
     let rows: Vec<_> = frames.iter().map(|of| (of.ui_start_ns / 1_000, of.render_ns)).collect();
@@ -328,8 +328,8 @@ proptest::proptest! {
         }
         let trace = crate::tests::trace(HZ60, &lines);
         let analysis = crate::analyze(&trace, &crate::Options::default()).unwrap();
-        for (place, frame) in analysis.frames.iter().enumerate().filter(|(_, frame)| frame.janky) {
-            let parts = analysis.parts.iter().filter(|part| part.frame == place);
+        for (index, frame) in analysis.frames.iter().enumerate().filter(|(_, frame)| frame.janky) {
+            let parts = analysis.parts.iter().filter(|part| part.frame == index);
             let in_frame = parts.map(|part| part.self_ns + part.carried_ns);
             proptest::prop_assert_eq!(in_frame.sum::<u64>(), frame.dur_ns);
         }

@@ -27,8 +27,8 @@ pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
     }
     for (&tid, thread) in own {
         for slice in swaps_of(trace, thread) {
-            let place = found.partition_point(|frame| frame.ui.start_ns <= slice.start_ns);
-            let frame = place.checked_sub(1).and_then(|place| found.get_mut(place));
+            let index = found.partition_point(|frame| frame.ui.start_ns <= slice.start_ns);
+            let frame = index.checked_sub(1).and_then(|index| found.get_mut(index));
             if let Some(frame) = frame.filter(|frame| frame.ui_tid != tid) {
                 frame.draws.push((tid, *slice));
             }

@@ -70,7 +70,7 @@ impl<'a> Engine<'a> {
             (role == Some(Role::Ui)).then_some((number, tid, thread))
         });
         let uis: Vec<_> = uis.collect();
-        let of_number = uis.iter().find(|&&(of, ..)| of == number);
+        let of_number = uis.iter().find(|&&(one, ..)| one == number);
         let &(_, ui_tid, ui) = of_number.or(uis.first().filter(|_| uis.len() == 1))?;
         let main = raster.pid.and_then(|pid| own.get(&pid).copied());
         Some(Self { ui_tid, ui, raster, main, own })

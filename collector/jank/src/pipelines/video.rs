@@ -41,7 +41,7 @@ fn frames(trace: &Trace, layer: &Layer, found: &mut Vec<Found>) {
         };
         let before_ns = before_ns.replace(shown_ns);
         let Some((tid, start_ns)) = buffer.by else { continue };
-        let name = trace.threads.get(&tid).map_or("", |of| of.name(&trace.names));
+        let name = trace.threads.get(&tid).map_or("", |thread| thread.name(&trace.names));
         let (pipeline, pause_ns) = if name.contains(CODEC) {
             (Pipeline::Video, PAUSE_NS)
         } else {

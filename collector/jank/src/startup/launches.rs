@@ -131,9 +131,10 @@ pub(crate) fn find(
         // All of the activity's steps up to the first frame are of this start.
         let first = if bind.is_some() { next } else { next - 1 };
         next = first;
-        while let Some(&(of, slice)) = steps.get(next) {
-            let is_activity = matches!(of, Step::Create | Step::Resume);
-            let is_over = slice.start_ns >= first_frame_ns || matches!(of, Step::Bind | Step::Stop);
+        while let Some(&(step, slice)) = steps.get(next) {
+            let is_activity = matches!(step, Step::Create | Step::Resume);
+            let is_over =
+                slice.start_ns >= first_frame_ns || matches!(step, Step::Bind | Step::Stop);
             // The step that begins the start is of it, even if a frame begins at the same time.
             let is_own = next == first && bind.is_none();
             if is_over && !is_own {
@@ -189,8 +190,8 @@ impl Launch {
 /// Moves the begin of a start to that of the platform's record, unless the system's own says when it was.
 fn by_platform(starts: &mut Vec<PlatformStart>, earliest_ns: u64, launch: &mut Launch) {
     let at_ns = launch.shows_from_ns;
-    let place = starts.iter().position(|one| one.has(at_ns) && one.launch_ns >= earliest_ns);
-    let Some(start) = place.map(|place| starts.remove(place)) else { return };
+    let index = starts.iter().position(|one| one.has(at_ns) && one.launch_ns >= earliest_ns);
+    let Some(start) = index.map(|index| starts.remove(index)) else { return };
     if launch.from_system {
         return;
     }
@@ -211,7 +212,7 @@ fn begin(
     launch: &mut Launch,
 ) {
     let at_ns = launch.start_ns;
-    let around = system.iter().rev().find(|of| of.start_ns <= at_ns && at_ns <= of.end_ns);
+    let around = system.iter().rev().find(|one| one.start_ns <= at_ns && at_ns <= one.end_ns);
     if let Some(around) = around.filter(|around| around.start_ns >= earliest_ns) {
         launch.start_ns = around.start_ns;
         launch.from_system = true;
@@ -248,7 +249,7 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
             continue;
         };
         let mut parts = rest.split(':');
-        let (id, how, of) = (parts.next(), parts.next(), parts.next());
+        let (id, how, own) = (parts.next(), parts.next(), parts.next());
         let kind = match how {
             Some("completed-warm") => Some(StartKind::Warm),
             Some("completed-hot") => Some(StartKind::Hot),
@@ -256,7 +257,7 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
             Some("completed-cold" | "completed") => None,
             _ => continue,
         };
-        if let (Some(id), true) = (id, of == Some(package)) {
+        if let (Some(id), true) = (id, own == Some(package)) {
             completed.insert(id, kind);
         }
     }
@@ -266,7 +267,7 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
         let kind = match (name.strip_prefix("launching: "), name.strip_prefix("launchingActivity#"))
         {
             // Android 13 and later record both, and the launch begins with the other one.
-            (Some(of), _) if of.trim() == package && completed.is_empty() => None,
+            (Some(own), _) if own.trim() == package && completed.is_empty() => None,
             (_, Some(id)) => match completed.get(id) {
                 Some(&kind) => kind,
                 None => continue,

@@ -17,6 +17,7 @@ use crate::frames::{ASSUMED_RENDER_NS, FrameSlices};
 use crate::name_index::NameIndex;
 use crate::pipeline::Pipeline;
 use crate::process::{Error, Process};
+use crate::still::Still;
 use crate::waits::Waits;
 use launches::Launch;
 use serde::Serialize;
@@ -97,6 +98,7 @@ pub(crate) fn startups(
     frames: &FrameSlices,
     names: &NameIndex<'_>,
     waits: &Waits<'_>,
+    still: &Still,
     options: &Options<'_>,
 ) -> Result<Startups, Error> {
     let Some(main) = trace.threads.get(&process.pid) else { return Ok(Startups::default()) };
@@ -104,12 +106,12 @@ pub(crate) fn startups(
     let (launches, background) = launches::find(trace, process, main, names, &shown);
     let left_out = launches.len().saturating_sub(MAX_STARTUPS) as u64;
     let mut rows = Vec::new();
-    for (place, launch) in launches.iter().take(MAX_STARTUPS).enumerate() {
+    for (index, launch) in launches.iter().take(MAX_STARTUPS).enumerate() {
         options.watch.check()?;
-        let until_ns = launches.get(place + 1).map_or(u64::MAX, |next| next.start_ns);
+        let until_ns = launches.get(index + 1).map_or(u64::MAX, |next| next.start_ns);
         rows.push((launch, Ends::find(trace, main, launch, until_ns, &shown)));
     }
-    let rows = phases::divide(trace, process, main, rows, (names, waits), options)?;
+    let rows = phases::divide(trace, process, main, rows, (names, waits, still), options)?;
     Ok(Startups { rows, left_out, background })
 }
 
@@ -132,26 +134,27 @@ impl<'a> Shown<'a> {
             | Pipeline::ReactNative
             | Pipeline::VsyncCallback => false,
         };
-        Self { frames: slices.found.iter().filter(shows).collect(), has_render_thread }
+        let whole = slices.found.iter().filter(|found| !found.is_torn);
+        Self { frames: whole.filter(shows).collect(), has_render_thread }
     }
 
     /// The first frame that begins at this time or later.
     fn from(&self, at_ns: u64) -> Option<&'a Found> {
-        let place = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
-        self.frames.get(place).copied()
+        let index = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
+        self.frames.get(index).copied()
     }
 
     /// The last frame that began before this time.
     pub(crate) fn before(&self, at_ns: u64) -> Option<&'a Found> {
-        let place = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
-        self.frames.get(place.checked_sub(1)?).copied()
+        let index = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
+        self.frames.get(index.checked_sub(1)?).copied()
     }
 
     /// The first frame of the views whose part on the main thread ends after this time.
     fn ending_after(&self, at_ns: u64) -> Option<&'a Found> {
-        let place = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
-        let around = place.checked_sub(1).and_then(|last| self.frames.get(last)).copied();
-        around.filter(|found| found.ui.end_ns > at_ns).or_else(|| self.frames.get(place).copied())
+        let index = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
+        let around = index.checked_sub(1).and_then(|last| self.frames.get(last)).copied();
+        around.filter(|found| found.ui.end_ns > at_ns).or_else(|| self.frames.get(index).copied())
     }
 
     fn end_ns(&self, found: &Found) -> u64 {

@@ -15,6 +15,7 @@ use crate::pieces::{Piece, pieces};
 use crate::process::{Error, Process};
 use crate::stacks::{Kin, Lineage, Stacks};
 use crate::states::{StateTimes, ThreadState};
+use crate::still::{Still, within};
 use crate::thread_role::ThreadRole;
 use crate::waits::Waits;
 use serde::Serialize;
@@ -110,7 +111,7 @@ pub(super) fn divide(
     process: &Process,
     main: &Thread,
     launches: Vec<(&Launch, Ends<'_>)>,
-    (names, waits): (&NameIndex<'_>, &Waits<'_>),
+    (names, waits, still): (&NameIndex<'_>, &Waits<'_>, &Still),
     options: &Options<'_>,
 ) -> Result<Vec<Startup>, Error> {
     let watch = &options.watch;
@@ -118,6 +119,7 @@ pub(super) fn divide(
     let mut stacks = Stacks::default();
     let mut rows = Vec::new();
     for (launch, ends) in launches {
+        let stood = still.begun_since(launch.start_ns);
         let stretches = if options.without_details {
             Vec::new()
         } else {
@@ -127,23 +129,26 @@ pub(super) fn divide(
         let mut sums: Vec<BTreeMap<(Cause, Arc<str>), StateTimes>> = Vec::new();
         for stretch in stretches {
             watch.check()?;
-            let place = phases.iter().position(|phase| phase.phase == stretch.phase);
-            let place = place.unwrap_or_else(|| {
+            let index = phases.iter().position(|phase| phase.phase == stretch.phase);
+            let index = index.unwrap_or_else(|| {
                 let (phase, start_ns) = (stretch.phase, stretch.from_ns);
                 phases.push(Phase { phase, start_ns, dur_ns: 0, causes: Vec::new() });
                 sums.push(BTreeMap::new());
                 phases.len() - 1
             });
-            let (Some(phase), Some(sum)) = (phases.get_mut(place), sums.get_mut(place)) else {
+            let (Some(phase), Some(sum)) = (phases.get_mut(index), sums.get_mut(index)) else {
                 continue;
             };
-            phase.dur_ns += stretch.to_ns - stretch.from_ns;
+            let awake = awake(&stood, stretch.from_ns, stretch.to_ns);
+            phase.dur_ns += awake.iter().map(|(from_ns, to_ns)| to_ns - from_ns).sum::<u64>();
             let Some(thread) = trace.threads.get(&stretch.tid) else { continue };
             let lineage =
                 lineages.entry(stretch.tid).or_insert_with(|| Lineage::new(stretch.role, thread));
             // Stretches do not overlap, so that each slice is looked at once, and those around a stretch once more.
-            let found = pieces(thread, stretch.from_ns, stretch.to_ns, &mut u64::MAX.clone());
-            for piece in found.unwrap_or_default() {
+            let found = awake.into_iter().filter_map(|(from_ns, to_ns)| {
+                pieces(thread, from_ns, to_ns, &mut u64::MAX.clone())
+            });
+            for piece in found.flatten() {
                 let kin = match piece.slice {
                     Some(slice) => lineage.kin(slice, names, &mut stacks, watch)?,
                     None => None,
@@ -162,7 +167,8 @@ pub(super) fn divide(
         }
         let since = |end: Option<(&Found, u64)>, by_platform: Option<u64>| {
             let end_ns = end.map(|(_, end_ns)| end_ns).or(by_platform)?;
-            Some(end_ns.saturating_sub(launch.start_ns))
+            let stood_ns = within(&stood, launch.start_ns, end_ns);
+            Some(end_ns.saturating_sub(launch.start_ns).saturating_sub(stood_ns))
         };
         let [first_ns, full_ns] = by_platform(launch, ends);
         rows.push(Startup {
@@ -179,13 +185,28 @@ pub(super) fn divide(
     Ok(rows)
 }
 
+/// Returns the rest of the time between two, without spans in which the process stood still.
+fn awake(stood: &[(u64, u64)], from_ns: u64, to_ns: u64) -> Vec<(u64, u64)> {
+    let mut rest = Vec::new();
+    let mut at_ns = from_ns;
+    for &(begin_ns, end_ns) in stood.iter().chain(&[(to_ns, to_ns)]) {
+        rest.push((at_ns, begin_ns.min(to_ns)));
+        at_ns = at_ns.max(end_ns);
+    }
+    rest.retain(|(from_ns, to_ns)| from_ns < to_ns);
+    rest
+}
+
 /// The first frame and the fully drawn one by the platform's record, where the trace has no frame for them.
 fn by_platform(launch: &Launch, ends: Ends<'_>) -> [Option<u64>; 2] {
-    let of = |end: Option<(&Found, u64)>, by: fn(&PlatformStart) -> Option<u64>| match end {
+    let known = |end: Option<(&Found, u64)>, by: fn(&PlatformStart) -> Option<u64>| match end {
         Some(_) => None,
         None => launch.platform.as_ref().and_then(by),
     };
-    [of(ends.first, |start| start.first_frame_ns), of(ends.full, |start| start.fully_drawn_ns)]
+    [
+        known(ends.first, |start| start.first_frame_ns),
+        known(ends.full, |start| start.fully_drawn_ns),
+    ]
 }
 
 /// True if the app has shown something, and its main thread waits for its next message outside of all sections.
@@ -196,7 +217,7 @@ fn is_idle(stretch: Stretch, piece: &Piece) -> bool {
 
 /// The cause of a slice, or of none.
 fn cause(thread: &Thread, kin: Option<Kin>, names: &NameIndex<'_>) -> (Cause, Arc<str>) {
-    let at = |place: u32| thread.slices.get(place as usize);
+    let at = |index: u32| thread.slices.get(index as usize);
     let Some((kin, inner)) = kin.and_then(|kin| Some((kin, at(kin.shown)?))) else {
         return (Cause::Unexplained, NO_SECTION.into());
     };

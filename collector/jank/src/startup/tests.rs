@@ -52,6 +52,29 @@ fn an_activity_that_begins_with_a_frame_is_one_start() {
 }
 
 #[test]
+fn time_in_which_the_process_stood_still_is_no_time_of_a_start() {
+    // The agent saw after 700 ms that it stood still for 100 ms, once before the first frame and once in it.
+    let slices = [
+        slice(MAIN, "B bindApplication", 100_000, 400_000),
+        slice(MAIN, "B activityStart", 420_000, 500_000),
+        slice(MAIN, FRAME, 540_000, 800_000),
+        slice(RENDER, DRAW, 790_000, 820_000),
+        slice(MAIN, FRAME, 1_540_000, 1_560_000),
+        slice(RENDER, DRAW, 1_550_000, 1_560_000),
+    ];
+    let stood = |at| (MAIN, at, "I tracetee: stood still: 100 ms");
+    let startups = with("{}", &slices, &[stood(350_000), stood(700_000)]);
+    assert_eq!(rows(&startups), [(Cold, 100, Some(520), None)]);
+    let found = phases(&startups.rows[0]);
+    assert_eq!(found.iter().map(|(_, _, ms)| ms).sum::<u64>(), 520, "{found:?}");
+    let causes = startups.rows[0].phases.iter().flat_map(|phase| &phase.causes);
+    assert_eq!(causes.map(|cause| cause.self_ns / 1_000_000).sum::<u64>(), 520);
+    // A freezer that lets the app go because it is started again is a part of the start.
+    let startups = with("{}", &slices, &[stood(150_000)]);
+    assert_eq!(rows(&startups), [(Cold, 100, Some(720), None)]);
+}
+
+#[test]
 fn without_details_everything_else_is_the_same() {
     let slices = [
         slice(MAIN, "B bindApplication", 100_000, 400_000),

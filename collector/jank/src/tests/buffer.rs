@@ -156,10 +156,10 @@ fn frames(made: &[Made]) -> Vec<Frame> {
     counts.sort_unstable();
     text.mark(SURFACE_FLINGER, 1_000, &format!("C|500|{LAYER}|0"));
     let mut waiting = 0;
-    for (place, &(us, is_rise)) in counts.iter().enumerate() {
+    for (index, &(us, is_rise)) in counts.iter().enumerate() {
         waiting = if is_rise { waiting + 1 } else { waiting - 1 };
         // The last of those that are taken at once counts.
-        if counts.get(place + 1) != Some(&(us, is_rise)) {
+        if counts.get(index + 1) != Some(&(us, is_rise)) {
             count(&mut text, LAYER, &[(us, waiting)]);
         }
     }

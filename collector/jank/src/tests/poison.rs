@@ -35,8 +35,8 @@ fn assert_small_and_whole(analysis: &Analysis) {
     for part in &analysis.parts {
         *parts.entry(part.frame).or_default() += part.self_ns + part.carried_ns;
     }
-    for (place, frame) in analysis.frames.iter().enumerate().filter(|(_, frame)| frame.slow) {
-        assert_eq!(parts.get(&place), Some(&frame.dur_ns), "frame {place}");
+    for (index, frame) in analysis.frames.iter().enumerate().filter(|(_, frame)| frame.slow) {
+        assert_eq!(parts.get(&index), Some(&frame.dur_ns), "frame {index}");
     }
     let own_ns: u64 = analysis.parts.iter().map(|part| part.self_ns).sum();
     assert_eq!(analysis.stacks.iter().map(|stack| stack.self_ns).sum::<u64>(), own_ns);

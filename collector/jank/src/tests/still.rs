@@ -169,7 +169,7 @@ fn planted_stops_and_losses_make_no_late_frame_and_no_anr_and_are_counted() {
             }
         }
         let analysis = analyzed(lines);
-        let StoodStill { times, ns, frames, torn_frames } = analysis.stood_still;
+        let StoodStill { times, ns, frames, torn_frames, .. } = analysis.stood_still;
         assert_eq!(analysis.totals.slow, 0, "plant {plant}");
         assert_eq!(analysis.totals.frozen, 0, "plant {plant}");
         assert!(analysis.long_slices.is_empty(), "plant {plant}: {:?}", analysis.long_slices);
@@ -193,5 +193,28 @@ fn a_hang_without_a_stop_is_a_late_frame_and_an_anr() {
     let analysis = analyzed(frames(9, 6_000_000, true).0);
     assert!(analysis.totals.frozen > 0);
     assert!(analysis.long_slices.iter().any(|long| long.anr), "{:?}", analysis.long_slices);
-    assert_eq!(analysis.stood_still, StoodStill::default());
+    let StoodStill { times, frames, torn_frames, .. } = analysis.stood_still;
+    assert_eq!((times, frames, torn_frames), (0, 0, 0));
+}
+
+#[test]
+fn a_silence_of_all_threads_without_a_note_or_the_scheduler_is_a_hang_or_a_stop() {
+    for (stop_us, doubtful) in [(7_000_000, 1), (4_000_000, 0)] {
+        let (lines, stop_at_us) = frames(20, stop_us, true);
+        let doubts = |more: &[(u64, String)]| {
+            let still = analyzed([&lines[..], more].concat()).stood_still;
+            (still.doubtful_frames, still.doubtful_ns / 1_000_000)
+        };
+        let ms = stop_us / 1_000 + 4;
+        assert_eq!(doubts(&[]), (doubtful, doubtful * ms), "{stop_us}");
+        // Another thread went on.
+        let other = mark(("a", 111), stop_at_us + stop_us / 2, "I|100|x");
+        assert_eq!(doubts(&[other]), (0, 0));
+        // The agent notes stops.
+        let note = "I|100|tracetee: stood still: 1 ms";
+        assert_eq!(doubts(&[mark(("a", 111), 1_100_000, note)]), (0, 0));
+        // The scheduler shows them.
+        let event = "sched_switch: prev_comm=a prev_pid=9 prev_prio=120 prev_state=S ==> next_comm=b next_pid=0 next_prio=120";
+        assert_eq!(doubts(&[system(1_100_000, event)]), (0, 0));
+    }
 }

@@ -1,9 +1,9 @@
 //! Frames judged by FrameTimeline's records: each type of jank, of one surface or of several, and vsyncs without a record.
 
 use crate::tests::sched_text::{MAIN, PEER, RENDER, Text, WORKER};
-use crate::{Analysis, Cause, Evidence, Options, Outcome, analyze};
+use crate::{Analysis, Cause, Evidence, Options, Outcome, ThreadRole, analyze};
 use Outcome::{App, Display, Dropped, InTime, Stuffing, System, Undrawn, Unknown};
-use tracetee_trace::{ActualFrame, NameId, TimelineFrame};
+use tracetee_trace::{ActualFrame, NameId, TimelineFrame, Trace};
 
 /// A record: token, begin and end in µs, jank and present type if it is an actual one; of the display if so.
 type Record = (i64, u64, u64, Option<(i32, u8)>, bool);
@@ -131,7 +131,7 @@ fn a_vsync_between_records_without_one_is_undrawn_and_one_outside_is_judged_othe
 
 #[test]
 fn an_interaction_that_names_its_layer_has_the_frames_of_that_layer() {
-    let counts = |of: &str| {
+    let counts = |layer: &str| {
         let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
         text.slice(WORKER, 1_000, 2_000, "Bar#1");
         text.slice(WORKER, 3_000, 4_000, "Feed#2");
@@ -140,7 +140,7 @@ fn an_interaction_that_names_its_layer_has_the_frames_of_that_layer() {
             text.slice(RENDER, at + 4_000, at + 8_000, &format!("DrawFrames {id}"));
         }
         text.mark(MAIN, 10_000, "S|100|J<LIST>|1");
-        text.mark(MAIN, 11_000, &format!("I|100|J<LIST>#FT#{of}"));
+        text.mark(MAIN, 11_000, &format!("I|100|J<LIST>#FT#{layer}"));
         text.mark(MAIN, 60_000, "F|100|J<LIST>|1");
         let mut trace = text.trace();
         let layers: Vec<_> = trace.threads[&WORKER].slices.iter().map(|one| one.name).collect();
@@ -250,6 +250,14 @@ fn without_sections(of_main: impl Fn(&mut Text)) -> (Analysis, Vec<(Cause, Strin
     text.switch(33_000, 0, MAIN, "S", 0);
     text.switch(40_000, 1, RENDER, "S", 0);
     let mut trace = text.trace();
+    let analysis = by_timeline(&mut trace);
+    let of = analysis.parts.iter();
+    let parts = of.map(|part| (part.cause, part.key.to_string(), part.self_ns / 1_000)).collect();
+    (analysis, parts)
+}
+
+/// Adds a frame of 30 ms that begins after 10 ms, and is due after 20.
+fn by_timeline(trace: &mut Trace) -> Analysis {
     for (end_ns, actual) in [(20_000_000, None), (40_000_000, Some(64))] {
         let actual = actual.map(|jank| ActualFrame { jank, ..ActualFrame::default() });
         let (start_ns, layer, token, display_token) = (10_000_000, NameId::NONE, 7, 8);
@@ -265,10 +273,54 @@ fn without_sections(of_main: impl Fn(&mut Text)) -> (Analysis, Vec<(Cause, Strin
             actual,
         });
     }
-    let analysis = analyze(&trace, &Options::default()).unwrap();
-    let of = analysis.parts.iter();
-    let parts = of.map(|part| (part.cause, part.key.to_string(), part.self_ns / 1_000)).collect();
-    (analysis, parts)
+    analyze(trace, &Options::default()).unwrap()
+}
+
+#[test]
+fn a_busy_render_thread_begins_with_a_frame_when_it_wakes_the_main_thread() {
+    // The render thread draws the frame before until 29 ms.
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.switch(9_000, 0, 0, "R", MAIN);
+    text.switch(9_000, 1, 0, "R", RENDER);
+    text.switch(12_000, 0, MAIN, "S", 0);
+    text.wake(29_000, RENDER, MAIN);
+    text.switch(29_000, 0, 0, "R", MAIN);
+    text.switch(30_000, 0, MAIN, "S", 0);
+    text.switch(39_000, 1, RENDER, "S", 0);
+    let analysis = by_timeline(&mut text.trace());
+    let parts = analysis.parts.iter();
+    let parts: Vec<_> =
+        parts.map(|part| (part.thread, &*part.key, part.self_ns / 1_000_000)).collect();
+    // The main thread waited for what the render thread did.
+    let none = "(no section)";
+    let expected = [(ThreadRole::Main, none, 2), (ThreadRole::Render, none, 27)];
+    assert_eq!(parts.get(..2), Some(&expected[..]), "{parts:?}");
+}
+
+#[test]
+fn without_the_scheduler_the_main_thread_works_on_a_frame_in_its_sections() {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.slice(MAIN, 11_000, 12_000, "Recomposer:recompose");
+    text.slice(MAIN, 13_000, 33_000, "measure");
+    text.slice(MAIN, 14_000, 32_000, "inner");
+    let parts = |analysis: &Analysis| {
+        let parts = analysis.parts.iter();
+        parts.map(|part| (part.key.to_string(), part.self_ns / 1_000_000)).collect::<Vec<_>>()
+    };
+    let mut trace = text.trace();
+    let found = parts(&by_timeline(&mut trace));
+    let unknown = ("(no thread is known to draw it)".to_owned(), 7);
+    assert!(found.contains(&("inner".to_owned(), 18)) && found.contains(&unknown), "{found:?}");
+    // A frame of the main thread begins between its sections, one of the render thread inside of one.
+    for (start_ns, is_own) in [(12_500_000, true), (11_500_000, false)] {
+        let mut trace = text.trace();
+        let _ = by_timeline(&mut trace);
+        let frame = TimelineFrame { start_ns, token: 17, display_token: 18, ..trace.frames[1] };
+        trace.frames.push(frame);
+        let found = parts(&analyze(&trace, &Options::default()).unwrap());
+        let inner = found.iter().filter(|(key, _)| key == "inner").count();
+        assert_eq!(inner, if is_own { 1 } else { 2 }, "{found:?}");
+    }
 }
 
 #[test]

@@ -90,16 +90,16 @@ fn a_frame_of_flutter_begins_with_the_callback_of_its_vsync_and_waits_for_what_t
             called_frame(&mut text, by, at, callback_us);
         }
         let analysis = analyzed(&text);
-        let place = analysis
+        let index = analysis
             .frames
             .iter()
             .position(|frame| frame.slow && frame.pipeline.is_rated())
             .unwrap();
-        let late = &analysis.frames[place];
+        let late = &analysis.frames[index];
         assert_eq!(late.pipeline, Pipeline::Flutter);
         // From the callback's begin to the swap's end.
         assert_eq!((late.start_ns, late.dur_ns), (40_200_000, 25_400_000));
-        let found = parts(&analysis, place);
+        let found = parts(&analysis, index);
         // 50 µs of wait for the callback's first section, 100 for the processor are not in it.
         let main = (ThreadRole::Main, Cause::Unexplained, "animation".to_owned(), 21_900);
         assert!(found.contains(&main), "{found:?}");

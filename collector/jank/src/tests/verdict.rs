@@ -213,9 +213,9 @@ fn without_ids_a_verdict_belongs_to_the_frame_that_began_next() {
         );
         let analysis = analyzed(false, &[("frame_metrics", &frame)]);
         let judged = |frame: &Frame| frame.evidence == PLATFORM;
-        let places: Vec<_> = (0..3).filter(|&place| judged(&analysis.frames[place])).collect();
-        assert!(places.len() < 2, "{places:?}");
-        places.first().copied()
+        let indices: Vec<_> = (0..3).filter(|&index| judged(&analysis.frames[index])).collect();
+        assert!(indices.len() < 2, "{indices:?}");
+        indices.first().copied()
     };
     assert_eq!(
         [of(20_000, 9_000), of(19_000, 9_000), of(40_000, 9_000)],
