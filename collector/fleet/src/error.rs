@@ -45,6 +45,9 @@ pub enum Error {
     /// The requested file, app or version does not exist.
     #[error("{0}")]
     Missing(String),
+    /// A question that is not answered, and the reason.
+    #[error("{0}")]
+    Refused(String),
     /// The tables are in use all the time.
     #[error("the tables are in use; try again")]
     Busy,
