@@ -4,12 +4,14 @@ mod config;
 mod guard;
 #[cfg(test)]
 mod help_tests;
+mod mcp;
 mod report;
 mod store;
 mod traces;
 
 pub(crate) use config::{CheckArgs, ConfigCommand, SignArgs};
 pub(crate) use guard::{AnswerFormat, BisectArgs, GuardArgs};
+pub(crate) use mcp::McpArgs;
 pub(crate) use report::{FailOn, ReportArgs, ReportFormat};
 pub(crate) use store::{
     BackupArgs, ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs, StoreCommand,
@@ -97,6 +99,11 @@ pub(crate) enum LinuxCommand {
     /// Compares each version with the earlier ones on devices that sent both. Prints the changes of all causes and screens,
     /// the surest first.
     Bisect(BisectArgs),
+    /// Answer agents by the Model Context Protocol, read-only.
+    ///
+    /// Speaks MCP on stdin and stdout, for a client that starts it. Reads a store, or asks a collector, whose page serves the
+    /// same protocol at /mcp.
+    Mcp(McpArgs),
     /// Capture with the options of atrace, and most of systrace.py's.
     ///
     /// Does not take systrace.py's -e, -j, --ktrace, --no-compress, --process-dump, --target and --timeout.
