@@ -52,7 +52,7 @@ const ARGUMENTS: [(&str, &str); 11] = [
 const TOOLS: [Tool; 9] = [
     Tool {
         name: "apps",
-        about: "Lists the apps with their captures, devices and days. Begin here.",
+        about: "Lists the apps with their captures, those that rates count and their devices, versions and days. Begin here.",
         required: &[],
         optional: &[],
         make: apps,
@@ -319,7 +319,7 @@ fn text(app: &AppReport) -> String {
 fn apps(call: &Call<'_>) -> Result<Answer, Error> {
     let sql = "SELECT app, SUM(captures) AS captures, SUM(counted) AS counted, COUNT(DISTINCT ver) AS versions, MIN(dt) AS first_day, \
                MAX(dt) AS last_day, \
-               (SELECT SUM(devices) FROM reach WHERE reach.app = sums.app AND kind = 'capture' AND grouped_by = '') AS devices, \
+               (SELECT devices FROM reach WHERE reach.app = sums.app AND kind = 'frames' AND grouped_by = '') AS counted_devices, \
                (SELECT capture_id FROM captures WHERE captures.app = sums.app ORDER BY substr(capture_id, -12) LIMIT 1) AS capture_id \
                FROM capture_rollups AS sums GROUP BY app ORDER BY captures DESC, app";
     let found = call.ask(sql, &[])?;
