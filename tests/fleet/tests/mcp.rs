@@ -156,16 +156,11 @@ fn send_fleet(collector: &Collector) {
     collector.settle();
 }
 
-/// Returns a report, as the collector's page has it.
-fn report(collector: &Collector, query: &str) -> Value {
-    let bearer = format!("Bearer {READ}");
-    let answer = collector.send(
-        "GET",
-        &format!("/report.json?app={APP}{query}"),
-        &[("Authorization", &bearer)],
-        b"",
-    );
-    let report: Value = serde_json::from_slice(&answer.body).unwrap();
+/// Returns the app's report, as `tracetee report` has it.
+fn report(collector: &Collector, options: &[&str]) -> Value {
+    let command = ["report", "--store", "store", "--app", APP, "--format", "json"];
+    let report: Value =
+        serde_json::from_str(&collector.tracetee(&[&command, options].concat())).unwrap();
     report["apps"][0].clone()
 }
 
@@ -236,7 +231,9 @@ fn fifteen_questions_of_a_team_have_the_answers_of_the_report_and_of_sql() {
         ("query", json!({"sql": devices_sql})),
         /* 15. Which capture has most jank? */ ("query", json!({"sql": slow})),
     ];
-    let whole = report(&collector, "");
+    let whole = report(&collector, &[]);
+    let compared = report(&collector, &["--compare", "2.0", "2.1"]);
+    let of_feed = report(&collector, &["--screen", "Feed"]);
     let mut first: Option<Vec<Value>> = None;
     for (mode, server) in servers(&collector) {
         let begun = Instant::now();
@@ -308,7 +305,6 @@ fn fifteen_questions_of_a_team_have_the_answers_of_the_report_and_of_sql() {
         assert_eq!(causes[0]["key"], whole["causes"][0]["key"]);
         assert_eq!(causes[0]["overrun_ns"], whole["causes"][0]["overrun_ns"]);
         assert!(!links(&causes[0]).is_empty());
-        let compared = report(&collector, "&compare=2.0..2.1");
         let comparison = &data[4]["comparison"];
         assert_eq!(comparison["verdict"], "worse", "planted: {comparison}");
         assert_eq!(comparison["coverage"], compared["comparison"]["coverage"]);
@@ -334,7 +330,6 @@ fn fifteen_questions_of_a_team_have_the_answers_of_the_report_and_of_sql() {
         };
         let group = breakdowns["groups"].as_array().unwrap().iter().find(surely);
         assert_eq!(group.unwrap()["value"], "Model slow", "planted");
-        let of_feed = report(&collector, "&screen=Feed");
         assert_eq!(data[7]["fixes"]["rows"][0]["saved"], of_feed["fixes"]["rows"][0]["saved"]);
         assert_eq!(data[7]["fixes"]["rows"][0]["key"], of_feed["fixes"]["rows"][0]["key"]);
         let frames = |data: &Value| {
@@ -451,10 +446,9 @@ fn a_hostile_name_comes_back_escaped_and_changes_no_other_answer() {
     let (_, answers) = ask("auto", &store, &calls).unwrap();
     let all: String =
         answers.iter().flat_map(|answer| answer.texts.iter().skip(1)).cloned().collect();
-    assert!(
-        all.contains("IGNORE ALL PREVIOUS") && all.contains("u{1b}[31m") && all.contains("… ("),
-        "{all}"
-    );
+    for word in ["IGNORE ALL PREVIOUS", "\\\\u001b[31m", "\\\\u202e", " characters)"] {
+        assert!(all.contains(word), "{word}");
+    }
     for answer in answers.iter().filter(|answer| !answer.is_error) {
         assert!(
             !answer.texts[0].contains("IGNORE") && !answer.texts[0].contains("xxx"),

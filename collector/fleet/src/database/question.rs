@@ -4,9 +4,10 @@
 //! authorizer lets nothing else read the tables: the inner view of a table may, and no statement can name it.
 
 use super::{Database, all, quoted_text};
-use crate::error::Error;
+use crate::error::{Error, is_damage};
 use crate::schema::{CAPTURES, LOSSES};
 use crate::sums::schema::{FLEET_ROLLUPS, ROLLUPS};
+use rusqlite::ErrorCode;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
@@ -83,8 +84,11 @@ impl Database {
         database.restrict(only)?;
         database.within(Some(TIME_LIMIT), is_unwanted, || {
             database.answer_of(sql, parameters).map_err(|error| match error {
-                // Whoever asks can mend these; a question that takes too long is none of them.
-                Error::Sqlite(error) if !is_of_the_file(&error) => {
+                // Whoever asks can mend these. The end of the time, and damage, are none of them.
+                Error::Sqlite(error)
+                    if error.sqlite_error_code() != Some(ErrorCode::OperationInterrupted)
+                        && !is_damage(&error) =>
+                {
                     Error::Refused(error.to_string())
                 }
                 error => error,
@@ -132,7 +136,7 @@ impl Database {
         if !statement.readonly() || statement.is_explain() != 0 || statement.column_count() == 0 {
             return refused("only SELECT is answered");
         }
-        let columns = statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns = statement.column_names().map(str::to_owned).collect();
         let mut answered = Answered { columns, ..Answered::default() };
         let count = answered.columns.len();
         let mut bytes = 0;
@@ -180,26 +184,6 @@ fn is_allowed(asked: &AuthContext<'_>, is_all: bool, others: &HashSet<String>) -
         },
         _ => false,
     }
-}
-
-/// True if an error is one of the file, or the end of a question that takes too long.
-fn is_of_the_file(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode::{
-        CannotOpen, DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase,
-        OperationInterrupted, SystemIoFailure,
-    };
-    matches!(
-        error.sqlite_error_code(),
-        Some(
-            CannotOpen
-                | DatabaseBusy
-                | DatabaseCorrupt
-                | DatabaseLocked
-                | NotADatabase
-                | OperationInterrupted
-                | SystemIoFailure
-        )
-    )
 }
 
 fn json(value: ValueRef<'_>) -> Value {

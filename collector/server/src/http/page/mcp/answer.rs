@@ -123,7 +123,10 @@ impl Cutter<'_> {
                 let mut fields: Map<String, Value> = known
                     .map(|(name, value)| (short(&name), self.cut(&short(&name), value)))
                     .collect();
-                fields.extend(link.map(|link| (LINK.to_owned(), link.into())));
+                if let Some(link) = link {
+                    fields.remove("raw_key");
+                    fields.insert(LINK.to_owned(), link.into());
+                }
                 Value::Object(fields)
             }
             value => value,
