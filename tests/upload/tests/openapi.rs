@@ -64,7 +64,8 @@ fn the_collector_does_as_its_open_api_says() {
     );
     let served = format!("{}/v1/openapi.json", collector.url);
     // `/mcp` is tried by its protocol's own client: tests/fleet/tests/mcp.rs.
-    let of_devices = ["--exclude-path-regex", "mappings|report.(json|md)|metrics|^/$|^/captures|^/mcp$"];
+    let of_devices =
+        ["--exclude-path-regex", "mappings|report.(json|md)|metrics|^/$|^/captures|^/mcp$"];
     let Some((is_right, said)) = tried(&collector, &served, TOKEN, of_devices) else { return };
     assert!(is_right, "{said}");
     // The id of which schemathesis.toml asks the pages.
