@@ -5,6 +5,7 @@ mod gate;
 mod guard;
 #[cfg(test)]
 mod help_tests;
+mod mcp;
 mod report;
 mod store;
 mod traces;
@@ -12,6 +13,7 @@ mod traces;
 pub(crate) use config::{CheckArgs, ConfigCommand, SignArgs};
 pub(crate) use gate::{GateArgs, GateFormat};
 pub(crate) use guard::{AnswerFormat, BisectArgs, GuardArgs};
+pub(crate) use mcp::McpArgs;
 pub(crate) use report::{FailOn, ReportArgs, ReportFormat};
 pub(crate) use store::{
     BackupArgs, ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs, StoreCommand,
@@ -105,6 +107,11 @@ pub(crate) enum LinuxCommand {
     /// users would have more. Let the builds run in turn, on one phone, at least eight times each. Exits with 1 if a metric is
     /// worse, which has a probability of at most 1 % for a build without a change, and with 125 after an error.
     Gate(GateArgs),
+    /// Answer agents by the Model Context Protocol, read-only.
+    ///
+    /// Speaks MCP on stdin and stdout, for a client that starts it. Reads a store, or asks a collector, whose page serves the
+    /// same protocol at /mcp.
+    Mcp(McpArgs),
     /// Capture with the options of atrace, and most of systrace.py's.
     ///
     /// Does not take systrace.py's -e, -j, --ktrace, --no-compress, --process-dump, --target and --timeout.

@@ -26,6 +26,7 @@ mod examples;
 mod name_limits;
 mod nearest_rank;
 mod observations;
+pub mod question;
 mod rollups;
 mod selection;
 mod tables;
@@ -362,6 +363,11 @@ fn all<T, C: FromIterator<T>>(
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(parameters, row)?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Returns a text as a literal of SQL.
+pub(crate) fn quoted_text(text: &str) -> String {
+    format!("'{}'", text.replace('\0', "").replace('\'', "''"))
 }
 
 fn value(stored: ValueRef<'_>) -> Value {

@@ -45,6 +45,9 @@ pub enum Error {
     /// The requested file, app or version does not exist.
     #[error("{0}")]
     Missing(String),
+    /// A question that is not answered, and the reason.
+    #[error("{0}")]
+    Refused(String),
     /// The tables are in use all the time.
     #[error("the tables are in use; try again")]
     Busy,
@@ -98,7 +101,7 @@ impl Error {
 }
 
 /// True if the file cannot be what SQLite has written.
-fn is_damage(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }

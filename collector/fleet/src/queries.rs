@@ -1,5 +1,6 @@
 //! The queries over sums that make reports: templates in `queries/`, rendered when a report is made. See `queries/README.md`.
 
+use crate::database::quoted_text as quoted;
 use crate::sums::schema::ROLLUPS;
 
 /// A query of the set.
@@ -113,10 +114,6 @@ pub fn choose(app: &str, screen: &str) -> String {
         sql += &chosen_rows(rollups, &[("app", app), ("screen", screen)]);
     }
     sql + &render(include_str!("../queries/shared_sums.sql"), &[])
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\0', "").replace('\'', "''"))
 }
 
 /// Returns the statement that makes a view of the rows of a table with these texts; an empty one selects all.

@@ -107,14 +107,15 @@ impl Collector {
     ) -> Response {
         let mut headers: Vec<(String, String)> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        if method == "PUT" && !headers.iter().any(|(name, _)| name == "Content-Length") {
+        let has_body = method == "PUT" || headers.iter().any(|(name, _)| name == "Content-Type");
+        if has_body && !headers.iter().any(|(name, _)| name == "Content-Length") {
             headers.push(("Content-Length".to_owned(), body.len().to_string()));
         }
         let request = Request {
             method,
             url: format!("{}{path}", self.url),
             headers,
-            body: if method == "PUT" { Body::Bytes(body) } else { Body::None },
+            body: if has_body { Body::Bytes(body) } else { Body::None },
             timeout: Duration::from_secs(20),
             max_answer_bytes: 1 << 20,
             stop: &AtomicBool::new(false),

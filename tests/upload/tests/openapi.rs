@@ -63,7 +63,9 @@ fn the_collector_does_as_its_open_api_says() {
         &["--token-file", "tokens", "--config", "new/server/remote.json", "--app-rate", "1000000"],
     );
     let served = format!("{}/v1/openapi.json", collector.url);
-    let of_devices = ["--exclude-path-regex", "mappings|report.(json|md)|metrics|^/$|^/captures"];
+    // `/mcp` is tried by its protocol's own client: tests/fleet/tests/mcp.rs.
+    let of_devices =
+        ["--exclude-path-regex", "mappings|report.(json|md)|metrics|^/$|^/captures|^/mcp$"];
     let Some((is_right, said)) = tried(&collector, &served, TOKEN, of_devices) else { return };
     assert!(is_right, "{said}");
     // The id of which schemathesis.toml asks the pages.

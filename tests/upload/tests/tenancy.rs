@@ -13,12 +13,13 @@ use tracetee_tests_upload::s3::Bucket;
 use tracetee_uploader::Response;
 
 /// The routes of the collector; `ID` and `APP` are replaced. The test counts those of the source, so that a new one needs a row.
-const ROUTES: [&str; 15] = [
+const ROUTES: [&str; 16] = [
     "/",
     "/report.json",
     "/report.md",
     "/captures/ID",
     "/captures/ID/timeline",
+    "/mcp",
     "/v1/captures/ID",
     "/v1/losses/ID",
     "/v1/mappings/APP/1",
@@ -141,6 +142,34 @@ fn says(answer: &Response, text: &str) -> bool {
     has(&answer.body) || has(&unpacked) || has(format!("{:?}", answer.headers).as_bytes())
 }
 
+/// A call of a tool of `/mcp`, about an app and an id.
+fn question(numbers: &mut Numbers, about: &App, id: &str) -> Vec<u8> {
+    let version = format!("{}Version", about.mark);
+    let statement = numbers.pick(&[
+        "SELECT * FROM captures",
+        "SELECT * FROM cause_examples",
+        "SELECT * FROM main.captures",
+        "WITH captures AS (SELECT * FROM main.captures) SELECT * FROM captures",
+        "SELECT c.app, r.* FROM capture_rollups c, reach r",
+        "SELECT sql FROM sqlite_temp_schema",
+    ]);
+    let (name, arguments) = match numbers.below(5) {
+        0 => ("apps", json!({})),
+        1 => ("capture", json!({"id": id})),
+        2 => ("frame", json!({"id": id, "frame": 1})),
+        3 => ("query", json!({"sql": statement})),
+        _ => {
+            let name = numbers.pick(&["versions", "report", "causes", "devices", "compare"]);
+            let versions = json!({"app": about.name, "from": version, "to": version});
+            (name, if name == "compare" { versions } else { json!({"app": about.name}) })
+        }
+    };
+    let params = json!({"name": name, "arguments": arguments});
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        .to_string()
+        .into_bytes()
+}
+
 /// Numbers without a pattern, the same each time.
 struct Numbers(u64);
 
@@ -230,6 +259,8 @@ fn nothing_of_one_in_answers_to_the_other(collector: &Collector) {
         let query = numbers.pick(&QUERIES).replace("APP", about.name).replace("SCREEN", &screen);
         let query = query.replace("VER", &format!("{}Version", about.mark));
         let method = numbers.pick(&["GET", "GET", "GET", "HEAD", "POST", "DELETE", "PUT"]);
+        let method = if path == "/mcp" { "POST" } else { method };
+        let mut asked = format!("{path}{query}");
         let answer = if method == "PUT" && path.starts_with("/v1/captures/") {
             let window = numbers.pick(&["jank", "system_trace.jank", "java_heap_dump.oom"]);
             // Half of the bodies are no captures.
@@ -244,12 +275,18 @@ fn nothing_of_one_in_answers_to_the_other(collector: &Collector) {
             if numbers.below(4) == 0 {
                 headers.push(("Range", "bytes=0-10"));
             }
-            collector.send(method, &format!("{path}{query}"), &headers, &asks.losses(about.name))
+            let mut body = asks.losses(about.name);
+            if path == "/mcp" {
+                body = question(&mut numbers, about, &id);
+                headers.push(("Content-Type", "application/json"));
+                headers.push(("Accept", "application/json, text/event-stream"));
+                asked += &String::from_utf8_lossy(&body);
+            }
+            collector.send(method, &format!("{path}{query}"), &headers, &body)
         };
         let is_other_s = method == "PUT" && path.starts_with("/v1/captures/");
         let foreign = if is_other_s { victim } else { foreign };
         // An answer may repeat what its request has said. No request says a secret.
-        let asked = format!("{path}{query}");
         for word in [foreign.secret, foreign.mark, foreign.name] {
             assert!(
                 asked.contains(word) || !says(&answer, word),

@@ -125,10 +125,12 @@ fn log_to_stderr(format: LogFormat) -> Result<WorkerGuard> {
     // that had something to say.
     let builder =
         tracing_subscriber::fmt().with_writer(log).with_target(false).log_internal_errors(false);
-    // The client of object stores has a line for each of its attempts; that of the call tells enough.
+    // The client of object stores has a line for each of its attempts; that of the call tells enough. The protocol of agents has some
+    // for each message, with what clients say.
     let targets = Targets::new()
         .with_default(tracing::Level::INFO)
-        .with_target("object_store", tracing::Level::WARN);
+        .with_target("object_store", tracing::Level::WARN)
+        .with_target("rmcp", tracing::Level::ERROR);
     let set = match format {
         LogFormat::Text => builder.with_ansi(false).finish().with(targets).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).finish().with(targets).try_init(),

@@ -26,6 +26,8 @@ mod manual;
 #[cfg(target_os = "linux")]
 mod mapping;
 #[cfg(target_os = "linux")]
+mod mcp;
+#[cfg(target_os = "linux")]
 mod probe;
 mod report;
 #[cfg(target_os = "linux")]
@@ -129,6 +131,7 @@ fn run_on_linux(command: LinuxCommand) -> Result<ExitCode> {
         LinuxCommand::Demo(args) => demo::demo(&args),
         LinuxCommand::Hooks(args) => hooks::hooks(&args),
         LinuxCommand::Init(args) => init::init(&args),
+        LinuxCommand::Mcp(args) => mcp::mcp(&args),
         LinuxCommand::Probe(args) => probe::probe(&args),
         LinuxCommand::Config(command) => config::config(&command),
         LinuxCommand::Library { output } => {

@@ -48,7 +48,9 @@ impl FleetReport {
             }
         }
         report.check_found(ask)?;
-        let is_compared = report.apps.iter().any(|app| app.comparison.is_some());
+        // Of an app whose report takes too long, nobody knows its versions.
+        let is_compared = |app: &AppReport| app.comparison.is_some() || app.unfinished.is_some();
+        let is_compared = report.apps.iter().any(is_compared);
         if let Some((from, to)) = ask.compare.as_ref().filter(|_| !is_compared) {
             let versions = report.apps.iter().flat_map(|app| &app.versions);
             let known: Vec<&str> = versions.map(|version| &*version.ver).collect();

@@ -54,7 +54,8 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
 }
 
 /// Writes a share in percent with one decimal.
-pub(crate) fn percent(part: u64, whole: u64) -> String {
+#[must_use]
+pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();
     }

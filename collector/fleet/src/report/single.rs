@@ -202,47 +202,62 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
         std::cmp::Reverse(frame.map_or((0, 0), |frame| (frame.jank_ns, frame.dur_ns)))
     };
     order.sort_by_key(|&index| (worse(index), index));
-    let late = order.into_iter().take(WORST).filter_map(|index| {
-        let frame = analysis.frames.get(index).filter(|frame| frame.slow)?;
-        let mut parts: Vec<PartRow> = analysis
-            .parts
-            .iter()
-            .filter(|part| part.frame == index && part.self_ns + part.carried_ns > 0)
-            .map(|part| PartRow {
-                thread: part.thread,
-                cause: part.cause,
-                key: part.key.to_string(),
-                name: part.name.to_string(),
-                self_ns: part.self_ns,
-                carried_ns: part.carried_ns,
-                overrun_ns: part.overrun_ns,
-                states: part.states,
-                owner: part.contention.as_ref().map(|contention| contention.owner.clone()),
-            })
-            .collect();
-        parts.sort_by_key(|part| std::cmp::Reverse(part.self_ns + part.carried_ns));
-        parts.truncate(PARTS);
-        let mut worst = Worst {
-            number: index + 1,
-            pipeline: frame.pipeline,
-            explanation: analysis.explanations.iter().position(|one| one.frame == index),
-            at_ns: frame.start_ns.saturating_sub(first_ns),
-            start_ns: frame.start_ns,
-            dur_ns: frame.dur_ns,
-            overrun_ns: frame.jank_ns,
-            ui_ns: frame.ui_ns,
-            render_ns: frame.render_ns,
-            dropped: frame.dropped,
-            evidence: frame.evidence,
-            outcome: frame.outcome,
-            screen: frame.screen.as_deref().map(str::to_owned),
-            sentence: String::new(),
-            parts,
-        };
+    let worst = order.into_iter().take(WORST);
+    let is_late = |&index: &usize| analysis.frames.get(index).is_some_and(|frame| frame.slow);
+    worst.filter(is_late).filter_map(|index| row_of(analysis, first_ns, index)).collect()
+}
+
+/// Returns a frame with its sentence and its explanation, if it has one; `number` counts from 1.
+#[must_use]
+pub fn frame_of(capture: &Capture, number: usize) -> Option<(Worst, Option<FrameExplanation>)> {
+    let Capture { trace, analysis } = capture;
+    let (first_ns, _) = trace.span_ns.unwrap_or_default();
+    let row = row_of(analysis, first_ns, number.checked_sub(1)?)?;
+    let explanation = row.explanation.and_then(|index| analysis.explanations.get(index).cloned());
+    Some((row, explanation))
+}
+
+fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
+    let frame = analysis.frames.get(index)?;
+    let mut parts: Vec<PartRow> = analysis
+        .parts
+        .iter()
+        .filter(|part| part.frame == index && part.self_ns + part.carried_ns > 0)
+        .map(|part| PartRow {
+            thread: part.thread,
+            cause: part.cause,
+            key: part.key.to_string(),
+            name: part.name.to_string(),
+            self_ns: part.self_ns,
+            carried_ns: part.carried_ns,
+            overrun_ns: part.overrun_ns,
+            states: part.states,
+            owner: part.contention.as_ref().map(|contention| contention.owner.clone()),
+        })
+        .collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.self_ns + part.carried_ns));
+    parts.truncate(PARTS);
+    let mut worst = Worst {
+        number: index + 1,
+        pipeline: frame.pipeline,
+        explanation: analysis.explanations.iter().position(|one| one.frame == index),
+        at_ns: frame.start_ns.saturating_sub(first_ns),
+        start_ns: frame.start_ns,
+        dur_ns: frame.dur_ns,
+        overrun_ns: frame.jank_ns,
+        ui_ns: frame.ui_ns,
+        render_ns: frame.render_ns,
+        dropped: frame.dropped,
+        evidence: frame.evidence,
+        outcome: frame.outcome,
+        screen: frame.screen.as_deref().map(str::to_owned),
+        sentence: String::new(),
+        parts,
+    };
+    if frame.slow {
         worst.sentence = worst.sentence();
-        Some(worst)
-    });
-    late.collect()
+    }
+    Some(worst)
 }
 
 fn causes(analysis: &Analysis) -> Vec<CauseRow> {

@@ -4,6 +4,7 @@
 //! name at 127.0.0.1), and none that came through a proxy, as far as headers tell. [`Maker`] makes the reports, beside the
 //! work for devices.
 
+pub(crate) mod mcp;
 mod named;
 
 use super::readers::{self, Readers};
@@ -21,9 +22,10 @@ use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any_service, get};
 use axum::{Extension, Router};
-use std::path::PathBuf;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 use tempfile::TempDir;
@@ -49,11 +51,19 @@ pub(crate) struct Page {
     maker: Arc<Maker>,
     /// Of an object store: captures are there.
     replica: Option<Arc<Replica>>,
+    /// True if it has addresses.
+    is_served: bool,
 }
 
 type Shared = State<Arc<Page>>;
 
 impl Page {
+    /// Of a directory, whose collector may run.
+    pub(crate) fn of_directory(root: &FilePath) -> Arc<Self> {
+        let (mappings, maker) = (Arc::new(Mappings::new(root)), Arc::new(Maker::new(root)));
+        Arc::new(Self { root: root.to_owned(), mappings, maker, replica: None, is_served: false })
+    }
+
     pub(crate) fn new(storage: &Storage) -> Arc<Self> {
         let root = &storage.root;
         Arc::new(Self {
@@ -61,6 +71,7 @@ impl Page {
             mappings: storage.indexer.mappings(),
             maker: Arc::new(Maker::new(root)),
             replica: storage.replica.clone(),
+            is_served: true,
         })
     }
 
@@ -81,6 +92,42 @@ impl Page {
         Ok(Some(copy))
     }
 
+    /// Finds a capture that a viewer may see, by its id.
+    fn find(&self, maker: &Maker, viewer: &Viewer, id: &str) -> Result<Found, Error> {
+        let id = Uuid::try_parse(id).map_err(|_| no_capture())?;
+        let database = maker.database()?;
+        let key =
+            database.raw_key(&id.to_string(), |app| viewer.sees(app))?.ok_or_else(no_capture)?;
+        let other = key.pair().into_iter().flatten().find(|other| other.id != key.id);
+        let other = match other {
+            Some(other) => database.raw_key(&other.id, |app| app == key.app)?,
+            None => None,
+        };
+        let copy = self.copy(&key, other)?;
+        let root = copy.as_ref().map_or(&*self.root, TempDir::path).to_owned();
+        Ok(Found { path: root.join(key.path()), key, root, _copy: copy })
+    }
+
+    /// Finds a capture and analyzes it. Profiles of heaps are [`Error::Missing`].
+    fn analyzed(
+        &self,
+        maker: &Maker,
+        viewer: &Viewer,
+        id: &str,
+        is_unwanted: &Arc<AtomicBool>,
+    ) -> Result<(RawKey, Capture), Error> {
+        let found = self.find(maker, viewer, id)?;
+        let (mapping, _) = self.mappings.find(&found.key);
+        let (mapping, watch) = (mapping.as_deref(), limits(is_unwanted).watch);
+        let options = Options { watch, mapping, ..Options::default() };
+        let profile = StoredProfile::find(found.root(), &found.key);
+        if found.is_heap(profile.as_ref()) {
+            return Err(Error::Missing("a profile of the heap has no frames".to_owned()));
+        }
+        let (capture, _) = found.read(profile.as_ref(), &options, read_file)?;
+        Ok((found.key, capture))
+    }
+
     /// Gives up the reports in progress, and makes no more.
     pub(crate) fn stop(&self) {
         self.maker.stop();
@@ -93,8 +140,61 @@ impl Page {
             .route("/report.md", get(fleet_markdown))
             .route("/captures/{id}", get(capture))
             .route("/captures/{id}/timeline", get(timeline))
+            .route("/mcp", any_service(mcp::service(&self)))
             .layer(from_fn_with_state(readers, readers::admit))
             .with_state(self)
+    }
+}
+
+/// A stored capture that a viewer may see.
+struct Found {
+    key: RawKey,
+    path: PathBuf,
+    root: PathBuf,
+    /// Has the files of an object store.
+    _copy: Option<TempDir>,
+}
+
+/// Reads a file and analyzes it.
+type Read = fn(&FilePath, &Options<'_>) -> Result<Capture, Error>;
+
+impl Found {
+    fn root(&self) -> &FilePath {
+        &self.root
+    }
+
+    /// True if the capture is a profile without a timeline.
+    fn is_heap(&self, profile: Option<&StoredProfile>) -> bool {
+        profile.is_some_and(|profile| profile.key.id == self.key.id && !profile.is_trace())
+    }
+
+    /// Reads it, and whether that is together with its profile.
+    fn read(
+        &self,
+        profile: Option<&StoredProfile>,
+        options: &Options<'_>,
+        read: Read,
+    ) -> Result<(Capture, bool), Error> {
+        let Self { key, path, root, .. } = self;
+        // The capture and its profile are one trace, whichever is asked for.
+        let parts = profile.filter(|profile| profile.is_trace());
+        let parts = parts.and_then(|profile| Some((profile.capture(root)?, &profile.path)));
+        // A profile that cannot be read takes nothing from the capture.
+        let joined =
+            parts.and_then(|(capture, profile)| read_with_profile(&capture, profile, options).ok());
+        let is_joined = joined.is_some();
+        let mut capture = match joined {
+            Some(joined) => joined,
+            None => read(path, options)?,
+        };
+        // Values that came with the capture and are not in its text.
+        if sidecar_of(path).exists() {
+            let about = about(root, key).map_err(|error| Error::Io(path.clone(), error))?;
+            let mut meta = about.meta;
+            meta.merge(std::mem::take(&mut capture.trace.about));
+            capture.trace.about = meta;
+        }
+        Ok((capture, is_joined))
     }
 }
 
@@ -219,24 +319,14 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
     let maker = Arc::clone(&page.maker);
     let person = viewer.person.clone();
     let made = maker.make(&person, move |maker, is_unwanted| {
-        let id = Uuid::try_parse(&id).map_err(|_| no_capture())?;
-        let database = maker.database()?;
-        let key =
-            database.raw_key(&id.to_string(), |app| viewer.sees(app))?.ok_or_else(no_capture)?;
-        let other = key.pair().into_iter().flatten().find(|other| other.id != key.id);
-        let other = match other {
-            Some(other) => database.raw_key(&other.id, |app| app == key.app)?,
-            None => None,
-        };
-        let copy = page.copy(&key, other)?;
-        let root = copy.as_ref().map_or(&*page.root, TempDir::path);
-        let path = root.join(key.path());
+        let found = page.find(maker, &viewer, &id)?;
+        let Found { key, path, .. } = &found;
         let io = |error| Error::Io(path.clone(), error);
         let watch = limits(is_unwanted).watch;
-        let (mapping, _) = mappings.find(&key);
-        let file = format!("{id}.ftrace.zst");
+        let (mapping, _) = mappings.find(key);
+        let file = format!("{}.ftrace.zst", key.id);
         let stored = || -> Result<Vec<u8>, Error> {
-            let bytes = std::fs::read(&path).map_err(io)?;
+            let bytes = std::fs::read(path).map_err(io)?;
             match &mapping {
                 Some(mapping) => named::with_names(&bytes, mapping, &watch).map_err(io),
                 None => Ok(bytes),
@@ -245,39 +335,22 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         if view == View::Itself {
             return Ok(Answer::File(file, stored()?));
         }
-        let profile = StoredProfile::find(root, &key);
-        let is_heap = |profile: &StoredProfile| profile.key.id == key.id && !profile.is_trace();
-        if profile.as_ref().is_some_and(is_heap) {
+        let profile = StoredProfile::find(found.root(), key);
+        if found.is_heap(profile.as_ref()) {
             let above = if view == View::Timeline { "../" } else { "" };
             let text = format!("{HEAP}<p><a href=\"{above}{file}\">{file}</a>\n");
             return Ok(Answer::Page(text.into_bytes()));
         }
         let mapping = mapping.as_deref();
         let options = Options { watch: watch.clone(), mapping, ..Options::default() };
-        // The capture and its profile are one trace, whichever is asked for.
-        let parts = profile.as_ref().filter(|profile| profile.is_trace());
-        let parts = parts.and_then(|profile| Some((profile.capture(root)?, &profile.path)));
-        // A profile that cannot be read takes nothing from the capture.
-        let joined = parts
-            .and_then(|(capture, profile)| read_with_profile(&capture, profile, &options).ok());
-        let is_joined = joined.is_some();
-        let mut capture = match (joined, view) {
-            (Some(joined), _) => joined,
-            (None, View::Timeline) => read_file_for_timeline(&path, &options)?,
-            (None, _) => read_file(&path, &options)?,
-        };
-        // Values that came with the capture and are not in its text.
-        if sidecar_of(&path).exists() {
-            let mut meta = about(root, &key).map_err(io)?.meta;
-            meta.merge(std::mem::take(&mut capture.trace.about));
-            capture.trace.about = meta;
-        }
+        let read = if view == View::Timeline { read_file_for_timeline } else { read_file };
+        let (capture, is_joined) = found.read(profile.as_ref(), &options, read)?;
         if view == View::Timeline {
             let Capture { trace, analysis } = &capture;
             return Ok(Answer::Page(timeline_page::page(&file, trace, analysis).map_err(io)?));
         }
         let bytes = stored()?;
-        let timeline = format!("{id}/timeline");
+        let timeline = format!("{}/timeline", key.id);
         let report = SingleReport::from_capture(&capture);
         let address = profile.as_ref().map(|profile| format!("{}.ftrace.zst", profile.key.id));
         let beside = profile.as_ref().zip(address.as_deref());
