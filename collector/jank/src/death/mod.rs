@@ -68,6 +68,8 @@ impl DeathCause {
 /// Dump of the process that the explanation is made of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum DumpKind {
     /// The system gave none, or it has no thread.
     #[default]
@@ -121,7 +123,9 @@ pub struct DeathReport {
     pub description: String,
     /// Exit status, or the number of the signal.
     pub status: i64,
-    /// True if a user saw a screen of the app.
+    /// Who noticed the end: `user` (a screen was visible), `frozen` (the process stood still), or `background`.
+    pub noticed_by: &'static str,
+    /// True if a screen of the app was visible.
     pub visible: bool,
     /// Android's importance of the process.
     pub importance: u64,
@@ -167,18 +171,6 @@ pub struct DeathReport {
     pub major_faults: u64,
 }
 
-impl DeathReport {
-    /// Returns who noticed the death: `user` (a screen was visible), `frozen` (nobody can have), or `background`.
-    #[must_use]
-    pub const fn noticed_by(&self) -> &'static str {
-        match (self.cause, self.visible) {
-            (DeathCause::Frozen, _) => "frozen",
-            (_, true) => "user",
-            (_, false) => "background",
-        }
-    }
-}
-
 /// Explains the end of a process.
 pub(crate) fn explain(
     trace: &Trace,
@@ -221,6 +213,11 @@ pub(crate) fn explain(
         key,
         sentence: String::new(),
         description: death.description.clone(),
+        noticed_by: match (cause, death.visible) {
+            (DeathCause::Frozen, _) => "frozen",
+            (_, true) => "user",
+            (_, false) => "background",
+        },
         status: death.status,
         visible: death.visible,
         importance: death.importance,

@@ -376,7 +376,7 @@ fn a_sentence_names_the_screen_the_owners_and_the_last_one_s_work() {
             found.sentence,
             format!("ANR on Feed: main waited 5.2 s for a lock (com.example.Db) {expected}")
         );
-        assert_eq!(found.noticed_by(), "user");
+        assert_eq!(found.noticed_by, "user");
     }
 }
 

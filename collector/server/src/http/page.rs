@@ -9,11 +9,10 @@ mod named;
 use super::readers::{self, Readers};
 use super::report_page::{Maker, Query as ReportQuery};
 use super::tokens::Viewer;
-use crate::store::captures::local_store::about;
+use crate::store::captures::local_store::meta_of;
 use crate::store::captures::profiles::StoredProfile;
 use crate::store::index::analyst::limits;
 use crate::store::mappings::Mappings;
-use crate::store::objects::disk::sidecar_of;
 use crate::store::share::replica::Replica;
 use crate::store::storage::Storage;
 use axum::body::Body;
@@ -246,32 +245,40 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
             return Ok(Answer::File(file, stored()?));
         }
         let profile = StoredProfile::find(root, &key);
-        let is_heap = |profile: &StoredProfile| profile.key.id == key.id && !profile.is_trace();
+        // The page of a dump is that of the capture of its process.
+        let dump = profile.as_ref().filter(|profile| profile.is_dump());
+        let of_dump = dump.filter(|dump| dump.key.id == key.id).and_then(|dump| dump.capture(root));
+        let shown = of_dump.as_ref().and_then(|path| RawKey::parse(path.to_str()?));
+        let path = of_dump.unwrap_or_else(|| path.clone());
+        let meta = meta_of(root, shown.as_ref().unwrap_or(&key));
+        let dump = dump.and_then(|dump| dump.dump(meta.death.as_ref()));
+        let is_heap = |profile: &StoredProfile| {
+            profile.key.id == key.id && !profile.is_trace() && shown.is_none()
+        };
         if profile.as_ref().is_some_and(is_heap) {
             let above = if view == View::Timeline { "../" } else { "" };
             let text = format!("{HEAP}<p><a href=\"{above}{file}\">{file}</a>\n");
             return Ok(Answer::Page(text.into_bytes()));
         }
         let mapping = mapping.as_deref();
-        let options = Options { watch: watch.clone(), mapping, ..Options::default() };
+        let (death, dump) = (meta.death.as_ref(), dump.as_ref());
+        let options = Options { watch: watch.clone(), mapping, death, dump, ..Options::default() };
         // The capture and its profile are one trace, whichever is asked for.
         let parts = profile.as_ref().filter(|profile| profile.is_trace());
         let parts = parts.and_then(|profile| Some((profile.capture(root)?, &profile.path)));
         // A profile that cannot be read takes nothing from the capture.
         let joined = parts
             .and_then(|(capture, profile)| read_with_profile(&capture, profile, &options).ok());
-        let is_joined = joined.is_some();
+        let is_joined = joined.is_some() || dump.is_some();
         let mut capture = match (joined, view) {
             (Some(joined), _) => joined,
             (None, View::Timeline) => read_file_for_timeline(&path, &options)?,
             (None, _) => read_file(&path, &options)?,
         };
         // Values that came with the capture and are not in its text.
-        if sidecar_of(&path).exists() {
-            let mut meta = about(root, &key).map_err(io)?.meta;
-            meta.merge(std::mem::take(&mut capture.trace.about));
-            capture.trace.about = meta;
-        }
+        let mut all = meta.clone();
+        all.merge(std::mem::take(&mut capture.trace.about));
+        capture.trace.about = all;
         if view == View::Timeline {
             let Capture { trace, analysis } = &capture;
             return Ok(Answer::Page(timeline_page::page(&file, trace, analysis).map_err(io)?));
