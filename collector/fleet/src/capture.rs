@@ -132,7 +132,7 @@ pub fn rows_of_text(
     };
     watch.check()?;
     let mut trace = trace?;
-    if kind == Kind::Perfetto {
+    if kind == Kind::Perfetto && !is_profile {
         // A trace of the system says nothing of the app: its upload did.
         trace.about = about.meta.clone();
         trace.about.pid = app_of(&trace, about);
@@ -145,7 +145,8 @@ pub fn rows_of_text(
     let analyze = |process| {
         let watch = limits.watch.clone();
         let (death, dump) = (about.meta.death.as_ref(), about.dump.as_deref());
-        let death = trace.about.death.as_ref().or(death);
+        // A dump is no other death than its capture.
+        let death = trace.about.death.as_ref().or(death).filter(|_| !is_profile);
         let options = Options { process, mapping, watch, without_details: true, death, dump };
         tracetee_jank::analyze(&trace, &options)
     };

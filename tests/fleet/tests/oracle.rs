@@ -61,8 +61,8 @@ fn captures(rng: &mut Rng) -> Vec<Rows> {
         row.lost_records = rng.u64(0..100);
         row.slow_session_20fps = rng.bool();
         row.slow_session_30fps = rng.bool();
-        if rng.u8(0..3) > 0 {
-            rows.deaths = vec![death(rng)];
+        if number % 3 > 0 {
+            rows.deaths = vec![death(&mut Rng::with_seed(number as u64))];
         }
         let levels = ["best", "normal", "middle", "high", "frozen"];
         for frame in &mut rows.frames {
@@ -129,7 +129,7 @@ fn reports_of_sums_are_those_that_duckdb_makes_of_rows() {
                     slice.carried_ns = rng.u64(0..2) * rng.u64(1..50_000_000);
                 }
                 rows.frames.pop();
-                rows.deaths = vec![death(&mut rng)];
+                rows.deaths = vec![death(&mut Rng::with_seed(key.len() as u64 + 52))];
                 again.push(rows.clone());
             }
             1 => deleted.push(key.clone()),

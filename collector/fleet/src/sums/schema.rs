@@ -209,8 +209,6 @@ rollups! {
             by_user,
             /// 1 if the process stood still.
             frozen,
-            /// Android's importance of the process.
-            importance,
             /// Proportional memory, KiB.
             pss_kb,
             /// Resident memory, KiB.
@@ -547,7 +545,6 @@ pub(super) fn death_rollup(
         deaths: 1,
         by_user: (death.noticed_by == "user").into(),
         frozen: (death.noticed_by == "frozen").into(),
-        importance: whole(death.importance),
         pss_kb: whole(death.pss_kb),
         rss_kb: whole(death.rss_kb),
         waited_ns: whole(death.waited_ns),

@@ -5,7 +5,7 @@ use crate::store::captures::local_store::meta_of;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use tracetee_fleet::object_keys::{RawKey, profile_kind};
+use tracetee_fleet::object_keys::{RawKey, is_profile, profile_kind};
 use tracetee_protocol::Death;
 use tracetee_protocol::death::{ANR_DUMP, TOMBSTONE};
 use tracetee_trace::Dump;
@@ -80,7 +80,7 @@ pub(crate) fn read_dump<R: Read + 'static>(file: R, death: Option<&Death>) -> Op
 
 /// Finds the capture of the process whose dump this is.
 pub(crate) fn capture_of_dump(root: &Path, dump: &RawKey) -> Option<RawKey> {
-    let window = meta_of(root, dump).window;
+    let window = is_profile(&dump.id).then(|| meta_of(root, dump).window)?;
     let [capture, _] = dump.pair().filter(|_| is_dump(&dump.id, window.as_deref()))?;
     Some(stored(root, &capture)?.1)
 }

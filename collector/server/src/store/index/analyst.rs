@@ -86,34 +86,37 @@ impl Analyst {
                 Next::New => {
                     let Some(work) = self.state.pop() else { continue };
                     let waits = Waits(&self.state);
-                    if self.analyse(work, None) {
+                    if self.analyse(work, None, Content::Rows) {
                         // Until it is written.
                         std::mem::forget(waits);
                     }
                 }
                 Next::Again(Again { key, chunk }) => {
                     let _unless_done = Redoing(&chunk);
-                    self.analyse(Work::Capture(key, None), Some(Arc::clone(&chunk)));
+                    self.analyse(Work::Capture(key, None), Some(Arc::clone(&chunk)), Content::Rows);
                 }
             }
         }
     }
 
-    /// Analyzes the capture of a process whose dump has come. One that is analyzed without the dump at the same time may be written
-    /// before or after: so it is inserted unless it is there, and then replaced.
-    fn explain(&self, capture: &RawKey) {
+    /// Analyzes the capture of a process whose dump has come.
+    fn explain(&self, capture: RawKey) {
         // ORDERING: Relaxed; a count.
         self.state.waiting.fetch_add(1, Ordering::Relaxed);
         let waits = Waits(&self.state);
-        if self.analyse(Work::Capture(capture.clone(), None), None) {
+        if self.analyse(Work::Capture(capture, None), None, Content::Explained) {
             std::mem::forget(waits);
-            self.analyse(Work::Capture(capture.clone(), None), Some(Chunk::default()));
         }
     }
 
     /// Analyses a capture or a loss report; one that is analysed again has a chunk. Returns true if there is something
     /// to write.
-    fn analyse(&self, mut work: Work, chunk: Option<Chunk>) -> bool {
+    fn analyse(
+        &self,
+        mut work: Work,
+        chunk: Option<Chunk>,
+        content: fn(Box<Rows>) -> Content,
+    ) -> bool {
         let is_again = chunk.is_some();
         let (mut mapping, mut token) = (None, None);
         if let Work::Capture(key, _) = &work {
@@ -140,10 +143,10 @@ impl Analyst {
         match made {
             Ok(Some(rows)) => {
                 self.state.make_room(rows.count());
-                let content = Content::Rows(Box::new(rows));
+                let content = content(Box::new(rows));
                 let is_sent = self.rows.send(Made { content, token, chunk }).is_ok();
                 if let Some(capture) = dump_of.filter(|_| is_sent && !is_again) {
-                    self.explain(&capture);
+                    self.explain(capture);
                 }
                 return is_sent;
             }
