@@ -62,7 +62,21 @@ pub fn read_file_for_timeline(path: &Path, options: &Options<'_>) -> Result<Capt
 }
 
 fn analyzed(trace: Trace, options: &Options<'_>) -> Result<Capture, Error> {
-    let analysis = tracetee_jank::analyze(&trace, options)?;
+    let has_death = options.death.is_some() || trace.about.death.is_some();
+    let analysis = match tracetee_jank::analyze(&trace, options) {
+        // Nothing may be left of a process but its end.
+        Err(error) if has_death && !matches!(error, tracetee_jank::Error::Stopped(_)) => {
+            let Options { mapping, death, dump, .. } = *options;
+            let process = Which::Pid(trace.pids().first().copied().unwrap_or_default());
+            let watch = options.watch.clone();
+            let without_details = options.without_details;
+            tracetee_jank::analyze(
+                &trace,
+                &Options { process, mapping, watch, without_details, death, dump },
+            )?
+        }
+        analysis => analysis?,
+    };
     Ok(Capture { trace, analysis })
 }
 
@@ -118,7 +132,7 @@ pub fn rows_of_text(
     };
     watch.check()?;
     let mut trace = trace?;
-    if kind == Kind::Perfetto {
+    if kind == Kind::Perfetto && !is_profile {
         // A trace of the system says nothing of the app: its upload did.
         trace.about = about.meta.clone();
         trace.about.pid = app_of(&trace, about);
@@ -130,7 +144,10 @@ pub fn rows_of_text(
     }
     let analyze = |process| {
         let watch = limits.watch.clone();
-        let options = Options { process, mapping, watch, without_details: true };
+        let (death, dump) = (about.meta.death.as_ref(), about.dump.as_deref());
+        // A dump is no other death than its capture.
+        let death = trace.about.death.as_ref().or(death).filter(|_| !is_profile);
+        let options = Options { process, mapping, watch, without_details: true, death, dump };
         tracetee_jank::analyze(&trace, &options)
     };
     let analysis = match analyze(Which::App) {

@@ -65,6 +65,7 @@ pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
         group.dedup_by_key(|rows| id(rows));
         let group = Group { name: name(&group), partition, rows: group };
         parts.extend(group.part(|rows| &rows.losses)?);
+        parts.extend(group.part(|rows| &rows.deaths)?);
         parts.extend(group.part(|rows| &rows.stacks)?);
         parts.extend(group.part(|rows| &rows.frame_slices)?);
         parts.extend(group.part(|rows| &rows.frames)?);

@@ -43,6 +43,9 @@ set! {
     EXAMPLES "examples" "examples" [];
     STARTUP "startup" "startup" [];
     STACKS "stacks" "stacks" [];
+    DEATHS "deaths" "deaths" [];
+    DEATHS_BY_KEY "deaths_by_key" "deaths" ["cause_key"];
+    DEATHS_BY_VERSION "deaths_by_version" "deaths" ["ver"];
     LOSSES "losses" "losses" [];
 }
 

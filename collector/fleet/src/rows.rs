@@ -1,13 +1,13 @@
 //! Fills the rows of an analyzed capture, or of a loss report.
 
-use crate::schema::{CaptureRow, FrameRow, FrameSliceRow, LossRow, StackRow, Text};
+use crate::schema::{CaptureRow, DeathRow, FrameRow, FrameSliceRow, LossRow, StackRow, Text};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tracetee_jank::{Analysis, Frame, Named, Part, Stack, StartKind};
+use tracetee_jank::{Analysis, DeathReport, Frame, Named, Part, Stack, StartKind};
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::loss_report::{self, LossReport};
 use tracetee_protocol::{CaptureMeta, notes};
-use tracetee_trace::{Trace, WallClock};
+use tracetee_trace::{Dump, Trace, WallClock};
 
 pub use crate::table::Value;
 
@@ -22,6 +22,8 @@ pub struct Rows {
     pub frame_slices: Vec<FrameSliceRow>,
     /// The stacks of the capture's late frames.
     pub stacks: Vec<StackRow>,
+    /// The end of the process, in the capture of its last seconds; at most one.
+    pub deaths: Vec<DeathRow>,
     /// The loss report's rows; a capture has none.
     pub losses: Vec<LossRow>,
     /// The install id in the metadata that came with the capture, if its text names another device.
@@ -32,8 +34,9 @@ impl Rows {
     /// The number of rows in all tables.
     #[must_use]
     pub fn count(&self) -> usize {
-        let Self { capture, frames, frame_slices, stacks, losses, other_device: _ } = self;
-        capture.iter().len() + frames.len() + frame_slices.len() + stacks.len() + losses.len()
+        let Self { capture, frames, frame_slices, stacks, deaths, losses, other_device: _ } = self;
+        let of_frames = frames.len() + frame_slices.len() + stacks.len();
+        capture.iter().len() + of_frames + deaths.len() + losses.len()
     }
 }
 
@@ -52,6 +55,8 @@ pub struct About {
     pub bytes: u64,
     /// The key of the stored capture.
     pub raw_key: String,
+    /// The dump that the system made when the process ended, of a capture of its last seconds.
+    pub dump: Option<Arc<Dump>>,
 }
 
 /// Limit for texts from a capture or a report, which are repeated in each of its rows.
@@ -102,6 +107,7 @@ pub fn from_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
             .map(|part| frame_slice_row(part, frame_of(part)))
             .collect(),
         stacks: analysis.stacks.iter().map(stack_row).collect(),
+        deaths: analysis.death.iter().map(death_row).collect(),
         losses: Vec::new(),
     }
 }
@@ -118,7 +124,7 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
     };
     let over_budget = has_note(notes::OVER_BUDGET);
     let recovered = meta.recovered.unwrap_or(false) || has_note(notes::RECOVERED);
-    let cohort = cohort(&meta);
+    let cohort = if meta.death.is_some() { "death" } else { cohort(&meta) };
     let totals = &analysis.totals;
     let (first_ns, last_ns) = trace.span_ns.unwrap_or((0, 0));
     let realtime_ms = trace.realtime.map(WallClock::unix_ms);
@@ -232,6 +238,26 @@ fn stack_row(stack: &Stack) -> StackRow {
         stack: Text::from(&*stack.stack),
         self_ns: stack.self_ns,
         slices: stack.count,
+    }
+}
+
+fn death_row(death: &DeathReport) -> DeathRow {
+    let text = |text: &str| Text::from(cut(text));
+    DeathRow {
+        reason: text(&death.reason),
+        cause: Text::new_static(death.cause.name()),
+        cause_key: text(&death.key),
+        noticed_by: Text::new_static(death.noticed_by),
+        visible: death.visible,
+        importance: death.importance,
+        screen: text(&death.screen),
+        process: text(&death.process),
+        pss_kb: death.pss_kb,
+        rss_kb: death.rss_kb,
+        at_ms: death.at_ms,
+        waited_ns: death.waited_ns,
+        dump: Text::new_static(death.dump.name()),
+        sentence: text(&death.sentence),
     }
 }
 

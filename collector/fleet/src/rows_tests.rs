@@ -8,9 +8,9 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tracetee_jank::{
-    BudgetSource, Cause, Contention, Evidence, FrameBudget, Gain, Interactions, Judged, Level,
-    LongKind, LongSlice, Named, Outcome, Pipeline, Process, StartKind, StartSource, Startup,
-    Startups, StateTimes, StoodStill, ThreadRole, Totals,
+    BudgetSource, Cause, Contention, DeathCause, DeathReport, DumpKind, Evidence, FrameBudget,
+    Gain, Interactions, Judged, Level, LongKind, LongSlice, Named, Outcome, Pipeline, Process,
+    StartKind, StartSource, Startup, Startups, StateTimes, StoodStill, ThreadRole, Totals,
 };
 
 /// A row of a table, by column.
@@ -118,6 +118,7 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
         pipelines: Vec::new(),
         composition: None,
         interactions: Interactions::default(),
+        death: Some(death(n)),
         long_slices: vec![long(false), long(true), long(true)],
         parts: vec![Part {
             frame: 0,
@@ -179,8 +180,44 @@ fn capture(n: u64, instant: &str, analysis: &Analysis) -> Rows {
         meta: CaptureMeta::default(),
         bytes: 90 + n,
         raw_key: format!("raw key {n}"),
+        dump: None,
     };
     from_capture(&about, &trace, analysis)
+}
+
+/// The end of a process whose values all differ.
+fn death(n: u64) -> DeathReport {
+    DeathReport {
+        reason: format!("reason {n}"),
+        cause: DeathCause::NativeCrash,
+        key: "death key".to_owned(),
+        sentence: "sentence".to_owned(),
+        description: String::new(),
+        noticed_by: "user",
+        status: 0,
+        visible: n != 2,
+        importance: 51 + n,
+        screen: "death screen".to_owned(),
+        process: "death process".to_owned(),
+        at_ms: 52 + n,
+        pss_kb: 53 + n,
+        rss_kb: 54 + n,
+        joined_by: String::new(),
+        dump: DumpKind::Tombstone,
+        dump_cut: false,
+        thread: String::new(),
+        stack: Vec::new(),
+        owners: Vec::new(),
+        deadlock: false,
+        states: BTreeMap::new(),
+        signal: String::new(),
+        abort_message: String::new(),
+        before: Vec::new(),
+        waited_ns: 55 + n,
+        still_ns: 0,
+        runnable_ns: 0,
+        major_faults: 0,
+    }
 }
 
 /// The columns of [`capture`] and [`analysis`].
@@ -249,6 +286,16 @@ fn fixture() -> (Vec<Rows>, Expected) {
         let own = json!({"screen": "stack screen", "stack": "main;a", "self_ns": 41 + n, "slices": 42 + n});
         with(of_capture(n), own)
     };
+    let deaths = |n: u64| {
+        let capture = capture_columns(n, [0; 5]);
+        let own = json!({
+            "model": capture["model"], "api": capture["api"], "reason": format!("reason {n}"), "cause": "native_crash",
+            "cause_key": "death key", "noticed_by": "user", "visible": u8::from(n != 2), "importance": 51 + n,
+            "screen": "death screen", "process": "death process", "pss_kb": 53 + n, "rss_kb": 54 + n, "at_ms": 52 + n,
+            "waited_ns": 55 + n, "dump": "tombstone", "sentence": "sentence",
+        });
+        with(of_capture(n), own)
+    };
     let loss = |more: Json| {
         let row = json!({
             "app": "com.app", "dt": "2026-11-20", "part": "", "report_id": "report id",
@@ -290,6 +337,7 @@ fn fixture() -> (Vec<Rows>, Expected) {
             ],
         ),
         ("stacks", vec![stacks(1), stacks(2), stacks(3)]),
+        ("deaths", vec![deaths(1), deaths(2), deaths(3)]),
         (
             "losses",
             vec![

@@ -1,4 +1,4 @@
-//! The five tables: one struct each, whose fields are the columns. The same in every engine.
+//! The six tables: one struct each, whose fields are the columns. The same in every engine.
 //!
 //! Each row carries the columns that reports group by (app, version, day, device, counted), so that a query over
 //! frames needs no join, which costs next to nothing in Parquet (dictionaries). SQLite has captures and losses only, without
@@ -14,7 +14,7 @@ pub const VERSION: i64 = 3;
 
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector
 /// analyzes captures again whose rows an older version made.
-pub const ANALYSIS: i64 = 7;
+pub const ANALYSIS: i64 = 8;
 
 tables! {
     /// One row per capture.
@@ -31,7 +31,7 @@ tables! {
         part: Text,
         /// Install id of the device, or `unknown`.
         device: Text,
-        /// Reason for the capture: `time`, `start`, `section`, `manual` or `trigger`.
+        /// Reason for the capture: `time`, `start`, `section`, `manual`, `trigger`, or `death` (the last seconds of a process).
         cohort: Text,
         /// 1 if rates count the capture: taken by schedule, not recovered and not over its overhead budget.
         counted: bool,
@@ -208,6 +208,39 @@ tables! {
         self_ns: u64,
         /// Number of slices.
         slices: u64,
+    }
+
+    /// One row per end of a process that the system has told to the app: of the capture of its last seconds.
+    DEATHS = "deaths": DeathRow {
+        shared { app, dt, ver, capture_id, part, device, model, api }
+        /// Android's reason: `anr`, `crash_native`, `low_memory`.
+        reason: Text,
+        /// Cause: `lock`, `section`, `binder`, `io`, `swap`, `idle`, `starved`, `frozen`, `limiter`, `native_crash` or `unknown`.
+        cause: Text,
+        /// Key of the cause: the functions of a lock, a section, a function, the limit; or empty.
+        cause_key: Text,
+        /// Who noticed it: `user` (a screen was visible), `background`, or `frozen`.
+        noticed_by: Text,
+        /// 1 if a screen of the app was visible.
+        visible: bool,
+        /// Android's importance of the process: 100 is the foreground, 400 is cached.
+        importance: u64,
+        /// The last screen, or empty.
+        screen: Text,
+        /// Name of the process.
+        process: Text,
+        /// Proportional memory at the system's last sample, KiB; 0 if it has none.
+        pss_kb: u64,
+        /// Resident memory at the system's last sample, KiB; 0 if it has none.
+        rss_kb: u64,
+        /// Time of the end, Unix time in ms.
+        at_ms: u64,
+        /// Time for which the main thread had been in what it did at the end, ns; 0 if unknown.
+        waited_ns: u64,
+        /// Dump of the process: `threads`, `native`, `tombstone` or `none`.
+        dump: Text,
+        /// The explanation in a sentence.
+        sentence: Text,
     }
 
     /// One row per capture that a device reports as lost, or per number of them.

@@ -113,6 +113,18 @@ impl Counted {
         (known_ns > 0).then_some(times)
     }
 
+    /// Returns the major page faults of a thread between two times, and for how long it was blocked in readings with them.
+    pub(crate) fn faults(&self, tid: u32, from_ns: u64, to_ns: u64) -> (u64, u64) {
+        let faulted = self.readings(tid, from_ns, to_ns).filter(|reading| reading.major_faults > 0);
+        faulted.fold((0, 0), |(faults, ns), reading| {
+            let within_ns = reading.to_ns.min(to_ns).saturating_sub(reading.from_ns.max(from_ns));
+            (
+                reading.major_faults.saturating_add(faults),
+                reading.blocked_ns().min(within_ns).saturating_add(ns),
+            )
+        })
+    }
+
     /// Divides pieces of a thread's time by its readings; `cause` is that of a piece's slice. Returns each piece with the wait
     /// that it is, if a reading shows one.
     pub(crate) fn divide(

@@ -17,6 +17,7 @@ mod contention;
 mod counted;
 mod critical_path;
 mod deadline;
+mod death;
 mod explain;
 mod fences;
 mod found;
@@ -57,6 +58,7 @@ mod window;
 pub use cause::Cause;
 pub use contention::Contention;
 pub use critical_path::Step;
+pub use death::{BEFORE_NS, Before, DeathCause, DeathReport, DumpKind, LockOwner};
 pub use explain::{FrameExplanation, ThreadTimes, WeightedCause};
 pub use frame::{Evidence, Frame, Level, Outcome, StartSource, TimelineVerdict};
 pub use frame_budget::{BudgetSource, FrameBudget};
@@ -80,7 +82,8 @@ pub use watch::{Stopped, Watch};
 
 use name_index::NameIndex;
 use std::collections::BTreeMap;
-use tracetee_trace::{Mapping, Trace};
+use tracetee_protocol::Death;
+use tracetee_trace::{Dump, Mapping, Trace};
 
 /// Options of an analysis.
 #[derive(Debug, Default)]
@@ -93,6 +96,10 @@ pub struct Options<'a> {
     pub watch: Watch,
     /// True to leave out what tables do not hold: explanations of late frames, phases of start-ups.
     pub without_details: bool,
+    /// The end of the process; by default that of the trace's header.
+    pub death: Option<&'a Death>,
+    /// Dump that the system made at the end of the process.
+    pub dump: Option<&'a Dump>,
 }
 
 /// Result of an analysis.
@@ -137,6 +144,8 @@ pub struct Analysis {
     pub composition: Option<Composition>,
     /// Interactions that the system's jank monitor names.
     pub interactions: Interactions,
+    /// The end of the process, of a capture of its last seconds.
+    pub death: Option<DeathReport>,
 }
 
 /// Budget of looks at slices and states, per one of the trace. Windows of frames may overlap; a trace in which all of
@@ -209,6 +218,9 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let interactions = interactions::interactions(trace, &process, &frames);
     let long_slices = long_slices::long_slices(trace, &process, &names, &still);
     let unknown = Unknown::find(trace, process.pid, &frames, &counted);
+    let death = options.death.or(trace.about.death.as_ref()).map(|death| {
+        death::explain(trace, &process, (&names, &still), death, options.dump, options.mapping)
+    });
     Ok(Analysis {
         process,
         frame_budget,
@@ -231,6 +243,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
         pipelines,
         composition,
         interactions,
+        death,
     })
 }
 

@@ -108,7 +108,12 @@ impl Still {
 
     /// Returns how long the process stood still between two times, or nothing shows what it did.
     pub(crate) fn within_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
-        within(&self.stood, from_ns, to_ns) + within(&self.silent, from_ns, to_ns)
+        self.stood_within_ns(from_ns, to_ns) + within(&self.silent, from_ns, to_ns)
+    }
+
+    /// Returns how long the process stood still between two times.
+    pub(crate) fn stood_within_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        within(&self.stood, from_ns, to_ns)
     }
 
     /// Returns the spans that began at a time or later: an earlier one ends because the app is needed again.

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+pub mod dump;
 mod error;
 mod event_text;
 mod flows;
@@ -41,6 +42,7 @@ mod twins;
 mod wall_clock;
 mod zip;
 
+pub use dump::Dump;
 pub use error::Error;
 pub use event_text::EventText;
 pub use frames::{ActualFrame, BufferEvent, TimelineFrame};

@@ -12,7 +12,7 @@ import pathlib
 import sys
 import time
 
-TABLES = ["captures", "frames", "frame_slices", "stacks", "losses"]
+TABLES = ["captures", "frames", "frame_slices", "stacks", "deaths", "losses"]
 
 
 def statements(text):

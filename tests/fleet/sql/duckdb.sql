@@ -9,5 +9,7 @@ CREATE TEMPORARY VIEW stored_frame_slices AS
   SELECT * FROM read_parquet('tables/v3/frame_slices/**/*.parquet', hive_partitioning = false);
 CREATE TEMPORARY VIEW stored_stacks AS
   SELECT * FROM read_parquet('tables/v3/stacks/**/*.parquet', hive_partitioning = false);
+CREATE TEMPORARY VIEW stored_deaths AS
+  SELECT * FROM read_parquet('tables/v3/deaths/**/*.parquet', hive_partitioning = false);
 CREATE TEMPORARY VIEW stored_losses AS
   SELECT * FROM read_parquet('tables/v3/losses/**/*.parquet', hive_partitioning = false);

@@ -13,6 +13,7 @@ DIMENSIONS = {
     "frames": {"version": ["ver"], "screen": ["screen", "ver"], "day": ["dt", "ver"], "pipeline": ["pipeline", "ver"]},
     "percentiles": {"version": ["ver"], "screen": ["screen", "ver"], "pipeline": ["pipeline", "ver"]},
     "causes": {"": [], "version": ["ver"], "screen": ["screen"]},
+    "deaths": {"": [], "key": ["cause_key"], "version": ["ver"]},
 }
 
 

@@ -14,6 +14,9 @@ CREATE TEMPORARY VIEW frame_slices AS
 CREATE TEMPORARY VIEW stacks AS
   SELECT s.* FROM stored_stacks AS s
   JOIN kept ON kept.app = s.app AND kept.capture_id = s.capture_id AND kept.part = s.part;
+CREATE TEMPORARY VIEW deaths AS
+  SELECT s.* FROM stored_deaths AS s
+  JOIN kept ON kept.app = s.app AND kept.capture_id = s.capture_id AND kept.part = s.part;
 CREATE TEMPORARY VIEW kept_reports AS
   SELECT report_id, MIN(part) AS part FROM stored_losses GROUP BY report_id;
 CREATE TEMPORARY VIEW losses AS

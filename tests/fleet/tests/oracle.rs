@@ -15,7 +15,7 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::parquet;
 use tracetee_fleet::queries::{Query, SET};
 use tracetee_fleet::rows::{About, Rows, from_loss_report};
-use tracetee_fleet::schema::Text;
+use tracetee_fleet::schema::{DeathRow, Text};
 use tracetee_fleet::sums::Contribution;
 use tracetee_fleet::sums::schema::{FLEET_ROLLUPS, ROLLUPS};
 use tracetee_protocol::LossReport;
@@ -61,6 +61,9 @@ fn captures(rng: &mut Rng) -> Vec<Rows> {
         row.lost_records = rng.u64(0..100);
         row.slow_session_20fps = rng.bool();
         row.slow_session_30fps = rng.bool();
+        if number % 3 > 0 {
+            rows.deaths = vec![death(&mut Rng::with_seed(number as u64))];
+        }
         let levels = ["best", "normal", "middle", "high", "frozen"];
         for frame in &mut rows.frames {
             frame.pipeline = ["views", "flutter", "vsync_callback"][rng.usize(0..3)].into();
@@ -68,6 +71,23 @@ fn captures(rng: &mut Rng) -> Vec<Rows> {
         }
     }
     all
+}
+
+/// A death at random: few names, so that devices and versions share them.
+fn death(rng: &mut Rng) -> DeathRow {
+    let mut of = |names: &[&str]| names[rng.usize(0..names.len())].into();
+    DeathRow {
+        reason: of(&["anr", "crash_native", "other"]),
+        cause: of(&["lock", "section", "frozen"]),
+        cause_key: of(&["", "a held by b", "parse json"]),
+        noticed_by: of(&["user", "background", "frozen"]),
+        screen: of(&["", "Feed", "Map"]),
+        pss_kb: rng.u64(0..1 << 20),
+        rss_kb: rng.u64(0..1 << 20),
+        // Some are alike: the capture's id decides then.
+        waited_ns: rng.u64(0..3) * 1_000_000_000,
+        ..DeathRow::default()
+    }
 }
 
 fn losses() -> impl Iterator<Item = Rows> {
@@ -109,6 +129,7 @@ fn reports_of_sums_are_those_that_duckdb_makes_of_rows() {
                     slice.carried_ns = rng.u64(0..2) * rng.u64(1..50_000_000);
                 }
                 rows.frames.pop();
+                rows.deaths = vec![death(&mut Rng::with_seed(key.len() as u64 + 52))];
                 again.push(rows.clone());
             }
             1 => deleted.push(key.clone()),

@@ -5,7 +5,7 @@ mod of_store;
 
 use crate::args::{FailOn, ReportArgs, ReportFormat};
 use crate::input::{mapping, mapping_of, unpacked};
-use crate::stored::profile_beside;
+use crate::stored::{dump_beside, profile_beside};
 use crate::terminal::{print, print_file, say};
 use anyhow::{Context, Result, bail};
 use of_store::{copied, of_store};
@@ -172,7 +172,9 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<Vec<u8>>
     };
     let given = mapping(args.mapping.as_deref())?;
     let mapping = mapping_of(given.as_ref(), path)?;
-    let options = Options { process, mapping: mapping.as_deref(), ..Options::default() };
+    let dump = dump_beside(path);
+    let (mapping, dump) = (mapping.as_deref(), dump.as_ref());
+    let options = Options { process, mapping, dump, ..Options::default() };
     let is_page = args.format() == ReportFormat::Html;
     let profile = dumps.is_empty().then(|| profile_beside(path)).flatten();
     let capture = if let Some((kind, profile)) = profile {

@@ -54,6 +54,8 @@ pub struct About<'a> {
     pub pid: Option<u32>,
     /// Frames of the app.
     pub frames: Vec<Frame>,
+    /// Sentence about the trace in the page's header, or empty.
+    pub about: String,
 }
 
 /// A frame of the page.
@@ -87,7 +89,11 @@ pub(crate) fn write(
     dropped: &mut Dropped,
 ) -> io::Result<()> {
     let title = escaped(about.title);
-    let page = PAGE.replace("{{TITLE}}", &title).replace("{{CSS}}", CSS);
+    // What a name has of another place's mark is not replaced.
+    let shown = escaped(&about.about).replace("{{", "{ {");
+    let shown = if shown.is_empty() { shown } else { format!("<p id=\"about\">{shown}</p>") };
+    let page =
+        PAGE.replace("{{ABOUT}}", &shown).replace("{{TITLE}}", &title).replace("{{CSS}}", CSS);
     let (head, rest) = page.split_once("{{DATA}}").unwrap_or((&page, ""));
     let (script, tail) = rest.split_once("{{TEXT}}").unwrap_or((rest, ""));
     out.write_all(head.as_bytes())?;

@@ -30,6 +30,7 @@ const CAUSES: Kind = Kind { name: "causes", most: 1000 };
 const SCREEN_CAUSES: Kind = Kind { name: "causes of screens", most: 5000 };
 /// Stacks, each counted once for each screen that has it.
 const STACKS: Kind = Kind { name: "stacks", most: 5000 };
+const DEATH_REASONS: Kind = Kind { name: "reasons of deaths", most: 50 };
 const LOSS_REASONS: Kind = Kind { name: "reasons of losses", most: 100 };
 const WINDOWS: Kind = Kind { name: "windows of losses", most: 200 };
 
@@ -149,6 +150,11 @@ impl Names {
         for [screen, stack] in names.stacks {
             if !day.admit(STACKS, &[screen_of(&replaced, screen), sums.text(stack)])? {
                 replaced.stacks.insert([screen, stack]);
+            }
+        }
+        for reason in names.reasons {
+            if !day.admit(DEATH_REASONS, &[sums.text(reason)])? {
+                replaced.reasons.insert(reason);
             }
         }
         if replaced.is_empty() {

@@ -94,6 +94,12 @@ pub struct AppReport {
     pub comparison: Option<Comparison>,
     /// Stacks of late frames.
     pub stacks: Vec<StackOf>,
+    /// Ends of processes by reason and cause, those that users noticed first.
+    pub deaths: Vec<DeathOf>,
+    /// Ends of processes by reason, cause and key of the cause.
+    pub deaths_by_key: Vec<DeathOf>,
+    /// Ends of processes by version, reason and cause.
+    pub deaths_by_version: Vec<DeathOf>,
     /// Captures that devices lost, or that the collector's retention deleted.
     pub losses: Vec<Loss>,
     /// Names that are told apart no longer, because there are too many.
@@ -257,6 +263,41 @@ pub struct StackOf {
     pub devices: u64,
     /// Time in the innermost slice.
     pub self_ns: u64,
+}
+
+/// Ends of processes for one reason and cause.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeathOf {
+    /// Android's reason.
+    pub reason: String,
+    /// Cause.
+    pub cause: String,
+    /// Key of the cause, in a list by key.
+    #[serde(rename(deserialize = "cause_key"), default)]
+    pub key: Option<String>,
+    /// Version, in a list by version.
+    #[serde(default)]
+    pub ver: Option<String>,
+    /// Number of ends.
+    pub deaths: u64,
+    /// Those that a user noticed: a screen was visible.
+    pub by_user: u64,
+    /// Those in which the process stood still.
+    pub frozen: u64,
+    /// Number of devices.
+    pub devices: u64,
+    /// Number of versions.
+    pub versions: u64,
+    /// Number of screens.
+    pub screens: u64,
+    /// Largest proportional memory, KiB; 0 if unknown.
+    pub pss_kb: u64,
+    /// Largest resident memory, KiB; 0 if unknown.
+    pub rss_kb: u64,
+    /// Longest time for which a main thread had been in what it did at the end, ns.
+    pub waited_ns: u64,
+    /// Id of the worst capture.
+    pub capture_id: String,
 }
 
 /// Captures that devices lost, for one reason.

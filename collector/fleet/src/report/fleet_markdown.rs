@@ -2,7 +2,7 @@
 //!
 //! Names come from devices. They stand in code spans, so that none is markup, a link or somebody's name.
 
-use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness, Version};
+use super::fleet::{AppReport, CauseOf, DeathOf, FleetReport, Smoothness, Version};
 use super::table::{Column, left, right};
 use super::{grouped, ms, percent};
 use crate::change::comparison::{Comparison, Difference, Verdict};
@@ -79,6 +79,20 @@ fn push_app(text: &mut String, app: &AppReport) {
         right("p90", |cause: &CauseOf| ms(cause.p90_ns)),
     ];
     push_table(text, app.causes.iter().take(SHOWN), &columns);
+    if !app.deaths_by_key.is_empty() {
+        text.push_str("Ends of processes, those that users noticed first:\n\n");
+        let columns = [
+            left("reason", |row: &DeathOf| name(&row.reason)),
+            left("cause", |row: &DeathOf| name(&row.cause)),
+            left("name", |row: &DeathOf| name(row.key.as_deref().unwrap_or_default())),
+            right("ends", |row: &DeathOf| grouped(row.deaths)),
+            right("seen by a user", |row: &DeathOf| grouped(row.by_user)),
+            right("frozen", |row: &DeathOf| grouped(row.frozen)),
+            right("devices", |row: &DeathOf| grouped(row.devices)),
+            right("versions", |row: &DeathOf| grouped(row.versions)),
+        ];
+        push_table(text, app.deaths_by_key.iter().take(SHOWN), &columns);
+    }
 }
 
 fn push_comparison(text: &mut String, comparison: &Comparison) {

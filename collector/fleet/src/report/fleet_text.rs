@@ -207,6 +207,20 @@ impl AppReport {
                 "  On {days} days there were more than {limit} {kind}: those that came later count as {OTHER}."
             );
         }
+        if !self.deaths.is_empty() {
+            text.push_str("\nEnds of processes, those that users noticed first\n");
+            text.push_str(&table(&self.deaths, &super::deaths::columns(false, false)));
+            text.push_str("\n  by cause\n");
+            let by_key = self.deaths_by_key.iter().take(SHOWN);
+            text.push_str(&table(by_key, &super::deaths::columns(true, false)));
+            if self.versions.len() > 1 {
+                text.push_str("\n  by version\n");
+                text.push_str(&table(
+                    &self.deaths_by_version,
+                    &super::deaths::columns(false, true),
+                ));
+            }
+        }
         if !self.losses.is_empty() {
             text.push_str("\nCaptures that devices lost, or that retention deleted\n");
             let columns = [

@@ -92,6 +92,10 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
     database.run(&queries::choose(app, screen))?;
     let mut report = AppReport { app: app.to_owned(), ..AppReport::default() };
     report.versions = database.rows(&queries::CAPTURES.text())?;
+    report.deaths = database.rows(&queries::DEATHS.text())?;
+    report.deaths_by_key = database.rows(&queries::DEATHS_BY_KEY.text())?;
+    report.deaths_by_version = database.rows(&queries::DEATHS_BY_VERSION.text())?;
+    report.deaths_by_key.truncate(MAX_CAUSES);
     report.losses = database.rows(&queries::LOSSES.text())?;
     if report.versions.is_empty() && report.losses.is_empty() {
         return Ok(None);

@@ -4,6 +4,7 @@
 mod answer_text;
 pub mod breakdown;
 mod comparison_text;
+mod deaths;
 pub mod fixes;
 pub mod fleet;
 mod fleet_markdown;

@@ -7,8 +7,9 @@ use crate::rows;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tracetee_jank::{
-    Analysis, Cause, Composition, Evidence, FrameBudget, FrameExplanation, Interaction, Judged,
-    PipelineTotals, StartKind, Startup, StateTimes, StoodStill, Totals, Unknown,
+    Analysis, Cause, Composition, DeathReport, Evidence, FrameBudget, FrameExplanation,
+    Interaction, Judged, PipelineTotals, StartKind, Startup, StateTimes, StoodStill, Totals,
+    Unknown,
 };
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
@@ -33,6 +34,8 @@ pub struct SingleReport {
     pub window: Option<String>,
     /// Event that opened the window.
     pub why: Option<String>,
+    /// The end of the process, of a capture of its last seconds.
+    pub death: Option<DeathReport>,
     /// Begin of the capture, ns of the trace's clock.
     pub begin_ns: u64,
     /// Duration of the capture.
@@ -150,6 +153,7 @@ impl SingleReport {
             pid: analysis.process.pid,
             window: about.window.clone(),
             why: about.why.clone(),
+            death: analysis.death.clone(),
             begin_ns: first_ns,
             span_ns: last_ns - first_ns,
             period: analysis.frame_budget,

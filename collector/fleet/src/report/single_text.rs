@@ -33,6 +33,7 @@ impl SingleReport {
             let why = self.why.as_deref().unwrap_or("no reason given");
             let _ = writeln!(text, "window {}: {}", shown(window), shown(why));
         }
+        self.death.iter().for_each(|death| super::deaths::push(&mut text, death));
         self.push_others(&mut text);
         self.push_frames(&mut text);
         if !self.causes.is_empty() {

@@ -76,7 +76,9 @@ impl<W: Write> Write for Limited<W> {
 #[must_use]
 pub fn about<'a>(title: &'a str, analysis: Option<&Analysis>) -> About<'a> {
     let frames = analysis.map(frames).unwrap_or_default();
-    About { title, pid: analysis.map(|analysis| analysis.process.pid), frames }
+    let death = analysis.and_then(|analysis| analysis.death.as_ref());
+    let about = death.map(|death| death.sentence.clone()).unwrap_or_default();
+    About { title, pid: analysis.map(|analysis| analysis.process.pid), frames, about }
 }
 
 fn frames(analysis: &Analysis) -> Vec<Frame> {

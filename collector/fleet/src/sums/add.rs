@@ -3,8 +3,8 @@
 use super::bucket::TIMES;
 use super::device::{self, is_rated};
 use super::schema::{
-    CauseRollup, DeviceRollup, StartupRollup, capture_rollup, cause_rollup, frame_rollup,
-    loss_rollup, stack_rollup,
+    CauseRollup, DeviceRollup, StartupRollup, capture_rollup, cause_rollup, death_rollup,
+    frame_rollup, loss_rollup, stack_rollup,
 };
 use super::{MOST, Sums, whole};
 use crate::rows::Rows;
@@ -84,6 +84,10 @@ impl Sums {
         }
         for stack in &rows.stacks {
             let row = stack_rollup(&mut self.symbols, capture, stack);
+            self.add(&row, 1);
+        }
+        for death in &rows.deaths {
+            let row = death_rollup(&mut self.symbols, capture, death);
             self.add(&row, 1);
         }
         device::add(self, capture, rows, &causes);

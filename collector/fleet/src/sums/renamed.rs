@@ -2,7 +2,7 @@
 
 use super::Sums;
 use super::row::{Key, MOST_KEYS};
-use super::schema::{DEVICE_ROLLUPS, DeviceRollup, FrameRollup, ROLLUPS, StackRollup};
+use super::schema::{DEVICE_ROLLUPS, DeathRollup, DeviceRollup, FrameRollup, ROLLUPS, StackRollup};
 use crate::table::symbols::{Code, Symbol};
 use std::collections::BTreeSet;
 
@@ -21,19 +21,22 @@ pub(crate) struct Replaced {
     pub(crate) causes: BTreeSet<[Symbol; 3]>,
     /// Screen and stack.
     pub(crate) stacks: BTreeSet<[Symbol; 2]>,
+    /// Reasons of deaths.
+    pub(crate) reasons: BTreeSet<Symbol>,
 }
 
 impl Replaced {
     /// True if nothing is replaced.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { app, ver, version_code, screens, causes, stacks } = self;
+        let Self { app, ver, version_code, screens, causes, stacks, reasons } = self;
         let has_names = !(screens.is_empty() && causes.is_empty() && stacks.is_empty());
+        let has_names = has_names || !reasons.is_empty();
         !(*app || *ver || *version_code || has_names)
     }
 }
 
 impl Sums {
-    /// Returns the screens, causes and stacks of a capture. What is on no screen has no name of one.
+    /// Returns the screens, causes, stacks and reasons of a capture. What is on no screen has no name of one.
     pub(crate) fn names(&self) -> Replaced {
         let mut names = Replaced::default();
         let of_cause = self.symbols.find("cause");
@@ -46,6 +49,11 @@ impl Sums {
         for row in self.rows::<StackRollup<Symbol>>() {
             names.stacks.insert([row.screen, row.stack]);
             names.screens.insert(row.screen);
+        }
+        for row in self.rows::<DeathRollup<Symbol>>() {
+            names.causes.insert([row.screen, row.cause, row.cause_key]);
+            names.screens.insert(row.screen);
+            names.reasons.insert(row.reason);
         }
         names.screens.extend(self.rows::<FrameRollup<Symbol>>().map(|row| row.screen));
         names.screens.remove(&Symbol::EMPTY);
@@ -72,7 +80,8 @@ impl Sums {
             };
             let [app, ver, code, screen, kind] =
                 ["app", "ver", "version_code", "screen", "kind"].map(index_of);
-            let [cause, cause_key, own_stack] = ["cause", "cause_key", "stack"].map(index_of);
+            let [cause, cause_key, own_stack, reason] =
+                ["cause", "cause_key", "stack", "reason"].map(index_of);
             let is_of_devices = name == DEVICE_ROLLUPS.table.name;
             let table = made.tables.entry(name).or_default();
             for (key, added) in rows {
@@ -90,6 +99,8 @@ impl Sums {
                 set(replaced.ver && symbol(ver) != Some(Symbol::EMPTY), ver, other);
                 set(replaced.version_code, code, (-1_i64).code());
                 set(replaced.screens.contains(&on), screen, other);
+                let is_reason = |named| replaced.reasons.contains(&named);
+                set(symbol(reason).is_some_and(is_reason), reason, other);
                 if let Some(named) = symbol(stack) {
                     set(replaced.stacks.contains(&[on, named]), stack, other);
                 } else if let (Some(cause), Some(named)) = (symbol(cause), symbol(cause_key)) {

@@ -6,13 +6,13 @@ use super::add::Named;
 use super::bucket::FRAMES;
 use super::row::{Added, Key, MOST_KEYS, MOST_SUMS, RollupRow};
 use super::whole;
-use crate::schema::{FrameRow, FrameSliceRow, LossRow, StackRow};
+use crate::schema::{DeathRow, FrameRow, FrameSliceRow, LossRow, StackRow};
 use crate::table::symbols::{Code, Symbol, Symbols};
 use crate::table::{Cell, Column, Kind, Rollup, Source, Table, TableRow, Text, Value, rollups};
 
 /// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
 /// refused; `tracetee store rebuild` makes it from the captures.
-pub const FILE_VERSION: i64 = 14;
+pub const FILE_VERSION: i64 = 15;
 
 rollups! {
     /// The tables of sums of captures and loss reports.
@@ -177,6 +177,44 @@ rollups! {
             slices,
             /// Time in the innermost slice, ns.
             self_ns,
+        }
+    }
+
+    /// Ends of processes: one row each, which the capture's id tells apart.
+    DEATH_ROLLUPS = "death_rollups": DeathRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Day of the capture's id, UTC, YYYY-MM-DD.
+            dt: Text,
+            /// Id of the capture.
+            capture_id: Text,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: Text,
+            /// Install id of the device, or `unknown`.
+            device: Text,
+            /// Screen, or empty.
+            screen: Text,
+            /// Android's reason.
+            reason: Text,
+            /// Cause.
+            cause: Text,
+            /// Key of the cause.
+            cause_key: Text,
+        }
+        sums {
+            /// Deaths: 1.
+            deaths,
+            /// 1 if a user noticed it: a screen was visible, and the process did not stand still.
+            by_user,
+            /// 1 if the process stood still.
+            frozen,
+            /// Proportional memory, KiB.
+            pss_kb,
+            /// Resident memory, KiB.
+            rss_kb,
+            /// Time for which the main thread had been in what it did at the end, ns.
+            waited_ns,
         }
     }
 
@@ -485,6 +523,31 @@ pub(super) fn stack_rollup(
         stack: symbols.intern(&stack.stack),
         slices: whole(stack.slices),
         self_ns: whole(stack.self_ns),
+    }
+}
+
+/// Returns what a death adds to [`DEATH_ROLLUPS`].
+pub(super) fn death_rollup(
+    symbols: &mut Symbols,
+    capture: Named<'_>,
+    death: &DeathRow,
+) -> DeathRollup<Symbol> {
+    DeathRollup {
+        app: capture.app,
+        dt: capture.dt,
+        capture_id: symbols.intern(&capture.row.capture_id),
+        ver: capture.ver,
+        device: capture.device,
+        screen: symbols.intern(&death.screen),
+        reason: symbols.intern(&death.reason),
+        cause: symbols.intern(&death.cause),
+        cause_key: symbols.intern(&death.cause_key),
+        deaths: 1,
+        by_user: (death.noticed_by == "user").into(),
+        frozen: (death.noticed_by == "frozen").into(),
+        pss_kb: whole(death.pss_kb),
+        rss_kb: whole(death.rss_kb),
+        waited_ns: whole(death.waited_ns),
     }
 }
 

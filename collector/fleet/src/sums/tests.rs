@@ -6,7 +6,7 @@ use crate::capture::{self, Limits};
 use crate::database::Database;
 use crate::report::fleet::{Ask, FleetReport};
 use crate::rows::{About, Rows, from_loss_report};
-use crate::schema::CAPTURES;
+use crate::schema::{CAPTURES, DeathRow};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -32,6 +32,7 @@ pub(crate) fn pool() -> Vec<Rows> {
                 meta: capture.meta.clone(),
                 bytes: 1,
                 raw_key: format!("raw {} {number}", capture.id),
+                dump: None,
             };
             let text = Cursor::new(capture.text);
             let mut rows = capture::rows(text, &about, None, &Limits::default()).unwrap();
@@ -45,6 +46,16 @@ pub(crate) fn pool() -> Vec<Rows> {
             row.model = rng.bool().then(|| "a model".into());
             (row.debuggable, row.emulator) = (rng.u8(0..5) == 0, rng.u8(0..5) == 0);
             row.lost_records = rng.u64(0..100);
+            if rng.bool() {
+                rows.deaths.push(DeathRow {
+                    reason: ["anr", "other"][rng.usize(0..2)].into(),
+                    cause: ["lock", "idle"][rng.usize(0..2)].into(),
+                    noticed_by: ["user", "frozen"][rng.usize(0..2)].into(),
+                    screen: ["", "Feed"][rng.usize(0..2)].into(),
+                    rss_kb: rng.u64(0..1 << 20),
+                    ..DeathRow::default()
+                });
+            }
             for frame in &mut rows.frames {
                 frame.pipeline = ["views", "flutter", "vsync_callback"][rng.usize(0..3)].into();
             }

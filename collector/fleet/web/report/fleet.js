@@ -38,6 +38,14 @@ const causeColumns = (more) => [
   ["devices", (row) => count(row.devices)], ["frames", (row) => count(row.frames)],
   ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)], ["p50", (row) => ms(row.p50_ns)], ["p90", (row) => ms(row.p90_ns)], ["p99", (row) => ms(row.p99_ns)],
 ];
+const worstOf = ({ capture_id: id }) => (data.live_s ? make("a", { href: "captures/" + encodeURIComponent(id) }, id.slice(-8)) : id);
+const deathColumns = (before, after) => [
+  ...before, ["reason", (row) => row.reason, true], ["cause", (row) => row.cause, true], ...after,
+  ["ends", (row) => count(row.deaths)], ["seen by a user", (row) => count(row.by_user)],
+  ["in the background", (row) => count(row.deaths - row.by_user - row.frozen)], ["frozen", (row) => count(row.frozen)],
+  ["devices", (row) => count(row.devices)], ["versions", (row) => count(row.versions)],
+  ["longest", (row) => (row.waited_ns ? ms(row.waited_ns) : "-")], ["worst capture", worstOf, true],
+];
 // The place of a breakdown on the page.
 const devicesId = (report, { screen, cause, key }) => `devices-${[report.app, screen ?? "", cause ?? "", key].join("|")}`;
 const VERDICTS = { worse: "worse", better: "better", same: "same", unknown: "cannot know" };
@@ -111,6 +119,13 @@ function app(report) {
       make("h2", {}, "Causes by screen"), table(causeColumns([["screen", (row) => named(row.screen), true]]), report.causes_by_screen, { id: `by-screen.${report.app}` }));
   }
   if (report.versions.length > 1) page.append(make("h2", {}, "Causes by version"), table(causeColumns([["version", (row) => row.ver, true]]), report.causes_by_version, { id: `by-version.${report.app}` }));
+  if (report.deaths.length) {
+    page.append(make("h2", { id: `deaths-${report.app}` }, "Ends of processes"),
+      make("p", { class: "faint" }, "As the system has told the app. Those that users noticed come first: a screen was visible. Frozen: the process stood still; that is no hang."),
+      table(deathColumns([], []), report.deaths, { id: `deaths.${report.app}` }),
+      make("h3", {}, "By cause"), table(deathColumns([], [["what", (row) => row.key, true]]), report.deaths_by_key, { id: `deaths-by-key.${report.app}` }));
+    if (report.versions.length > 1) page.append(make("h3", {}, "By version"), table(deathColumns([["version", (row) => row.ver, true]], []), report.deaths_by_version, { id: `deaths-by-version.${report.app}` }));
+  }
   if (report.losses.length) {
     page.append(make("h2", {}, "Captures that devices lost, or that retention deleted"), table([
       ["reason", (row) => row.reason, true], ["window", (row) => row.window, true], ["devices", (row) => count(row.devices)],

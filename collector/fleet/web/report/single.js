@@ -36,6 +36,22 @@ function chosen(report, frame) {
     explained ? explanation(explained) : frame.slow ? make("p", {}, "Not explained: only the 300 frames with the largest overruns are.") : null);
 }
 
+// The end of the process, before its frames.
+function death(of) {
+  const facts = [of.cause.replaceAll("_", " "), of.noticed_by, `importance ${of.importance}`];
+  for (const [kb, kind] of [[of.pss_kb, "proportional"], [of.rss_kb, "resident"]]) if (kb) facts.push(`${count(Math.floor(kb / 1024))} MB ${kind}`);
+  if (of.still_ns) facts.push(`stood still for ${ms(of.still_ns)} of the last 5 s`);
+  if (of.major_faults) facts.push(counted(of.major_faults, "major page fault"));
+  const states = Object.entries(of.states).map(([state, threads]) => `${state} ${count(threads)}`).join(", ");
+  const dump = of.dump === "none" ? "No dump: the system gave none, or it has no thread." : `Dump (${of.dump}${of.dump_cut ? ", cut off" : ""}): ${states}.`;
+  return make("section", { id: "death" }, make("h2", {}, of.sentence), make("p", { class: "faint" }, facts.join(", ")),
+    of.description ? make("p", {}, `The system: ${of.description}`) : null,
+    of.owners.length ? table([["lock", (row) => row.lock, true], ["held by", (row) => row.thread, true], ["state", (row) => row.state, true], ["in", (row) => row.function, true]], of.owners) : null,
+    make("p", {}, dump),
+    of.stack.length ? make("details", {}, make("summary", {}, `Stack of ${of.thread}`), make("pre", {}, of.stack.join("\n"))) : null,
+    of.before.length ? table([["the main thread in the last 5 s", (row) => row.name, true], ["cause", (row) => row.cause, true], ["time", (row) => ms(row.ns)], ["", (row) => (row.open ? "not ended" : ""), true]], of.before) : null);
+}
+
 function single() {
   const report = data.report;
   const { totals, stood_still: still } = report;
@@ -44,7 +60,7 @@ function single() {
     make("h1", {}, (report.app || `Process ${report.pid}`) + (report.ver === "unknown" ? "" : " " + report.ver)),
     make("p", { class: "faint" }, `pid ${report.pid}, ${ms(report.span_ns)}` +
       (report.window ? `, window ${report.window}: ${report.why || "no reason given"}` : "")),
-    answerOf(report), still.doubtful_frames ? sentence(`${counted(still.doubtful_frames, "late frame")} without a record of any thread for up to ${ms(still.doubtful_ns)}: perhaps the process stood still (suspended, frozen or stopped); this capture cannot tell that from a hang.`) : "", filterForm(rows, null) || "",
+    report.death ? death(report.death) : null, answerOf(report), still.doubtful_frames ? sentence(`${counted(still.doubtful_frames, "late frame")} without a record of any thread for up to ${ms(still.doubtful_ns)}: perhaps the process stood still (suspended, frozen or stopped); this capture cannot tell that from a hang.`) : "", filterForm(rows, null) || "",
     make("div", { class: "tiles" },
       tile("frames", count(totals.frames)), tile("slow", share(totals.slow, totals.frames)),
       tile("janky", share(totals.janky, totals.frames)), tile("frozen", count(totals.frozen)),

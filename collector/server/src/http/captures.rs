@@ -6,6 +6,7 @@ use super::ingest::{self, Refused};
 use super::{Collector, Shared, StoredCapture, add};
 use crate::store::captures::days::today;
 use crate::store::captures::local_store::key_of;
+use crate::store::captures::profiles::is_dump;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -83,7 +84,8 @@ async fn take_capture(
     // Reading all of it and the disk take their time: not on the threads that serve.
     let (keeper, about, app) = (Arc::clone(collector), meta.clone(), key.app.clone());
     let kept = tokio::task::spawn_blocking(move || {
-        let checked = ingest::check(&incoming.path, bytes);
+        let is_dump = is_dump(&key.id, about.window.as_deref());
+        let checked = ingest::check(&incoming.path, bytes, is_dump);
         // Those that wait for the disk together cost it one commit.
         drop(check);
         let text = checked.inspect_err(|refused| {

@@ -5,7 +5,7 @@ use super::rate::Pace;
 use crate::budget::Claim;
 use crate::store::captures::arrived;
 use crate::store::captures::local_store::Incoming;
-use crate::store::captures::validate::check_capture;
+use crate::store::captures::validate::{check_capture, check_dump};
 use axum::body::{Body, Bytes};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -146,8 +146,15 @@ async fn next_chunk(mut body: Pin<&mut Body>) -> Option<Result<Bytes, axum::Erro
     }
 }
 
-/// Checks that the file is a capture, and returns its content if it is a small text. Blocks.
-pub(super) fn check(path: &std::path::Path, bytes: u64) -> Result<Option<Vec<u8>>, Refused> {
+/// Checks that the file is a capture, or a dump, and returns its content if it is a small text. Blocks.
+pub(super) fn check(
+    path: &std::path::Path,
+    bytes: u64,
+    is_dump: bool,
+) -> Result<Option<Vec<u8>>, Refused> {
     let file = File::open(path).map_err(Refused::Disk)?;
+    if is_dump {
+        return check_dump(file).map(|()| None).map_err(Refused::NoCapture);
+    }
     check_capture(file, bytes, arrived::MAX_TEXT_BYTES).map_err(Refused::NoCapture)
 }

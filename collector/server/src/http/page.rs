@@ -10,11 +10,10 @@ mod named;
 use super::readers::{self, Readers};
 use super::report_page::{Maker, Query as ReportQuery};
 use super::tokens::Viewer;
-use crate::store::captures::local_store::about;
+use crate::store::captures::local_store::meta_of;
 use crate::store::captures::profiles::StoredProfile;
 use crate::store::index::analyst::limits;
 use crate::store::mappings::Mappings;
-use crate::store::objects::disk::sidecar_of;
 use crate::store::share::replica::Replica;
 use crate::store::storage::Storage;
 use axum::body::Body;
@@ -36,8 +35,9 @@ use tracetee_fleet::report::fleet::FleetReport;
 use tracetee_fleet::report::html::{self, Beside, Timeline};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline as timeline_page;
-use tracetee_jank::Options;
+use tracetee_jank::{Options, Watch};
 use tracetee_protocol::http;
+use tracetee_trace::Mapping;
 use uuid::Uuid;
 
 /// Interval at which an open page reloads, seconds.
@@ -118,13 +118,12 @@ impl Page {
     ) -> Result<(RawKey, Capture), Error> {
         let found = self.find(maker, viewer, id)?;
         let (mapping, _) = self.mappings.find(&found.key);
-        let (mapping, watch) = (mapping.as_deref(), limits(is_unwanted).watch);
-        let options = Options { watch, mapping, ..Options::default() };
+        let watch = limits(is_unwanted).watch;
         let profile = StoredProfile::find(found.root(), &found.key);
         if found.is_heap(profile.as_ref()) {
             return Err(Error::Missing("a profile of the heap has no frames".to_owned()));
         }
-        let (capture, _) = found.read(profile.as_ref(), &options, read_file)?;
+        let (capture, _) = found.read(profile.as_ref(), mapping.as_deref(), watch, read_file)?;
         Ok((found.key, capture))
     }
 
@@ -163,37 +162,50 @@ impl Found {
         &self.root
     }
 
-    /// True if the capture is a profile without a timeline.
+    /// True if the capture is a profile without a timeline. The page of a dump is that of the capture of its process.
     fn is_heap(&self, profile: Option<&StoredProfile>) -> bool {
-        profile.is_some_and(|profile| profile.key.id == self.key.id && !profile.is_trace())
+        profile.is_some_and(|profile| {
+            profile.key.id == self.key.id && !profile.is_trace() && self.of_dump(profile).is_none()
+        })
     }
 
-    /// Reads it, and whether that is together with its profile.
+    /// Returns the capture of the process whose dump this is.
+    fn of_dump(&self, profile: &StoredProfile) -> Option<PathBuf> {
+        let is_dump = profile.is_dump() && profile.key.id == self.key.id;
+        is_dump.then(|| profile.capture(&self.root)).flatten()
+    }
+
+    /// Reads it, and whether that is together with its profile or dump.
     fn read(
         &self,
         profile: Option<&StoredProfile>,
-        options: &Options<'_>,
+        mapping: Option<&Mapping>,
+        watch: Watch,
         read: Read,
     ) -> Result<(Capture, bool), Error> {
-        let Self { key, path, root, .. } = self;
+        let Self { key, root, .. } = self;
+        let of_dump = profile.and_then(|profile| self.of_dump(profile));
+        let shown = of_dump.as_ref().and_then(|path| RawKey::parse(path.to_str()?));
+        let meta = meta_of(root, shown.as_ref().unwrap_or(key));
+        let dump = profile.filter(|profile| profile.is_dump());
+        let dump = dump.and_then(|dump| dump.dump(meta.death.as_ref()));
+        let (death, dump) = (meta.death.as_ref(), dump.as_ref());
+        let options = Options { watch, mapping, death, dump, ..Options::default() };
         // The capture and its profile are one trace, whichever is asked for.
         let parts = profile.filter(|profile| profile.is_trace());
         let parts = parts.and_then(|profile| Some((profile.capture(root)?, &profile.path)));
         // A profile that cannot be read takes nothing from the capture.
-        let joined =
-            parts.and_then(|(capture, profile)| read_with_profile(&capture, profile, options).ok());
-        let is_joined = joined.is_some();
+        let joined = parts
+            .and_then(|(capture, profile)| read_with_profile(&capture, profile, &options).ok());
+        let is_joined = joined.is_some() || dump.is_some();
         let mut capture = match joined {
             Some(joined) => joined,
-            None => read(path, options)?,
+            None => read(of_dump.as_ref().unwrap_or(&self.path), &options)?,
         };
         // Values that came with the capture and are not in its text.
-        if sidecar_of(path).exists() {
-            let about = about(root, key).map_err(|error| Error::Io(path.clone(), error))?;
-            let mut meta = about.meta;
-            meta.merge(std::mem::take(&mut capture.trace.about));
-            capture.trace.about = meta;
-        }
+        let mut all = meta.clone();
+        all.merge(std::mem::take(&mut capture.trace.about));
+        capture.trace.about = all;
         Ok((capture, is_joined))
     }
 }
@@ -342,9 +354,8 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
             return Ok(Answer::Page(text.into_bytes()));
         }
         let mapping = mapping.as_deref();
-        let options = Options { watch: watch.clone(), mapping, ..Options::default() };
         let read = if view == View::Timeline { read_file_for_timeline } else { read_file };
-        let (capture, is_joined) = found.read(profile.as_ref(), &options, read)?;
+        let (capture, is_joined) = found.read(profile.as_ref(), mapping, watch.clone(), read)?;
         if view == View::Timeline {
             let Capture { trace, analysis } = &capture;
             return Ok(Answer::Page(timeline_page::page(&file, trace, analysis).map_err(io)?));

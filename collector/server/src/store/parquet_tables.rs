@@ -5,8 +5,9 @@
 
 use crate::store::captures::arrived::MAX_TEXT_BYTES;
 use crate::store::captures::local_store::about_with;
+use crate::store::captures::profiles::{is_dump, read_dump};
 use crate::store::captures::quarantined;
-use crate::store::captures::validate::check_capture;
+use crate::store::captures::validate::{check_capture, check_dump};
 use crate::store::index::analyst::limits;
 use crate::store::mappings::Mappings;
 use crate::store::objects::location::StoreLocation;
@@ -147,7 +148,18 @@ fn rows_of(from: &From<'_>, path: &str) -> Result<Rows> {
     }
     let key = RawKey::parse(path).context("not the key of a capture or a loss report")?;
     let (bytes, meta) = store.get(path)?;
-    let about = about_with(&key, meta, bytes.len() as u64);
+    let mut about = about_with(&key, meta, bytes.len() as u64);
+    if is_dump(&key.id, about.meta.window.as_deref()) {
+        check_dump(Cursor::new(&bytes)).map_err(|why| anyhow::anyhow!("not a dump: {why}"))?;
+        return Ok(capture::rows(Cursor::new(bytes), &about, None, &limits(&Arc::default()))?);
+    }
+    if let Some((death, [_, dump])) = about.meta.death.as_ref().zip(key.pair()) {
+        // Of the same day and version: others are found by a collector alone.
+        let found = store.get(&dump.path()).ok();
+        let found = found.filter(|(_, meta)| is_dump(&dump.id, meta.window.as_deref()));
+        let read = found.and_then(|(bytes, _)| read_dump(Cursor::new(bytes), Some(death)));
+        about.dump = read.map(Arc::new);
+    }
     let mapping = mappings.and_then(|mappings| mappings.find(&key).0);
     // Captures that arrived by a ticket are not validated yet.
     let checked = check_capture(Cursor::new(&bytes), bytes.len() as u64, MAX_TEXT_BYTES)

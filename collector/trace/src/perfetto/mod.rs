@@ -28,7 +28,7 @@ mod track_event;
 mod tracks;
 mod unread;
 mod wall_clocks;
-mod wire;
+pub(crate) mod wire;
 
 pub(crate) use check::begins_with_packet;
 pub use check::check;

@@ -2,11 +2,11 @@
 //! reader of a message decides itself how deep it follows.
 
 /// Reason why a message is rejected.
-pub(super) type Malformed = &'static str;
+pub(crate) type Malformed = &'static str;
 
 /// A field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     /// A varint, or a fixed number of 32 or 64 bits.
     Number(u64),
     /// A string, a message, or packed numbers.
@@ -14,36 +14,36 @@ pub(super) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub(super) const fn number(self) -> Result<u64, Malformed> {
+    pub(crate) const fn number(self) -> Result<u64, Malformed> {
         match self {
             Self::Number(number) => Ok(number),
             Self::Bytes(_) => Err("a number has the type of a message"),
         }
     }
 
-    pub(super) fn int(self) -> Result<i64, Malformed> {
+    pub(crate) fn int(self) -> Result<i64, Malformed> {
         Ok(self.number()?.cast_signed())
     }
 
     /// The low 32 bits, as protobuf narrows numbers.
     #[allow(clippy::cast_possible_truncation, reason = "protobuf narrows so")]
-    pub(super) fn u32(self) -> Result<u32, Malformed> {
+    pub(crate) fn u32(self) -> Result<u32, Malformed> {
         Ok(self.number()? as u32)
     }
 
-    pub(super) fn i32(self) -> Result<i32, Malformed> {
+    pub(crate) fn i32(self) -> Result<i32, Malformed> {
         Ok(self.u32()?.cast_signed())
     }
 
-    pub(super) fn bool(self) -> Result<bool, Malformed> {
+    pub(crate) fn bool(self) -> Result<bool, Malformed> {
         Ok(self.number()? != 0)
     }
 
-    pub(super) fn f64(self) -> Result<f64, Malformed> {
+    pub(crate) fn f64(self) -> Result<f64, Malformed> {
         Ok(f64::from_bits(self.number()?))
     }
 
-    pub(super) const fn bytes(self) -> Result<&'a [u8], Malformed> {
+    pub(crate) const fn bytes(self) -> Result<&'a [u8], Malformed> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
             Self::Number(_) => Err("a message has the type of a number"),
@@ -53,17 +53,17 @@ impl<'a> Value<'a> {
 
 /// The fields of a message. Ends after the first error.
 #[derive(Debug, Clone)]
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    pub(super) const fn of(message: &'a [u8]) -> Self {
+    pub(crate) const fn of(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 
     /// Bytes that are not read yet; 0 after an error.
-    pub(super) const fn left(&self) -> usize {
+    pub(crate) const fn left(&self) -> usize {
         self.rest.len()
     }
 
@@ -113,7 +113,7 @@ impl<'a> Iterator for Fields<'a> {
 
 /// Takes a number of seven bits a byte. A byte beyond the tenth is an error, bits beyond the 64th are dropped.
 #[inline]
-pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, Malformed> {
+pub(crate) fn varint(rest: &mut &[u8]) -> Result<u64, Malformed> {
     let mut number = 0;
     for (index, &byte) in rest.iter().enumerate().take(10) {
         number |= u64::from(byte & 0x7f).wrapping_shl(7 * u32::try_from(index).unwrap_or(0));
@@ -135,20 +135,20 @@ fn put_varint(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Writes a field that is a number.
-pub(super) fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
+pub(crate) fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
     put_varint(out, u64::from(field) << 3);
     put_varint(out, number);
 }
 
 /// Writes a field of so many bytes, and the first of them.
-pub(super) fn put_bytes(out: &mut Vec<u8>, field: u32, length: usize, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u32, length: usize, bytes: &[u8]) {
     put_varint(out, u64::from(field) << 3 | 2);
     put_varint(out, length as u64);
     out.extend_from_slice(bytes);
 }
 
 /// The numbers of a repeated field: packed (bytes), or one of several single ones.
-pub(super) fn numbers<'a>(
+pub(crate) fn numbers<'a>(
     value: Value<'a>,
 ) -> impl Iterator<Item = Result<u64, Malformed>> + use<'a> {
     let (single, mut packed) = match value {

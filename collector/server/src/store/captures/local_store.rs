@@ -313,7 +313,8 @@ pub(crate) fn meta_of(root: &Path, key: &RawKey) -> CaptureMeta {
 pub(crate) fn about_with(key: &RawKey, meta: CaptureMeta, bytes: u64) -> About {
     let known = (key.app != UNKNOWN).then(|| key.app.clone());
     let capture_id = key.id.clone();
-    About { capture_id, app: known, day: key.day.clone(), meta, bytes, raw_key: key.path() }
+    let day = key.day.clone();
+    About { capture_id, app: known, day, meta, bytes, raw_key: key.path(), dump: None }
 }
 
 /// Bytes of a capture's text in which its header is.

@@ -2,15 +2,20 @@
 
 use crate::store::captures::id_index;
 use crate::store::captures::local_store::meta_of;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use tracetee_fleet::object_keys::{RawKey, profile_kind};
+use tracetee_fleet::object_keys::{RawKey, is_profile, profile_kind};
+use tracetee_protocol::Death;
+use tracetee_protocol::death::{ANR_DUMP, TOMBSTONE};
+use tracetee_trace::Dump;
 
 /// A stored profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredProfile {
     /// Key of the profile.
     pub key: RawKey,
-    /// Kind of the profile: `system_trace`, `stack_sampling`, `java_heap_dump` or `heap_profile`.
+    /// Kind of the profile: `system_trace`, `stack_sampling`, `java_heap_dump`, `heap_profile`, `anr_dump` or `tombstone`.
     pub kind: String,
     /// File of the profile.
     pub path: PathBuf,
@@ -42,11 +47,42 @@ impl StoredProfile {
         Some(stored(root, &capture)?.0)
     }
 
+    /// Reads the dump that the system made when the capture's process ended; `None` if it is another profile, or has no thread.
+    #[must_use]
+    pub fn dump(&self, death: Option<&Death>) -> Option<Dump> {
+        let file = self.is_dump().then(|| File::open(&self.path).ok())??;
+        read_dump(file, death)
+    }
+
+    /// True for the dump of a process that ended.
+    #[must_use]
+    pub fn is_dump(&self) -> bool {
+        matches!(&*self.kind, ANR_DUMP | TOMBSTONE)
+    }
+
     /// True if it is shown as one trace with its capture. Heaps have no time line.
     #[must_use]
     pub fn is_trace(&self) -> bool {
         matches!(&*self.kind, "system_trace" | "stack_sampling")
     }
+}
+
+/// True for the id and the window of a dump of a process that ended.
+pub(crate) fn is_dump(id: &str, window: Option<&str>) -> bool {
+    matches!(profile_kind(id, window), Some(ANR_DUMP | TOMBSTONE))
+}
+
+/// Reads the dump of a process that ended.
+pub(crate) fn read_dump<R: Read + 'static>(file: R, death: Option<&Death>) -> Option<Dump> {
+    let pid = death.and_then(|death| u32::try_from(death.pid).ok());
+    Dump::read(file, pid.filter(|&pid| pid > 0))
+}
+
+/// Finds the capture of the process whose dump this is.
+pub(crate) fn capture_of_dump(root: &Path, dump: &RawKey) -> Option<RawKey> {
+    let window = is_profile(&dump.id).then(|| meta_of(root, dump).window)?;
+    let [capture, _] = dump.pair().filter(|_| is_dump(&dump.id, window.as_deref()))?;
+    Some(stored(root, &capture)?.1)
 }
 
 /// Finds an app's stored file by its id.

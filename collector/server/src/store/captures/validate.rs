@@ -3,6 +3,7 @@
 
 use std::io::{BufReader, Cursor, Read};
 use tracetee_protocol::notes;
+use tracetee_trace::dump::MAX_DUMP_BYTES;
 use tracetee_trace::{Kind, decompress_whole, perfetto};
 
 /// Bytes of a capture's content.
@@ -16,6 +17,18 @@ const FIRST_LINE: &[u8] = notes::FIRST_LINE.as_bytes();
 const MAX_SMALL_BYTES: u64 = 1 << 20;
 /// Bytes that decide the format.
 const HEAD_BYTES: u64 = 256;
+
+/// Checks that `body` is a dump of a process that ended: a complete zstd stream of at most 8 MiB. It may have no thread.
+pub(crate) fn check_dump<R: Read>(body: R) -> Result<(), String> {
+    let broken = |error| format!("not a complete zstd stream: {error}");
+    let content = zstd::stream::Decoder::new(body).map_err(|error| error.to_string())?;
+    let mut content = content.take(MAX_DUMP_BYTES + 1);
+    let bytes = std::io::copy(&mut content, &mut std::io::sink()).map_err(broken)?;
+    if bytes > MAX_DUMP_BYTES {
+        return Err(format!("a dump of more than {MAX_DUMP_BYTES} bytes"));
+    }
+    Ok(())
+}
 
 /// Checks that `body` is a capture: a complete zstd stream of ftrace text or of Perfetto's packets, and no decompression
 /// bomb. Returns the content if it is text of at most `most_kept` bytes. The error is the reason.

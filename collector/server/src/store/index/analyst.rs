@@ -5,6 +5,7 @@
 
 use crate::store::captures::arrived::Arrived;
 use crate::store::captures::local_store::{about_with, meta_of, set_aside};
+use crate::store::captures::profiles::{StoredProfile, capture_of_dump};
 use crate::store::index::attempts::{Attempt, End};
 use crate::store::index::queue::{Again, Chunk, Content, Made, State, Work};
 use crate::store::mappings::Mappings;
@@ -19,7 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracetee_fleet::capture::{self, Limits};
-use tracetee_fleet::rows::{self, Rows};
+use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::rows::{self, About, Rows};
 use tracetee_jank::{Stopped, Watch};
 use tracetee_protocol::LossReport;
 use tracetee_trace::Mapping;
@@ -84,22 +86,37 @@ impl Analyst {
                 Next::New => {
                     let Some(work) = self.state.pop() else { continue };
                     let waits = Waits(&self.state);
-                    if self.analyse(work, None) {
+                    if self.analyse(work, None, Content::Rows) {
                         // Until it is written.
                         std::mem::forget(waits);
                     }
                 }
                 Next::Again(Again { key, chunk }) => {
                     let _unless_done = Redoing(&chunk);
-                    self.analyse(Work::Capture(key, None), Some(Arc::clone(&chunk)));
+                    self.analyse(Work::Capture(key, None), Some(Arc::clone(&chunk)), Content::Rows);
                 }
             }
         }
     }
 
+    /// Analyzes the capture of a process whose dump has come.
+    fn explain(&self, capture: RawKey) {
+        // ORDERING: Relaxed; a count.
+        self.state.waiting.fetch_add(1, Ordering::Relaxed);
+        let waits = Waits(&self.state);
+        if self.analyse(Work::Capture(capture, None), None, Content::Explained) {
+            std::mem::forget(waits);
+        }
+    }
+
     /// Analyses a capture or a loss report; one that is analysed again has a chunk. Returns true if there is something
     /// to write.
-    fn analyse(&self, mut work: Work, chunk: Option<Chunk>) -> bool {
+    fn analyse(
+        &self,
+        mut work: Work,
+        chunk: Option<Chunk>,
+        content: fn(Box<Rows>) -> Content,
+    ) -> bool {
         let is_again = chunk.is_some();
         let (mut mapping, mut token) = (None, None);
         if let Work::Capture(key, _) = &work {
@@ -107,6 +124,10 @@ impl Analyst {
             let (found, held) = self.mappings.find(key);
             (mapping, token) = (found, Some(held));
         }
+        let dump_of = match &work {
+            Work::Capture(key, _) => capture_of_dump(&self.root, key),
+            Work::Losses(_) => None,
+        };
         let made = rows_of(&self.root, &mut work, mapping.as_deref(), &limits(&self.state.ended));
         let was_asked = made.as_ref().is_err_and(|error| {
             let error = error.downcast_ref::<tracetee_fleet::Error>();
@@ -122,8 +143,12 @@ impl Analyst {
         match made {
             Ok(Some(rows)) => {
                 self.state.make_room(rows.count());
-                let content = Content::Rows(Box::new(rows));
-                return self.rows.send(Made { content, token, chunk }).is_ok();
+                let content = content(Box::new(rows));
+                let is_sent = self.rows.send(Made { content, token, chunk }).is_ok();
+                if let Some(capture) = dump_of.filter(|_| is_sent && !is_again) {
+                    self.explain(capture);
+                }
+                return is_sent;
             }
             Ok(None) => {}
             // It is there at the next start.
@@ -162,13 +187,13 @@ fn rows_of(
             let rows = match arrived.take() {
                 Some(arrived) => {
                     let Arrived { meta, text } = *arrived;
-                    let about = about_with(key, meta, bytes);
+                    let about = with_dump(root, key, about_with(key, meta, bytes));
                     let text = Box::new(Cursor::new(text));
                     let rows = move || capture::rows_of_text(text, &about, mapping, limits);
                     catch_unwind(AssertUnwindSafe(rows))
                 }
                 None => {
-                    let about = about_with(key, meta_of(root, key), bytes);
+                    let about = with_dump(root, key, about_with(key, meta_of(root, key), bytes));
                     let rows = || capture::rows(file, &about, mapping, limits);
                     catch_unwind(AssertUnwindSafe(rows))
                 }
@@ -190,6 +215,13 @@ fn rows_of(
             Ok(Some(rows::from_loss_report(&name(path), day, None, &report)))
         }
     }
+}
+
+/// Adds the dump that the system made when the capture's process ended, if it has come.
+fn with_dump(root: &Path, key: &RawKey, mut about: About) -> About {
+    let dump = StoredProfile::find(root, key);
+    about.dump = dump.and_then(|dump| dump.dump(about.meta.death.as_ref())).map(Arc::new);
+    about
 }
 
 /// True if an error is that of this machine, not of the capture.

@@ -373,6 +373,10 @@ impl Writer {
                         again.push(Contribution::from(&*rows));
                         held.chunks.push(chunk);
                     }
+                    (Content::Explained(rows), _) => {
+                        again.push(Contribution::from(&*rows));
+                        new.push(*rows);
+                    }
                     (Content::Gone(raw_key), _) => gone.push(raw_key),
                 }
             }

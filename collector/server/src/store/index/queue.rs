@@ -52,7 +52,7 @@ impl Made {
     /// The rows that are to be written.
     pub(crate) fn row_count(&self) -> usize {
         match &self.content {
-            Content::Rows(rows) => rows.count(),
+            Content::Rows(rows) | Content::Explained(rows) => rows.count(),
             Content::Gone(_) => 0,
         }
     }
@@ -63,6 +63,9 @@ impl Made {
 pub(crate) enum Content {
     /// The rows of a capture or a loss report.
     Rows(Box<Rows>),
+    /// The rows of a capture whose dump has come. It may be in the tables without the dump, now or later: these rows are inserted, or
+    /// replace the others, which are not inserted any more.
+    Explained(Box<Rows>),
     /// The raw key of a capture that is in quarantine now: rows that an older analysis made go.
     Gone(String),
 }
