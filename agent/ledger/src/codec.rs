@@ -73,8 +73,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// FNV-1a: every change of one byte changes it, and other damage is missed once in 2^64.
-pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+/// Computes the checksum of a part: FNV-1a. Every change of one byte changes it; other damage is missed once in 2^64.
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum: u64, &byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -15,6 +15,7 @@ mod row;
 #[cfg(test)]
 mod tests;
 
+pub use codec::checksum;
 pub use counts::Counts;
 pub use histogram::Histogram;
 pub use part::{Part, Start, StartType, Sums};

@@ -59,9 +59,9 @@ pub struct Start {
 /// The counts of a part, or of many.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Time that the process was visible to its user, s: the base of rates.
+    /// Time that the app was visible to its user, s: the base of rates. Without activities, the time that the process was there.
     pub observed_s: u64,
-    /// Part of that time in which the process did not run: frozen, stopped, suspended, s.
+    /// Time in which the process did not run (frozen, stopped, suspended), visible or not, s.
     pub stood_still_s: u64,
     /// Sessions: times of being visible.
     pub sessions: u64,
@@ -75,7 +75,7 @@ pub struct Sums {
     pub visible_exits: Counts,
     /// Major page faults of the process.
     pub major_faults: u64,
-    /// Largest proportional set size, KiB; merging takes the maximum.
+    /// Largest proportional set size that was read, KiB; merging takes the maximum.
     pub peak_pss_kb: u64,
     /// Processor time of the agent, µs.
     pub own_cost_us: u64,
