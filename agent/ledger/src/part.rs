@@ -106,6 +106,20 @@ impl Sums {
         }
     }
 
+    /// Adds `added` within the limits of a part. `screen` returns the name that a screen may have.
+    pub fn absorb(&mut self, mut added: Self, mut screen: impl FnMut(String) -> String) {
+        for (mut key, row) in std::mem::take(&mut added.rows) {
+            key.screen = screen(key.screen);
+            self.row(key).merge(&row);
+        }
+        let Self { exits, visible_exits, .. } = &mut added;
+        let exits = [(&mut self.exits, exits), (&mut self.visible_exits, visible_exits)];
+        for (sum, one) in exits {
+            std::mem::take(one).iter().for_each(|(name, count)| sum.record(name, count));
+        }
+        self.merge(&added);
+    }
+
     /// Counts of frames, by key.
     #[must_use]
     pub fn rows(&self) -> &[(RowKey, Row)] {

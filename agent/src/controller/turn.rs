@@ -10,6 +10,7 @@ use super::budget_ledger::Now;
 use super::command::Command;
 use super::control_report::{self, Parts};
 use super::crash_recovery;
+use super::daily_ledger;
 use super::on_device_capture::Ask;
 use super::policy::Policy;
 use super::start_file::AtStart;
@@ -116,19 +117,29 @@ impl Controller {
             }
             self.observer.look_at_tags();
             self.observer.look_at_records(now);
+            daily_ledger::count_markers(&self.observer.take_frames());
             self.observer.look_at_process(now);
             self.take_findings(now);
             self.check_overhead(now);
         }
         self.step(now, Input::Tick);
+        self.count(now, false);
         let synced = self.store.sync_ledger();
         self.note_trouble(synced);
+    }
+
+    /// Writes the ledger, if a second is over or `is_last`.
+    fn count(&mut self, now: Now, is_last: bool) {
+        let (policy, spool) = (self.machine.policy(), self.writer.spool());
+        let counted = self.ledger.turn(policy, spool, now, self.observer.used_ns(), is_last);
+        self.note_trouble(counted);
     }
 
     /// Ends in order: the process exits, or the agent is uninstalled.
     pub(crate) fn exit(&mut self) {
         self.on_device.end();
         self.step(Now::read(), Input::Exit);
+        self.count(Now::read(), true);
         self.uploads = None;
         capture::release(true);
         self.probation.survived();
@@ -280,6 +291,7 @@ impl Controller {
         let ms = to_ns.saturating_sub(from_ns) / 1_000_000;
         section::note(&format!("{}{}{ms} ms", notes::PREFIX, notes::STOOD_STILL));
         self.observer.note_still(from_ns, to_ns);
+        self.ledger.note_still(to_ns.saturating_sub(from_ns));
     }
 
     // ---- what the observer finds ----
