@@ -14,9 +14,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::ErrorKind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use tracetee_ledger::{Part, Pipeline, RowKey, Source, StartType, Sums};
+#[cfg(any(feature = "jni", test))]
+use tracetee_ledger::StartType;
+use tracetee_ledger::{Part, Pipeline, RowKey, Source, Sums};
 use tracetee_os::guard;
 use tracetee_protocol::redaction::Rule;
+#[cfg(any(feature = "jni", test))]
 use tracetee_recorder::clock;
 use tracetee_text::redact::{Redactor, RuleSet};
 use tracetee_uploader::{Error as SpoolError, LedgerFile, Spool};

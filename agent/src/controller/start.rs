@@ -111,7 +111,6 @@ impl Controller {
         } else {
             controller.step(now, Input::Tick);
         }
-        DailyLedger::allow(controller.machine.policy(), now);
         section::trace_coroutines(controller.machine.policy().coroutines_at(now) == Ok(true));
         controller.start_wait = None;
         start_wait.finish(Ok(()));

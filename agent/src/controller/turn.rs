@@ -10,7 +10,7 @@ use super::budget_ledger::Now;
 use super::command::Command;
 use super::control_report::{self, Parts};
 use super::crash_recovery;
-use super::daily_ledger;
+use super::daily_ledger::{self, DailyLedger};
 use super::on_device_capture::Ask;
 use super::policy::Policy;
 use super::start_file::AtStart;
@@ -192,6 +192,8 @@ impl Controller {
         if self.writer.spool().is_off() {
             policy.off = Some("the user does not consent".to_owned());
         }
+        // A recording that begins with this policy may have frames to count.
+        DailyLedger::allow(&policy, now);
         if let Some(uploads) = &self.uploads {
             uploads.allow(&policy, self.source.digest());
         }
