@@ -164,7 +164,11 @@ fn a_kill_loses_at_most_a_second_and_leaves_no_wrong_sum() {
         std::fs::remove_file(&files(&device, "ledger")[0]).unwrap();
         // The next start brings the recorder's frames.
         std::fs::rename(device.config_file(), device.root.path().join("kept")).unwrap();
-        device.run("await {\"captures\":} sleep 100");
+        for _ in 0..60 {
+            if device.captures().is_empty() {
+                device.run("sleep 300");
+            }
+        }
         std::fs::rename(device.root.path().join("kept"), device.config_file()).unwrap();
         for file in files(&device, "ledger") {
             std::fs::remove_file(file).unwrap();

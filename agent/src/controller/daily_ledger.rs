@@ -374,3 +374,125 @@ fn pss_kb() -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracetee_protocol::remote_config::Document;
+
+    const DAY_MS: u64 = 86_400_000;
+
+    /// The one test that counts in this process: the counts of threads are its statics.
+    #[test]
+    fn what_threads_count_is_in_the_part_of_its_day() {
+        let directory = tempfile::tempdir().unwrap();
+        let spool = Spool::open(directory.path()).unwrap();
+        let mut document = Document::default();
+        document.ledger.on = true;
+        let policy = |document: &Document| {
+            Policy::new(document.clone(), &super::super::policy::Device::default())
+        };
+        let on = policy(&document);
+        document.kill.on = true;
+        let killed = policy(&document);
+        let now = |ms: u64| Now { boot_ms: 1000 + ms, real_ms: 20_000 * DAY_MS + ms };
+        let closed = || std::fs::read_dir(directory.path().join("parts")).unwrap().count();
+        let read = || spool.open_ledger(|_| true, uploads::time()).unwrap().1.unwrap();
+
+        count_exit("early", true);
+        let segment = BTreeMap::from([("plan".to_owned(), "free".to_owned())]);
+        let mut ledger = DailyLedger::new(Some(7), segment, 1);
+        ledger.turn(&on, &spool, now(0), 0, false).unwrap();
+        assert!(wants_markers());
+        set_visible(true);
+        process_signals::set_screen("Chat 1234567");
+        count_markers(&[(u64::MAX, 9_000_000), (u64::MAX, 18_166_667), (u64::MAX, 800_000_000)]);
+        // As FrameLedger.kt packs them: late by 5 µs by the app's fault; in time; late, shown late by the compositor; a surface's.
+        let late = 1 << 32 | 1 << 34 | 1 << 35 | 2 << 36 | 5;
+        let words = [0, late, 0, 0, 0, 1 << 32 | 1 << 35 | 1 << 36, 0, 1 << 35 | 1 << 39];
+        count_frames(&words, 0);
+        assert!(!wants_markers());
+        count_start(0, 5_000, -1);
+        count_start(3, 1, 1);
+        count_exit("anr", true);
+        count_exit("anr", false);
+        set_visible(false);
+        // Less than a second after the last turn.
+        ledger.turn(&on, &spool, now(999), 3_000_999, false).unwrap();
+        ledger.note_still(700_000_000);
+        ledger.turn(&on, &spool, now(1_000), 3_000_999, false).unwrap();
+        set_visible(true);
+        ledger.note_still(700_000_000);
+        ledger.turn(&on, &spool, now(3_500), 3_001_000, false).unwrap();
+        ledger.turn(&on, &spool, now(5_000), 3_001_000, false).unwrap();
+        // The day is over.
+        count_exit("crash", true);
+        ledger.turn(&on, &spool, now(DAY_MS), 3_001_000, false).unwrap();
+        assert_eq!(closed(), 1);
+        let part = spool.root().join("parts");
+        let path = std::fs::read_dir(&part).unwrap().next().unwrap().unwrap().path();
+        std::fs::rename(path, spool.root().join("ledger/0")).unwrap();
+        let part = read();
+        std::fs::remove_file(spool.root().join("ledger/0")).unwrap();
+        assert_eq!((part.day, part.version_code, part.segment.len()), (20_000, 7, 1));
+        let sums = &part.sums;
+        assert_eq!((sums.observed_s, sums.stood_still_s, sums.own_cost_us), (4, 1, 3001));
+        assert_eq!((sums.sessions, sums.slow_sessions), (1, 1), "4 of 7 frames were late");
+        assert_eq!(sums.exits.iter().collect::<Vec<_>>(), [("anr", 2)]);
+        assert_eq!(sums.visible_exits.iter().collect::<Vec<_>>(), [("anr", 1)]);
+        assert_eq!((sums.starts[0].count, sums.starts[0].slow), (1, 1));
+        let rows: Vec<_> = sums
+            .rows()
+            .iter()
+            .map(|(key, row)| {
+                assert_eq!((&*key.screen, key.refresh_mhz), ("Chat <digits>", 0));
+                let overrun = (row.overrun_us.count(), row.overrun_us.sum());
+                (
+                    key.pipeline,
+                    key.source,
+                    [row.frames, row.late, row.frozen],
+                    row.verdicts,
+                    overrun,
+                )
+            })
+            .collect();
+        let (views, surface) = (Pipeline::Views, Pipeline::Surface);
+        assert_eq!(
+            rows,
+            [
+                (views, Source::JankData, [2, 2, 0], [0, 1, 1, 0], (1, 5)),
+                (views, Source::FrameMetrics, [1, 0, 0], [0; 4], (0, 0)),
+                (views, Source::Markers, [3, 2, 1], [0; 4], (2, 784_833)),
+                (surface, Source::JankData, [1, 0, 0], [1, 0, 0, 0], (0, 0)),
+            ]
+        );
+        // The kill switch ends it, and what threads count meanwhile.
+        ledger.turn(&killed, &spool, now(DAY_MS + 2_000), 0, false).unwrap();
+        count_exit("killed", true);
+        assert_eq!(closed(), 1);
+        // Again from here on, in a part of its own. Without the user's consent there is no file.
+        ledger.turn(&on, &spool, now(DAY_MS + 4_000), 0, false).unwrap();
+        count_exit("second", true);
+        ledger.turn(&on, &spool, now(DAY_MS + 6_000), 0, false).unwrap();
+        spool.withdraw().unwrap();
+        count_exit("third", true);
+        for s in 8..12 {
+            ledger.turn(&on, &spool, now(DAY_MS + s * 1_000), 0, false).unwrap();
+        }
+        assert_eq!(
+            (closed(), std::fs::read_dir(spool.root().join("ledger")).unwrap().count()),
+            (0, 0)
+        );
+        spool.consent().unwrap();
+        count_exit("fourth", true);
+        ledger.turn(&on, &spool, now(DAY_MS + 13_000), 0, true).unwrap();
+        drop(ledger);
+        assert_eq!(read().sums.exits.iter().collect::<Vec<_>>(), [("fourth", 1)]);
+    }
+
+    #[test]
+    fn the_kernel_counts() {
+        assert!(pss_kb().unwrap() > 100);
+        let _ = major_faults();
+    }
+}

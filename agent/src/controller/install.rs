@@ -237,6 +237,11 @@ mod tests {
             (r#", "public_key": "ab""#, "public_key: is not 64 hexadecimal digits (an Ed25519"),
             (&*long, "device: has more than 512 bytes"),
             (r#", "start_wait_ms": 10001"#, "start_wait_ms: 10001 is not from 0 to 10000"),
+            (
+                r#", "segment": {"a": ""}"#,
+                "segment: has more than 4 attributes, or a name or value",
+            ),
+            (r#", "segment": {"a":"","b":"","c":"","d":"","e":""}"#, "segment: has more than 4"),
             (r#", "device": 5"#, "device: must be an object, not 5"),
             (r#", "upload": {"url": "ftp://x"}"#, "upload: "),
             (r#", "upload": {"url": "https://x", "transport": "me"}"#, "upload.transport: must be"),
