@@ -188,7 +188,6 @@ fn a_kill_loses_at_most_a_second_and_leaves_no_wrong_sum() {
         assert!(row.late.abs_diff(late.len() as u64) <= borderline as u64, "{row:?} {late:?}");
         let sum: u64 = late.iter().map(|us| us - 5_000).sum();
         assert!(row.overrun_us.sum().abs_diff(sum) <= 2 * row.late + borderline as u64, "{row:?}");
-        // A turn comes every 250 ms, a write every second.
         if let Some(last) = frames.last() {
             let first_lost_us = frames.get(counted).map_or(last.0, |frame| frame.0);
             longest_us = longest_us.max(last.0 - first_lost_us);
@@ -196,7 +195,8 @@ fn a_kill_loses_at_most_a_second_and_leaves_no_wrong_sum() {
         without += u64::from(counted == 0);
     }
     println!("{kills} kills: at most {} ms lost, {without} without any frame", longest_us / 1000);
-    assert!(longest_us <= 1_000_000 + 600_000, "{longest_us}");
+    // A second, and what a machine that others load adds.
+    assert!(longest_us <= 1_300_000, "{longest_us}");
 }
 
 /// The main thread's frames of a trace whose end is cut: end and duration, µs.

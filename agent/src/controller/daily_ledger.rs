@@ -1,7 +1,7 @@
 //! The ledger on the device: counts frames, starts and exits, independent of recording. `docs/LEDGER.md` describes it.
 //!
 //! Threads of the app add to [`ADDED`], once a second at most for frames. The agent's thread moves that into the part of the
-//! day and writes the part to its file, once a second while something changes: after a kill, at most a second is missing.
+//! day and writes the part to its file, twice a second while something changes: after a kill, at most a second is missing.
 //! A part is closed when the day (UTC) changes, and when it is large. Screens are redacted before they reach the file.
 
 use super::budget_ledger::Now;
@@ -24,8 +24,8 @@ use tracetee_recorder::clock;
 use tracetee_text::redact::{Redactor, RuleSet};
 use tracetee_uploader::{Error as SpoolError, LedgerFile, Spool};
 
-/// Time between two writes, ms.
-const TURN_MS: u64 = 1000;
+/// Time between two writes, ms. The thread takes a turn every 250 ms, or in that time, so that a kill loses less than a second.
+const TURN_MS: u64 = 500;
 /// Bytes from which on a part is closed: those of one second more fit into the file.
 const FULL_BYTES: usize = 24 << 10;
 /// Least time between two readings of the proportional set size, ms: the kernel walks the page tables for it.
@@ -135,6 +135,12 @@ pub(crate) fn wants_markers() -> bool {
     IS_ON.load(Ordering::Relaxed) && !HAS_PLATFORM.load(Ordering::Relaxed)
 }
 
+/// True if the app is visible, so that something is written in each turn.
+pub(crate) fn is_busy() -> bool {
+    // ORDERING: Relaxed, both; hints.
+    IS_ON.load(Ordering::Relaxed) && VISIBLE.load(Ordering::Relaxed) != HIDDEN
+}
+
 /// Counts the main thread's parts of frames, each with its end and duration, ns.
 pub(crate) fn count_markers(frames: &[(u64, u64)]) {
     let period_ns = process_signals::period_ns();
@@ -234,7 +240,7 @@ impl DailyLedger {
         }
     }
 
-    /// Counts and writes what came since the last turn, if a second is over or `is_last`. `used_ns`: processor time of the agent.
+    /// Counts and writes what came since the last turn, if [`TURN_MS`] are over or `is_last`. `used_ns`: processor time of the agent.
     pub(crate) fn turn(
         &mut self,
         policy: &Policy,
@@ -417,8 +423,8 @@ mod tests {
         count_exit("anr", true);
         count_exit("anr", false);
         set_visible(false);
-        // Less than a second after the last turn.
-        ledger.turn(&on, &spool, now(999), 3_000_999, false).unwrap();
+        // Too soon after the last turn.
+        ledger.turn(&on, &spool, now(499), 3_000_999, false).unwrap();
         ledger.note_still(700_000_000);
         ledger.turn(&on, &spool, now(1_000), 3_000_999, false).unwrap();
         set_visible(true);

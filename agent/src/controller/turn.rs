@@ -1,7 +1,7 @@
 //! The controller's turns: carries out what the state machine decides, and tells it what happens.
 //!
 //! Runs on the agent's thread, four times a second while something is recorded, once a second
-//! otherwise. A turn looks at the configuration's file, at the new records (for triggers), at the
+//! otherwise, twice while the ledger counts a visible app. A turn looks at the configuration's file, at the new records (for triggers), at the
 //! tags and at the overhead. Nothing of it runs on the app's threads, whose requests come as
 //! [`Command`]s. `start` makes the controller; `actions` carries out the orders of the state machine.
 
@@ -39,7 +39,13 @@ impl Controller {
     /// Returns the time that the thread may sleep until the next turn.
     pub(crate) fn pause(&self) -> Duration {
         match self.machine.state() {
-            State::Off(_) if !self.on_device.is_running() => IDLE,
+            State::Off(_) if !self.on_device.is_running() => {
+                if daily_ledger::is_busy() {
+                    IDLE / 2
+                } else {
+                    IDLE
+                }
+            }
             State::Off(_) | State::Armed(_) => RECORDING,
             State::Fired(_, kept) | State::Open(kept) => {
                 let left_ms = kept.until_boot_ms.saturating_sub(Now::read().boot_ms);
@@ -128,7 +134,7 @@ impl Controller {
         self.note_trouble(synced);
     }
 
-    /// Writes the ledger, if a second is over or `is_last`.
+    /// Writes the ledger, if it is time or `is_last`.
     fn count(&mut self, now: Now, is_last: bool) {
         let (policy, spool) = (self.machine.policy(), self.writer.spool());
         let counted = self.ledger.turn(policy, spool, now, self.observer.used_ns(), is_last);
