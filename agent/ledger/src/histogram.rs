@@ -25,17 +25,6 @@ impl Histogram {
         self.add(index(value), value, 1);
     }
 
-    /// Adds `count` values of `value`'s bucket, whose sum is `sum`.
-    ///
-    /// A sum that values of the bucket cannot have is replaced by the nearest that they can.
-    pub fn record_many(&mut self, value: u64, count: u64, sum: u64) {
-        if count > 0 {
-            let (low, high) = bounds(index(value));
-            let sum = sum.clamp(low.saturating_mul(count), high.saturating_mul(count));
-            self.add(index(value), sum, count);
-        }
-    }
-
     fn add(&mut self, index: u16, sum: u64, count: u64) {
         self.sum = self.sum.saturating_add(sum);
         match self.buckets.binary_search_by_key(&index, |bucket| bucket.0) {
@@ -82,22 +71,6 @@ impl Histogram {
             let (low, high) = bounds(index);
             (low, high, count)
         })
-    }
-
-    /// Encodes the histogram by itself.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::default();
-        self.write(&mut out);
-        out.bytes
-    }
-
-    /// Decodes the bytes of [`Self::encode`]; `None` for others.
-    #[must_use]
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut bytes = Reader::new(bytes);
-        let histogram = Self::read(&mut bytes)?;
-        bytes.is_empty().then_some(histogram)
     }
 
     /// Writes the number of buckets, their counts, each with a bit that says whether a gap follows, and the sum.
@@ -197,7 +170,9 @@ mod tests {
             prop_assert!(u128::from(exact.abs_diff(found)) * 32 <= u128::from(exact), "{exact} {found}");
             prop_assert_eq!(histogram.count(), values.len() as u64);
             prop_assert_eq!(histogram.sum(), values.iter().fold(0, |sum: u64, &value| sum.saturating_add(value)));
-            prop_assert_eq!(Histogram::decode(&histogram.encode()), Some(histogram));
+            let mut bytes = Writer::default();
+            histogram.write(&mut bytes);
+            prop_assert_eq!(Histogram::read(&mut Reader::new(&bytes.bytes)), Some(histogram));
         }
     }
 }

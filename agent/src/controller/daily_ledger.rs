@@ -1,6 +1,6 @@
 //! The ledger on the device: counts frames, starts and exits, independent of recording. `docs/LEDGER.md` describes it.
 //!
-//! Threads of the app add to [`ADDED`], once a second at most for frames. The agent's thread moves that into the part of the
+//! Threads of the app add to [`ADDED`], four times a second for frames. The agent's thread moves that into the part of the
 //! day and writes the part to its file, twice a second while something changes: after a kill, at most a second is missing.
 //! A part is closed when the day (UTC) changes, and when it is large. Screens are redacted before they reach the file.
 
@@ -28,8 +28,10 @@ use tracetee_uploader::{Error as SpoolError, LedgerFile, Spool};
 const TURN_MS: u64 = 500;
 /// Bytes from which on a part is closed: those of one second more fit into the file.
 const FULL_BYTES: usize = 24 << 10;
-/// Least time between two readings of the proportional set size, ms: the kernel walks the page tables for it.
+/// Least time between two readings of the proportional set size, ms, and from the start to the first one: the kernel walks the
+/// page tables for it, and keeps others from changing them.
 const MEMORY_MS: u64 = 15 * 60_000;
+const FIRST_MEMORY_MS: u64 = 60_000;
 /// A frame that takes longer is frozen, by Google Play's definition.
 const FROZEN_NS: u64 = 700_000_000;
 
@@ -205,8 +207,8 @@ pub(crate) struct DailyLedger {
     redactor: Option<Redactor>,
     redaction_key: u64,
     turn_ms: u64,
-    /// Boot time of the last reading of the set size, ms.
-    memory_ms: u64,
+    /// Boot time of the next reading of the set size, ms.
+    memory_due_ms: u64,
     /// Parts of a second that are not counted yet.
     observed_ms: u64,
     still_ms: u64,
@@ -254,6 +256,9 @@ impl DailyLedger {
             return Ok(());
         }
         let is_first = std::mem::replace(&mut self.turn_ms, now.boot_ms) == 0;
+        if is_first {
+            self.memory_due_ms = now.boot_ms + FIRST_MEMORY_MS;
+        }
         Self::allow(policy, now);
         if !IS_ON.load(Ordering::Relaxed) || (self.file.is_none() && spool.is_off()) {
             *guard::lock(&ADDED) = None;
@@ -356,9 +361,8 @@ impl DailyLedger {
         let us = used_ns.saturating_sub(self.used_ns) / 1000;
         sums.own_cost_us += us;
         self.used_ns += us * 1000;
-        let is_due = now.boot_ms.saturating_sub(self.memory_ms) >= MEMORY_MS;
-        if is_due && VISIBLE.load(Ordering::Relaxed) != 1 {
-            self.memory_ms = now.boot_ms;
+        if now.boot_ms >= self.memory_due_ms && VISIBLE.load(Ordering::Relaxed) != 1 {
+            self.memory_due_ms = now.boot_ms + MEMORY_MS;
             sums.peak_pss_kb = sums.peak_pss_kb.max(pss_kb().unwrap_or(0));
             self.is_changed = true;
         }
