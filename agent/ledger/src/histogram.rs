@@ -156,6 +156,22 @@ mod tests {
         assert_eq!(next, None);
     }
 
+    #[test]
+    fn a_sum_that_the_buckets_cannot_have_and_empty_buckets_are_refused() {
+        let read = |numbers: &[u64]| {
+            let mut bytes = Writer::default();
+            numbers.iter().for_each(|&number| bytes.number(number));
+            Histogram::read(&mut Reader::new(&bytes.bytes))
+        };
+        let (low, high) = bounds(100);
+        let sums = [3 * low - 1, 3 * low, 3 * high, 3 * high + 1];
+        let is_read = sums.map(|sum| read(&[1, 3 << 1 | 1, 100, sum]).is_some());
+        assert_eq!(is_read, [false, true, true, false]);
+        assert!(read(&[1, 1, 100, 0]).is_none(), "no value");
+        assert!(read(&[1, 1 << 1 | 1, 0, 0]).is_none(), "no gap");
+        assert!(read(&[1, 1 << 1 | 1, BUCKETS.into(), u64::MAX]).is_none(), "no such bucket");
+    }
+
     proptest! {
         #[test]
         fn a_quantile_differs_from_the_exact_one_by_a_32nd_at_most(

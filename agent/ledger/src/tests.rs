@@ -160,6 +160,43 @@ fn a_part_beyond_a_limit_has_no_encoding() {
 }
 
 #[test]
+fn counts_that_nothing_can_have_are_refused() {
+    let is_taken = |change: fn(&mut Sums, &mut Row)| {
+        let (mut part, mut row) = (Part::default(), Row { frames: 5, late: 2, ..Row::default() });
+        row.overrun_us.record(100);
+        change(&mut part.sums, &mut row);
+        let screen = String::new();
+        let (pipeline, source) = (Pipeline::Views, Source::JankData);
+        part.sums.row(RowKey { screen, refresh_mhz: 0, pipeline, source }).merge(&row);
+        part.encode().is_some()
+    };
+    assert!(is_taken(|_, _| ()));
+    assert!(!is_taken(|_, row| row.late = 6));
+    assert!(!is_taken(|_, row| row.frozen = 6));
+    assert!(!is_taken(|_, row| row.verdicts = [2, 2, 1, 1]));
+    assert!(!is_taken(|_, row| row.late = 0));
+    assert!(!is_taken(|sums, _| sums.slow_sessions = 1));
+    assert!(!is_taken(|sums, _| sums.starts[1].slow = 1));
+    assert!(!is_taken(|sums, _| sums.starts[2].ttfd_ms.record(1)));
+}
+
+#[test]
+fn a_number_has_one_form() {
+    let nine = [0xff; 9];
+    for (bytes, number) in [
+        (vec![0], Some(0)),
+        (vec![0x80, 1], Some(128)),
+        (vec![0x80, 0], None),
+        (nine.to_vec(), None),
+        ([&nine[..], &[1]].concat(), Some(u64::MAX)),
+        ([&nine[..], &[2]].concat(), None),
+        ([&nine[..], &[0xff, 0]].concat(), None),
+    ] {
+        assert_eq!(codec::Reader::new(&bytes).number(), number, "{bytes:?}");
+    }
+}
+
+#[test]
 fn play_calls_slow_the_starts_from_5_2_and_1_5_seconds_on() {
     let mut sums = Sums::default();
     for (kind, ms) in StartType::ALL.into_iter().zip([5_000, 2_000, 1_500]) {
