@@ -236,6 +236,7 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  *   "config_file"   a file with the configuration, checked once a second; its detached signature is
  *                   the file of the same name with ".sig" added
  *   "public_key"    accept only configurations that this Ed25519 key has signed; 64 hexadecimal digits
+ *   "segment"       attributes by which the ledger tells installations apart, as {"plan": "premium"}, at most 4 (none)
  *   "start_wait_ms" limit of the wait for files, ms, 0 to 10000 (3)
  *   "consent"       whether the user consents. The last answer holds over restarts (at first: true)
  *   "app", "version_name", "device"

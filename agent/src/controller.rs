@@ -5,7 +5,7 @@
 //! what is recorded and what is kept, by the `budget_ledger` of past captures. The controller
 //! (`turn`), on the `agent_thread`, carries that out with its parts: the `observer` looks for what
 //! `triggers` wait for, the `capture_writer` writes what is kept, `probation` guards against crash
-//! loops, `on_device_capture` serves `tracetee atrace`. `state_dir` is the directory that outlives
+//! loops, `on_device_capture` serves `tracetee atrace`, the `daily_ledger` counts. `state_dir` is the directory that outlives
 //! the process. [`health`](health()) reports on all of it.
 //!
 //! Functions that an app calls on its own threads (`requests`) queue a command for the agent's thread, and return.
@@ -20,6 +20,7 @@ mod control_report;
 pub(crate) mod control_socket;
 mod crash_guard;
 mod crash_recovery;
+pub(crate) mod daily_ledger;
 mod glob;
 mod install;
 mod observer;
@@ -59,6 +60,7 @@ pub use requests::{
 use crate::error::Error;
 use capture_writer::CaptureWriter;
 use config_source::ConfigSource;
+use daily_ledger::DailyLedger;
 use observer::Observer;
 use on_device_capture::OnDeviceCapture;
 use policy::Device;
@@ -85,6 +87,7 @@ pub(crate) struct Controller {
     probation: Probation,
     observer: Observer,
     writer: CaptureWriter,
+    ledger: DailyLedger,
     on_device: OnDeviceCapture,
     uploads: Option<Uploads>,
     /// Reason why nothing is sent although the app has given an address.

@@ -6,7 +6,7 @@
 //! [`session::is_another_process`].
 
 use crate::capture::tag_watch;
-use crate::controller::{control_socket, process_signals};
+use crate::controller::{control_socket, daily_ledger, process_signals};
 use crate::{capture, controller, listener, own_threads, section};
 use std::sync::Once;
 use tracetee_os::guard;
@@ -38,6 +38,7 @@ extern "C" fn reset_child() {
     if is_installed {
         tracetee_hooks::ignore_later_libraries();
         process_signals::reset_after_fork();
+        daily_ledger::reset_after_fork();
         own_threads::forget_after_fork();
         control_socket::reset_after_fork();
     }

@@ -38,13 +38,14 @@ pub fn is_recording() -> bool {
 static ON_CHANGE: std::sync::OnceLock<fn(&'static CStr, bool)> = std::sync::OnceLock::new();
 
 /// Registers `call` for each new value of a flag, by the name of its field in Kotlin, on the thread that sets it: `recording`,
-/// under the capture's lock, and `coroutines`.
+/// under the capture's lock, `coroutines` and `ledger`.
 #[cfg(feature = "jni")]
 pub(crate) fn on_change(call: fn(&'static CStr, bool)) {
     let _ = ON_CHANGE.set(call);
 }
 
-fn changed(name: &'static CStr, value: bool) {
+/// Reports the value of a flag of Kotlin.
+pub(crate) fn changed(name: &'static CStr, value: bool) {
     #[cfg(feature = "jni")]
     if let Some(call) = ON_CHANGE.get() {
         call(name, value);

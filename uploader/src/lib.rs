@@ -35,7 +35,7 @@ pub use error::Error;
 pub use network::{NetState, Network};
 pub use quota::Quota;
 pub use request::Endpoint;
-pub use spool::{Recording, Recovery, Spool, Waiting};
+pub use spool::{LedgerFile, Recording, Recovery, Spool, Waiting};
 pub use timestamp::Now;
 pub use tracetee_protocol::upload_status::{LastUpload, UploadStatus};
 pub use transport::{Body, Failure, Handed, Request, Response, Transport, handed};

@@ -99,6 +99,23 @@ impl Endpoint {
         self.put(http::LOSSES, id, headers, Body::Bytes(content), stop)
     }
 
+    /// Makes the request that stores a part of the ledger.
+    pub(crate) fn part<'a>(
+        &self,
+        id: &str,
+        frame: &'a [u8],
+        device: &CaptureMeta,
+        stop: &'a AtomicBool,
+    ) -> Request<'a> {
+        let mut headers = self.headers();
+        add(&mut headers, http::CONTENT_TYPE, http::LEDGER);
+        add(&mut headers, http::CONTENT_ENCODING, http::ZSTD);
+        add(&mut headers, http::CONTENT_DIGEST, &content_digest(&hmac_sha256::Hash::hash(frame)));
+        let meta = URL_SAFE_NO_PAD.encode(device.to_short_json(MAX_META_BYTES));
+        add(&mut headers, http::META, &meta);
+        self.put(http::LEDGERS, id, headers, Body::Bytes(frame), stop)
+    }
+
     /// Makes the request for the remote configuration, if it differs from that of `etag`.
     pub(crate) fn config<'a>(&self, etag: Option<&str>, stop: &'a AtomicBool) -> Request<'a> {
         let mut headers = self.headers();

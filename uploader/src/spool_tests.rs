@@ -285,3 +285,90 @@ proptest! {
         prop_assert_eq!(spool.waiting(at(seconds)).len() as u64 + lost, made);
     }
 }
+
+fn part(frames: u64) -> Vec<u8> {
+    let mut part = tracetee_ledger::Part { day: 1, ..Default::default() };
+    part.sums.observed_s = frames;
+    part.encode().unwrap()
+}
+
+#[test]
+fn a_copy_that_is_torn_at_any_byte_leaves_the_one_before() {
+    let (_directory, spool) = spool();
+    let (mut file, none) = spool.open_ledger(|_| true, at(1)).unwrap();
+    assert_eq!(none, None);
+    let path = spool.root().join("ledger").join(&names(&spool.root().join("ledger"))[0]);
+    for frames in 1..=3 {
+        file.write(&part(frames)).unwrap();
+    }
+    let before = fs::read(&path).unwrap();
+    file.write(&part(400_000)).unwrap();
+    let after = fs::read(&path).unwrap();
+    drop(file);
+    assert_eq!(before.len().max(after.len()), after.len());
+    let changed = (0..after.len()).filter(|&at| before.get(at) != Some(&after[at]));
+    let (first, last) = (changed.clone().min().unwrap(), changed.max().unwrap());
+    for cut in first..=last + 1 {
+        let mut torn = after.clone();
+        torn[cut..].fill(0);
+        torn[cut.min(before.len())..before.len()].copy_from_slice(&before[cut.min(before.len())..]);
+        fs::write(&path, torn).unwrap();
+        let (file, found) = spool.open_ledger(|_| true, at(2)).unwrap();
+        let expected = if cut > last { 400_000 } else { 3 };
+        assert_eq!(found.unwrap().sums.observed_s, expected, "{cut} of {first} to {last}");
+        drop(file);
+    }
+}
+
+#[test]
+fn processes_have_a_part_each_and_ended_ones_are_closed() {
+    let (_directory, spool) = spool();
+    let (mut first, _) = spool.open_ledger(|_| true, at(1)).unwrap();
+    let (mut second, none) = spool.open_ledger(|_| true, at(2)).unwrap();
+    assert_eq!((none, names(&spool.root().join("ledger")).len()), (None, 2));
+    first.write(&part(1)).unwrap();
+    second.write(&part(2)).unwrap();
+    drop(first);
+    // The first one has ended: of another day, so it is closed; a third one that counts on takes nobody's.
+    let (third, none) = spool.open_ledger(|part| part.day == 2, at(3)).unwrap();
+    assert_eq!(
+        (none, spool.parts().len(), names(&spool.root().join("ledger")).len()),
+        (None, 1, 2)
+    );
+    assert_eq!(Spool::read_part(&spool.parts()[0].1), Some(part(1)));
+    drop(second);
+    let (_second, found) = spool.open_ledger(|_| true, at(4)).unwrap();
+    assert_eq!(found.unwrap().sums.observed_s, 2);
+    drop(third);
+}
+
+#[test]
+fn the_oldest_closed_parts_are_lost_and_counted_beyond_the_limit() {
+    let (_directory, spool) = spool();
+    for day in 0..40 {
+        let (mut file, _) = spool.open_ledger(|_| false, at(day * 86_400)).unwrap();
+        file.write(&part(day)).unwrap();
+        file.close().unwrap();
+    }
+    fs::write(spool.root().join("parts/mine"), "").unwrap();
+    let _file = spool.open_ledger(|_| false, at(40 * 86_400)).unwrap();
+    let days: Vec<_> = spool.parts().iter().map(|one| Spool::read_part(&one.1).unwrap()).collect();
+    assert_eq!(days, (8..40).map(part).collect::<Vec<_>>());
+    assert_eq!(lost(&spool), [("damaged".to_owned(), 1), ("quota".to_owned(), 8)]);
+}
+
+#[test]
+fn a_withdrawn_consent_deletes_counts_and_ends_a_file_that_is_open() {
+    let (_directory, spool) = spool();
+    let (mut file, _) = spool.open_ledger(|_| true, at(1)).unwrap();
+    file.write(&part(1)).unwrap();
+    spool.withdraw().unwrap();
+    let error = file.write(&part(2)).unwrap_err();
+    assert!(
+        matches!(error, crate::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    );
+    assert!(spool.open_ledger(|_| true, at(2)).is_err());
+    assert_eq!((names(&spool.root().join("ledger")).len(), spool.parts().len()), (0, 0));
+    spool.consent().unwrap();
+    assert!(spool.open_ledger(|_| true, at(3)).unwrap().1.is_none());
+}

@@ -97,17 +97,27 @@ impl State {
     /// Returns true if the configuration was not asked for in its interval, or in the shorter one that
     /// [`State::set_asked`] set.
     pub(crate) fn is_config_due(&self, poll: Duration, now: Now) -> bool {
-        let parse = |text: &str| {
-            let (wait_ms, since) = text.split_once('~')?;
-            Some((wait_ms.parse::<u64>().ok()?, Timestamp::parse(since)?))
-        };
-        let asked = self.get("asked").and_then(|text| parse(&text));
-        asked.is_none_or(|(wait_ms, since)| since.age_ms(now) >= wait_ms.min(millis(poll)))
+        self.is_due("asked", poll, now)
     }
 
     /// Enters a request for the configuration, and the most time until the next one.
     pub(crate) fn set_asked(&mut self, wait: Duration, now: Now) {
-        self.hold("asked", format!("{}~{}", millis(wait), Timestamp(now).to_text()));
+        self.set_due("asked", wait, now);
+    }
+
+    /// Returns true if the time of the last [`State::set_due`], at most `most`, is over.
+    pub(crate) fn is_due(&self, what: &'static str, most: Duration, now: Now) -> bool {
+        let parse = |text: &str| {
+            let (wait_ms, since) = text.split_once('~')?;
+            Some((wait_ms.parse::<u64>().ok()?, Timestamp::parse(since)?))
+        };
+        let set = self.get(what).and_then(|text| parse(&text));
+        set.is_none_or(|(wait_ms, since)| since.age_ms(now) >= wait_ms.min(millis(most)))
+    }
+
+    /// Sets the time until something is due again.
+    pub(crate) fn set_due(&mut self, what: &'static str, wait: Duration, now: Now) {
+        self.hold(what, format!("{}~{}", millis(wait), Timestamp(now).to_text()));
     }
 
     fn get(&self, what: &'static str) -> Option<String> {

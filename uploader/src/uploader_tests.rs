@@ -471,3 +471,97 @@ fn clocks_that_jump_make_no_storm_and_no_eternity() {
     assert_eq!(device.waiting(), 0);
     assert_eq!(device.lost(), json!({"age": 1}));
 }
+
+/// Closes a part of that day.
+fn close_part(device: &Device, day: u32) -> Vec<u8> {
+    let part = tracetee_ledger::Part { day, ..Default::default() }.encode().unwrap();
+    let (mut file, _) = device.spool.open_ledger(|_| false, device.now.get()).unwrap();
+    file.write(&part).unwrap();
+    file.close().unwrap();
+    device.later(Duration::from_secs(1));
+    part
+}
+
+#[test]
+fn parts_of_the_ledger_are_sent_before_captures_also_where_those_wait() {
+    let mut device = Device::new();
+    device.conditions.net.network = Network::Metered;
+    let capture = device.put("a").id();
+    let parts = [close_part(&device, 1), close_part(&device, 2)];
+    let mut sent = Vec::new();
+    let (pass, asked) = device.pass(|request| {
+        let Body::Bytes(bytes) = request.body else { panic!("no part") };
+        sent.push(zstd::bulk::decompress(bytes, 1 << 16).unwrap());
+        let header = |name: &str| {
+            let found = request.headers.iter().find(|header| header.0 == name);
+            found.unwrap_or_else(|| panic!("{name}")).1.clone()
+        };
+        assert_eq!(header("Content-Type"), "application/x-tracetee-ledger");
+        assert_eq!(header("Content-Encoding"), "zstd");
+        assert_eq!(header("X-Tracetee-Meta"), "eyJpbnN0YWxsX2lkIjoiaSJ9");
+        status(201)
+    });
+    assert_eq!(sent, parts);
+    assert!(asked.iter().all(|asked| asked.starts_with("PUT /v1/ledgers/")), "{asked:?}");
+    assert!(pass.held.unwrap().contains("unmetered"));
+    assert_eq!((device.spool.parts().len(), device.waiting()), (0, 1));
+    device.conditions.net.network = Network::Unmetered;
+    assert_eq!(device.pass(|_| status(201)).1, [format!("PUT /v1/captures/{capture}")]);
+}
+
+#[test]
+fn each_answer_to_a_part_counts_once() {
+    for (code, left, lost) in [
+        (200, 0, json!({})),
+        (409, 0, json!({})),
+        (400, 0, json!({"status_400": 1})),
+        (404, 1, json!({})),
+        (500, 1, json!({})),
+        (503, 1, json!({})),
+    ] {
+        let mut device = Device::new();
+        close_part(&device, 1);
+        device.put("a");
+        // The server takes captures whatever it says of parts.
+        let answer = |request: &Request<'_>| {
+            status(if request.url.contains("ledgers") { code } else { 201 })
+        };
+        let (pass, asked) = device.pass(answer);
+        assert_eq!((device.spool.parts().len(), device.waiting()), (left, 0), "{code} {asked:?}");
+        assert_eq!(
+            device.spool.losses().count().len(),
+            usize::from(code == 400 && pass.held.is_some())
+        );
+        let sent = |asked: &[String]| asked.iter().filter(|one| one.contains("ledgers")).count();
+        assert_eq!(sent(&asked), 1);
+        // A loss is in the report that went with the same pass.
+        let reported = asked.iter().any(|one| one.contains("/v1/losses/"));
+        assert_eq!(reported, lost != json!({}), "{code}");
+        // The server is asked again after an hour, and the same id with it.
+        assert_eq!(sent(&device.pass(answer).1), 0);
+        device.later(Duration::from_secs(3601));
+        assert_eq!(sent(&device.pass(answer).1), left, "{code}");
+    }
+    let mut device = Device::new();
+    close_part(&device, 1);
+    let (pass, _) = device.pass(|_| Err(Failure::Broken("reset".to_owned())));
+    assert_eq!((pass.held.as_deref(), device.spool.parts().len()), (Some("reset"), 1));
+    device.conditions.killed = true;
+    device.later(Duration::from_secs(3601));
+    assert!(device.pass(|_| status(200)).1.is_empty());
+    device.conditions.killed = false;
+    device.conditions.rules.network = Allowed::Never;
+    assert!(device.pass(|_| status(200)).1.is_empty());
+}
+
+#[test]
+fn a_damaged_part_is_lost_and_counted() {
+    let mut device = Device::new();
+    close_part(&device, 1);
+    let path = device.spool.parts().remove(0).1;
+    fs::write(&path, b"torn").unwrap();
+    let (_, asked) = device.pass(|_| status(201));
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert!(asked[0].contains("/v1/losses/"));
+    assert_eq!(device.spool.parts().len(), 0);
+}

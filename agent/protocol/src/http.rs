@@ -6,6 +6,10 @@
 pub const CAPTURES: &str = "/v1/captures/";
 /// Route of a loss report, `PUT`; its id follows.
 pub const LOSSES: &str = "/v1/losses/";
+/// Route of a part of the ledger, `PUT`; its id follows, a UUID. The body is the part, in zstd.
+///
+/// A part that was stored under another id is the same part if installation, day, version code and number are.
+pub const LEDGERS: &str = "/v1/ledgers/";
 /// Route where presigned addresses are asked for, `POST`.
 pub const TICKETS: &str = "/v1/tickets";
 /// Route of a mapping, `PUT`; app and version follow, each percent-encoded. Devices do not use it.
@@ -47,6 +51,8 @@ pub const SHA_256_SUFFIX: &str = ":";
 
 /// Media type of a capture: ftrace text.
 pub const FTRACE_TEXT: &str = "text/x-ftrace";
+/// Media type of a part of the ledger: the bytes of `tracetee_ledger::Part`.
+pub const LEDGER: &str = "application/x-tracetee-ledger";
 /// Media type of all other bodies.
 pub const JSON: &str = "application/json";
 /// Compression of a capture: independent zstd frames.

@@ -4,6 +4,7 @@ use super::Controller;
 use crate::capture::{self, Owner};
 use crate::controller::budget_ledger::Now;
 use crate::controller::capture_writer::Observed;
+use crate::controller::daily_ledger;
 use crate::controller::process_signals;
 use crate::controller::state::{Action, Input, Kept, State, Waited};
 use crate::controller::triggers::Triggers;
@@ -105,7 +106,13 @@ impl Controller {
         self.writer.note_begun();
         self.probation.note_hooked(Now::read());
         let main_tid = std::process::id().cast_signed();
-        let triggers = flight.then(|| Triggers::new(&policy, windows, main_tid, redactor));
+        let frames = daily_ledger::wants_markers().then(Vec::new);
+        let triggers = (flight || frames.is_some()).then(|| {
+            let windows = if flight { windows } else { &[] };
+            let mut triggers = Triggers::new(&policy, windows, main_tid, redactor);
+            triggers.frames = frames;
+            triggers
+        });
         self.observer.begin(triggers);
         Ok(())
     }

@@ -143,6 +143,11 @@ impl CaptureWriter {
         })
     }
 
+    /// The key of this device's hashes.
+    pub(crate) const fn redaction_key(&self) -> u64 {
+        self.redaction_key
+    }
+
     /// Notes that recording has begun.
     pub(crate) fn note_begun(&mut self) {
         self.screen = process_signals::screen_at(u64::MAX);

@@ -105,11 +105,12 @@ impl ConfigSource {
         }
     }
 
-    /// Returns true if the configuration in force records something from the app's start on, or traces coroutines, unless
+    /// Returns true if the configuration in force records something from the app's start on, traces coroutines or counts, unless
     /// something else keeps it from that.
     pub(crate) fn counts_at_start(&self) -> bool {
         self.in_force.as_ref().is_some_and(|InForce { document, .. }| {
             document.coroutines.on
+                || document.ledger.on
                 || document.windows.iter().any(|window| !matches!(window.opens, Opens::Manual))
         })
     }

@@ -7,6 +7,7 @@ use crate::error::Error;
 use hex::FromHex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tracetee_ledger::{MAX_ATTRIBUTES, MAX_NAME_BYTES};
 use tracetee_protocol::json::{self, Limits};
 use tracetee_protocol::record::RawJson;
 use tracetee_protocol::{CaptureMeta, record, words};
@@ -40,6 +41,9 @@ record! {
         pub version_name: Option<String> = None,
         /// Other facts about the device for the collector (`model` …): at most 512 bytes of JSON.
         pub device: BTreeMap<String, RawJson> = BTreeMap::new(); check(is_short),
+        /// Attributes of this installation by which the ledger's counts are told apart, as `{"plan": "premium"}`: at most 4,
+        /// each of few values.
+        pub segment: BTreeMap<String, String> = BTreeMap::new(); check(is_segment),
         /// Time that the installation waits for files, ms, if something is to be recorded from the
         /// app's start on. What takes longer is recorded later.
         pub start_wait_ms: u32 = 3; within(0..=MAX_START_WAIT_MS),
@@ -107,6 +111,18 @@ fn is_key(digits: &Option<String>) -> Result<(), String> {
 fn is_short(device: &BTreeMap<String, RawJson>) -> Result<(), String> {
     if record::to_json(device).len() > MAX_DEVICE_BYTES {
         return Err(format!("has more than {MAX_DEVICE_BYTES} bytes"));
+    }
+    Ok(())
+}
+
+fn is_segment(segment: &BTreeMap<String, String>) -> Result<(), String> {
+    let is_short = |text: &String| (1..=MAX_NAME_BYTES).contains(&text.len());
+    if segment.len() > MAX_ATTRIBUTES
+        || !segment.iter().all(|(name, value)| is_short(name) && is_short(value))
+    {
+        return Err(format!(
+            "has more than {MAX_ATTRIBUTES} attributes, or a name or value that has not 1 to {MAX_NAME_BYTES} bytes"
+        ));
     }
     Ok(())
 }
@@ -221,6 +237,11 @@ mod tests {
             (r#", "public_key": "ab""#, "public_key: is not 64 hexadecimal digits (an Ed25519"),
             (&*long, "device: has more than 512 bytes"),
             (r#", "start_wait_ms": 10001"#, "start_wait_ms: 10001 is not from 0 to 10000"),
+            (
+                r#", "segment": {"a": ""}"#,
+                "segment: has more than 4 attributes, or a name or value",
+            ),
+            (r#", "segment": {"a":"","b":"","c":"","d":"","e":""}"#, "segment: has more than 4"),
             (r#", "device": 5"#, "device: must be an object, not 5"),
             (r#", "upload": {"url": "ftp://x"}"#, "upload: "),
             (r#", "upload": {"url": "https://x", "transport": "me"}"#, "upload.transport: must be"),

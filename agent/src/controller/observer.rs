@@ -24,6 +24,8 @@ pub(crate) struct Observer {
     /// `None` before the first recording.
     overhead: Option<Overhead>,
     tag_resets: u64,
+    /// Time that all records have cost, ns.
+    records_ns: u64,
 }
 
 impl Observer {
@@ -86,6 +88,18 @@ impl Observer {
         self.triggers.as_mut().map(Triggers::take).unwrap_or_default()
     }
 
+    /// Takes the frames of the main thread since the last look.
+    pub(crate) fn take_frames(&mut self) -> Vec<(u64, u64)> {
+        let frames = self.triggers.as_mut().and_then(|triggers| triggers.frames.as_mut());
+        frames.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The processor time of this thread and of recording since the process's start, ns.
+    pub(crate) fn used_ns(&self) -> u64 {
+        let ours_ns = u64::try_from(streaming::cpu_time().as_nanos()).unwrap_or(0);
+        ours_ns.saturating_add(streaming::used_ns()).saturating_add(self.records_ns)
+    }
+
     /// Forces the tags again where the system has reset them.
     pub(crate) fn look_at_tags(&mut self) {
         self.tag_resets += capture::watch_tags();
@@ -98,6 +112,7 @@ impl Observer {
             triggers.period_ns = process_signals::period_ns();
         }
         let mut dropped = 0;
+        let before = follower.records;
         capture::look(|reader| {
             dropped = reader.dropped();
             let wanted = triggers.as_ref().map(Triggers::wanted);
@@ -114,6 +129,7 @@ impl Observer {
         let our_ns =
             u64::try_from(streaming::cpu_time().as_nanos()).unwrap_or(0) + streaming::used_ns();
         if let Some(overhead) = &mut self.overhead {
+            self.records_ns += overhead.ns_per_record.of(self.follower.records - before);
             overhead.note(now.boot_ms, self.follower.records, dropped, our_ns);
         }
     }

@@ -26,6 +26,8 @@ pub(crate) struct Policy {
     coroutines_out: Option<String>,
     /// The device's bucket for samples of callstacks.
     stacks_bucket: Decimal,
+    /// True if the device is one of those that count.
+    counts: bool,
 }
 
 impl Policy {
@@ -44,7 +46,9 @@ impl Policy {
         let coroutines_out = not_sampled(&coroutines.sampling, "coroutines", device)
             .or_else(|| not_matched(&coroutines.matches, device));
         let stacks_bucket = bucket(&device.install_id, "stacks");
-        Self { document, off, out, coroutines_out, stacks_bucket }
+        let ledger = &document.ledger;
+        let counts = ledger.on && not_sampled(&ledger.sampling, "ledger", device).is_none();
+        Self { document, off, out, coroutines_out, stacks_bucket, counts }
     }
 
     /// The policy before any configuration: off.
@@ -52,14 +56,23 @@ impl Policy {
         let off = Some("there is no configuration yet".to_owned());
         let document = Document::default();
         let stacks_bucket = Decimal::whole(100);
-        Self { document, off, out: Vec::new(), coroutines_out: None, stacks_bucket }
+        Self { document, off, out: Vec::new(), coroutines_out: None, stacks_bucket, counts: false }
     }
 
     /// The reason for which nothing may be recorded now.
     pub(crate) fn off_at(&self, now: Now) -> Option<String> {
-        let expired = self.document.not_after.filter(|&s| s < now.real_ms / 1000);
-        let expired = || expired.map(|s| format!("the configuration expired at Unix time {s}"));
+        let expired =
+            || self.expired(now).map(|s| format!("the configuration expired at Unix time {s}"));
         self.off.clone().or_else(expired)
+    }
+
+    fn expired(&self, now: Now) -> Option<u64> {
+        self.document.not_after.filter(|&s| s < now.real_ms / 1000)
+    }
+
+    /// True if the ledger counts now. Neither the sample of devices that record nor what went wrong with hooks matters.
+    pub(crate) fn counts_at(&self, now: Now) -> bool {
+        self.counts && !self.document.kill.on && self.expired(now).is_none()
     }
 
     /// Whether coroutines are to be traced: `Err` with the reason if the document wants it, but not here; `Ok(false)` if it
@@ -229,6 +242,26 @@ mod tests {
         let refused = at(&|document| document.coroutines.matches = later).unwrap_err();
         assert_eq!(refused, "API level 30 is not from 31 to 40");
         assert_eq!(Policy::none().coroutines_at(now), Ok(false));
+    }
+
+    #[test]
+    fn the_ledger_counts_on_devices_that_do_not_record() {
+        let now = Now { boot_ms: 0, real_ms: 200_000 };
+        let none = Sampling { percent: Decimal::ZERO, salt: None };
+        let at = |change: &dyn Fn(&mut Document)| {
+            let mut document = Document { sampling: none.clone(), ..Document::default() };
+            document.ledger.on = true;
+            change(&mut document);
+            let policy = Policy::new(document, &Device::default());
+            assert!(policy.off_at(now).is_some());
+            policy.counts_at(now)
+        };
+        assert!(at(&|_| ()));
+        assert!(!at(&|document| document.ledger.on = false));
+        assert!(!at(&|document| document.kill.on = true));
+        assert!(!at(&|document| document.not_after = Some(100)));
+        assert!(!at(&|document| document.ledger.sampling = none.clone()));
+        assert!(!Policy::none().counts_at(now));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::capture::{self, Owner};
 use crate::controller::budget_ledger::Now;
 use crate::controller::capture_writer::CaptureWriter;
 use crate::controller::config_source::ConfigSource;
+use crate::controller::daily_ledger::DailyLedger;
 use crate::controller::install::Install;
 use crate::controller::observer::Observer;
 use crate::controller::on_device_capture::OnDeviceCapture;
@@ -77,8 +78,11 @@ impl Controller {
         let ledger = store.ledger().for_boot(boot.trim(), std::process::id());
         let now = Now::read();
         let probation = probation.take();
+        let writer = CaptureWriter::new(spool, install.facts(&device), &device.install_id);
+        let segment = install.segment.clone();
         let mut controller = Self {
-            writer: CaptureWriter::new(spool, install.facts(&device), &device.install_id),
+            ledger: DailyLedger::new(device.version_code, segment, writer.redaction_key()),
+            writer,
             device,
             store,
             source,

@@ -15,6 +15,9 @@ use tracetee_recorder::stored::parse_stored;
 use tracetee_recorder::tail::{Sight, Who};
 use tracetee_text::redact::Redactor;
 
+/// The beginning of the name of the main thread's part of a frame.
+const FRAME: &[u8] = b"Choreographer#doFrame";
+
 /// An event that an armed window waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finding {
@@ -37,6 +40,8 @@ struct Watch {
 #[derive(Debug)]
 struct Open {
     begin_ns: u64,
+    /// The main thread's part of a frame.
+    is_frame: bool,
     /// The watches that want to know when it ends.
     watches: Vec<usize>,
 }
@@ -75,6 +80,8 @@ pub(crate) struct Triggers {
     pub(crate) still: (u64, u64),
     redactor: Option<Redactor>,
     findings: Vec<Finding>,
+    /// Frames of the main thread since the last look, if they are to be counted: end and duration, ns.
+    pub(crate) frames: Option<Vec<(u64, u64)>>,
 }
 
 impl Triggers {
@@ -113,7 +120,8 @@ impl Triggers {
         }
         let (threads, findings, still) = (Vec::new(), Vec::new(), (0, 0));
         let period_ns = super::process_signals::period_ns();
-        Self { watches, threads, last: 0, main_tid, period_ns, still, redactor, findings }
+        let (last, frames) = (0, None);
+        Self { watches, threads, last, main_tid, period_ns, still, redactor, findings, frames }
     }
 
     /// Returns the threads whose records matter.
@@ -128,7 +136,7 @@ impl Triggers {
         let threads: Vec<_> = self.watches.iter().filter_map(thread_of).collect();
         Wanted {
             all: threads.contains(&ThreadChoice::Any),
-            main_tid: (!threads.is_empty()).then_some(self.main_tid),
+            main_tid: (!threads.is_empty() || self.frames.is_some()).then_some(self.main_tid),
         }
     }
 
@@ -216,7 +224,8 @@ impl Triggers {
                 _ => {}
             }
         }
-        self.thread(who).open.push(Open { begin_ns, watches });
+        let is_frame = is_main && self.frames.is_some() && name.starts_with(FRAME);
+        self.thread(who).open.push(Open { begin_ns, is_frame, watches });
     }
 
     fn instant(&mut self, who: Who, time_ns: u64, name: &[u8]) {
@@ -243,6 +252,9 @@ impl Triggers {
 
     fn end(&mut self, who: Who, end_ns: u64) {
         let Some(open) = self.thread(who).open.pop() else { return };
+        if let Some(frames) = self.frames.as_mut().filter(|_| open.is_frame) {
+            frames.push((end_ns, took_ns(self.still, open.begin_ns, end_ns)));
+        }
         for index in open.watches {
             let Some(watch) = self.watches.get_mut(index) else { continue };
             match &mut watch.pattern {

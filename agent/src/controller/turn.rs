@@ -1,7 +1,7 @@
 //! The controller's turns: carries out what the state machine decides, and tells it what happens.
 //!
 //! Runs on the agent's thread, four times a second while something is recorded, once a second
-//! otherwise. A turn looks at the configuration's file, at the new records (for triggers), at the
+//! otherwise, twice while the ledger counts a visible app. A turn looks at the configuration's file, at the new records (for triggers), at the
 //! tags and at the overhead. Nothing of it runs on the app's threads, whose requests come as
 //! [`Command`]s. `start` makes the controller; `actions` carries out the orders of the state machine.
 
@@ -10,6 +10,7 @@ use super::budget_ledger::Now;
 use super::command::Command;
 use super::control_report::{self, Parts};
 use super::crash_recovery;
+use super::daily_ledger::{self, DailyLedger};
 use super::on_device_capture::Ask;
 use super::policy::Policy;
 use super::start_file::AtStart;
@@ -38,7 +39,13 @@ impl Controller {
     /// Returns the time that the thread may sleep until the next turn.
     pub(crate) fn pause(&self) -> Duration {
         match self.machine.state() {
-            State::Off(_) if !self.on_device.is_running() => IDLE,
+            State::Off(_) if !self.on_device.is_running() => {
+                if daily_ledger::is_busy() {
+                    IDLE / 2
+                } else {
+                    IDLE
+                }
+            }
             State::Off(_) | State::Armed(_) => RECORDING,
             State::Fired(_, kept) | State::Open(kept) => {
                 let left_ms = kept.until_boot_ms.saturating_sub(Now::read().boot_ms);
@@ -116,19 +123,29 @@ impl Controller {
             }
             self.observer.look_at_tags();
             self.observer.look_at_records(now);
+            daily_ledger::count_markers(&self.observer.take_frames());
             self.observer.look_at_process(now);
             self.take_findings(now);
             self.check_overhead(now);
         }
         self.step(now, Input::Tick);
+        self.count(now, false);
         let synced = self.store.sync_ledger();
         self.note_trouble(synced);
+    }
+
+    /// Writes the ledger, if it is time or `is_last`.
+    fn count(&mut self, now: Now, is_last: bool) {
+        let (policy, spool) = (self.machine.policy(), self.writer.spool());
+        let counted = self.ledger.turn(policy, spool, now, self.observer.used_ns(), is_last);
+        self.note_trouble(counted);
     }
 
     /// Ends in order: the process exits, or the agent is uninstalled.
     pub(crate) fn exit(&mut self) {
         self.on_device.end();
         self.step(Now::read(), Input::Exit);
+        self.count(Now::read(), true);
         self.uploads = None;
         capture::release(true);
         self.probation.survived();
@@ -181,6 +198,8 @@ impl Controller {
         if self.writer.spool().is_off() {
             policy.off = Some("the user does not consent".to_owned());
         }
+        // A recording that begins with this policy may have frames to count.
+        DailyLedger::allow(&policy, now);
         if let Some(uploads) = &self.uploads {
             uploads.allow(&policy, self.source.digest());
         }
@@ -280,6 +299,7 @@ impl Controller {
         let ms = to_ns.saturating_sub(from_ns) / 1_000_000;
         section::note(&format!("{}{}{ms} ms", notes::PREFIX, notes::STOOD_STILL));
         self.observer.note_still(from_ns, to_ns);
+        self.ledger.note_still(to_ns.saturating_sub(from_ns));
     }
 
     // ---- what the observer finds ----

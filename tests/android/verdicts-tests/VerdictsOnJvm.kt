@@ -1,9 +1,10 @@
 // Feeds AOSP's FrameMetrics, and JankData of API 37.2, to the library's own listeners, and looks at what they take. Its first argument
-// is the API level of the classes: 36, or 37.2, with the jar of 36; with `costs` it measures.
+// is the API level of the classes: 36, or 37.2, with the jar of 36; with `costs` it measures, with `ledger` it counts in the agent.
 import android.view.FrameMetrics
 import android.view.SurfaceControl
 import dev.tracetee.BootTime
 import dev.tracetee.CaptureOptions
+import dev.tracetee.FrameLedger
 import dev.tracetee.FrameLog
 import dev.tracetee.FrameRecord
 import dev.tracetee.FrameSink
@@ -20,12 +21,15 @@ fun main(arguments: Array<String>) = when (val api = arguments[0]) {
     "36" -> {
         levels()
         counts()
+        ledger()
         suspends()
         randomSuspends()
         println("verdicts, $api: FrameMetrics of 5 levels, counts, after a suspend: as expected")
     }
 
     "costs" -> costs()
+
+    "ledger" -> ledgerOfAgent(File(arguments[1]))
 
     else -> {
         standIns(arguments[1])
@@ -201,6 +205,124 @@ private fun counts() {
 }
 
 /** Prints the processor time of what the library does for a frame: ns, median of 31 runs, recording and not. */
+/** The frames that a ledger gets, each as its vsync in ms and its word, on a clock and a thread that the test has. */
+private class Counted {
+    var nowNs = 0L
+    val calls = mutableListOf<List<Pair<Long, String>>>()
+    private val tasks = mutableListOf<Pair<Long, Runnable>>()
+    val ledger = FrameLedger({ nowNs }, { words, count, _ ->
+        calls += List(count) { words[2 * it] / MS to words[2 * it + 1].toString(16) }
+    }) { task, ms -> tasks += nowNs + ms * MS to task }
+    private val frame = FrameRecord()
+
+    fun report(vsync: Long, totalMs: Long) {
+        frame.take(metrics(vsync, nowNs / MS), 0, 36)
+        frame.totalNs = totalMs * MS
+        frame.allowedNs = 16 * MS
+        ledger.add(frame, 16_666_667)
+    }
+
+    fun judge(vsync: Long, bits: Int, totalMs: Long, isSurface: Boolean = false) {
+        ledger.add(frame.take(JankListener.Data(vsync, bits, 16 * MS, totalMs * MS, -1, -1), isSurface), 16_666_667)
+    }
+
+    fun pass(ms: Long) {
+        val end = nowNs + ms * MS
+        while (true) {
+            val next = tasks.filter { it.first <= end }.minByOrNull { it.first } ?: break
+            tasks -= next
+            nowNs = next.first
+            next.second.run()
+        }
+        nowNs = end
+    }
+}
+
+/** Each frame is handed to the agent once, with its verdict if one comes within a second. */
+private fun ledger() {
+    val counted = Counted()
+    // The agent is told that frames come from here.
+    expect(listOf(emptyList<Any>()), counted.calls)
+    counted.report(1, 20)
+    counted.pass(500)
+    expect(1, counted.calls.size)
+    Native.ledger = true
+    // Without a compositor that judges, a quarter of a second: late by 4 ms, in time, frozen and late.
+    counted.report(1, 20)
+    counted.report(2, 10)
+    counted.report(3, 701)
+    counted.pass(249)
+    expect(1, counted.calls.size)
+    counted.pass(1)
+    val (late, known, frozen, judged) = listOf(1L shl 32, 1L shl 34, 1L shl 33, 1L shl 35)
+    fun word(flags: Long) = flags.toString(16)
+    expect(listOf(500L to word(late + known + 4000), 500L to "0", 500L to word(late + known + frozen + 685_000)), counted.calls.last())
+    // Judged: the app's fault; not janky although the metrics say so; the compositor's fault, by nobody knows how much.
+    counted.calls.clear()
+    for (vsync in 4L..7L) counted.report(vsync, if (vsync == 5L) 20 else 10)
+    counted.judge(4, 2, 18)
+    counted.judge(5, 0, 10)
+    counted.judge(6, 1, 10)
+    // Of a frame that nobody has reported.
+    counted.judge(99, 2, 18)
+    counted.pass(250)
+    val at = 750L
+    expect(listOf(at to word(late + known + 2000 + judged + (2L shl 36)), at to word(judged), at to word(late + judged + (1L shl 36))), counted.calls.single())
+    // The fourth one waits for a second, and counts as it is. A verdict after that is of no frame.
+    counted.pass(740)
+    expect(1, counted.calls.size)
+    counted.pass(260)
+    expect(listOf(at to "0"), counted.calls.last())
+    counted.judge(7, 2, 18)
+    // A surface's frame has its verdict with it.
+    counted.judge(8, 2, 18, isSurface = true)
+    counted.pass(250)
+    expect(listOf(counted.nowNs / MS - 250 to word(late + known + 2000 + judged + (2L shl 36) + (1L shl 39))), counted.calls.last())
+    // More frames than wait at most: all of them arrive.
+    counted.calls.clear()
+    repeat(1000) { counted.report(1000L + it, 10) }
+    counted.pass(2000)
+    expect(1000, counted.calls.sumOf { it.size })
+    check(counted.calls.all { it.size <= 256 })
+    Native.ledger = false
+}
+
+/** Counts in the real agent, whose file [directory] has then. */
+private fun ledgerOfAgent(directory: File) {
+    directory.deleteRecursively()
+    check(Native.load()) { Native.loadError.toString() }
+    expect(null, Native.install("""{"directory": "$directory", "version_code": 7, "segment": {"plan": "free"}}"""))
+    expect(null, Native.offerConfig("""{"schema": 1, "seq": 1, "ledger": {"on": true}}""".toByteArray(), null))
+    val end = System.nanoTime() + 20_000 * MS
+    while (!Native.ledger && System.nanoTime() < end) Thread.sleep(10)
+    check(Native.ledger) { "the agent does not count" }
+    Native.setScreen("Checkout")
+    Native.setVisible(true)
+    val counted = Counted()
+    val frames = FrameLedger { task, _ -> task.run() }
+    val frame = FrameRecord()
+    for (totalMs in listOf(10L, 20L, 701L)) {
+        frame.take(metrics(totalMs), 0, 36)
+        frame.intendedNs = System.nanoTime()
+        frame.totalNs = totalMs * MS
+        frames.add(frame, 16_666_667)
+    }
+    counted.pass(0)
+    Native.countStart(0, 5000, -1)
+    Native.countExit("anr", true)
+    Native.setVisible(false)
+    Thread.sleep(2500)
+    val file = File(directory, "spool/ledger").listFiles()!!.single()
+    val text = String(file.readBytes(), Charsets.ISO_8859_1)
+    check("Checkout" in text && "anr" in text && "premium" !in text && "free" in text) { text }
+    expect(null, Native.setConsent(false))
+    Thread.sleep(1500)
+    expect(emptyList<String>(), File(directory, "spool/ledger").list()!!.toList())
+    check(!Native.ledger || File(directory, "spool/off").exists())
+    expect(null, Native.uninstall())
+    println("ledger: counted in the agent, and deleted without consent")
+}
+
 private fun costs() {
     val threads = java.lang.management.ManagementFactory.getThreadMXBean()
     val surface = Surface(registration())

@@ -6,9 +6,9 @@ use std::fs;
 use std::io::ErrorKind;
 
 impl Spool {
-    /// Deletes all captures and all entries of lost ones.
+    /// Deletes all captures, all entries of lost ones and all counts.
     pub fn purge(&self) {
-        for directory in ["rec", "ready", "sending", "lost", "report"] {
+        for directory in ["rec", "ready", "sending", "lost", "report", "ledger", "parts"] {
             for path in self.files(directory) {
                 let _ = fs::remove_file(path);
             }

@@ -9,6 +9,7 @@
 //! | `report/` | the same, for the loss report in transit |
 //! | `owners/` | a locked file for each process that writes |
 //! | `state/` | see [`crate::state`] |
+//! | `ledger/`, `parts/` | parts of the ledger that processes count in, closed ones that wait |
 //! | `lock`, `sender`, `recovery` | file locks: for changes, sending, recovery |
 //! | `off` | exists while the user does not consent; the spool then accepts and sends nothing |
 //!
@@ -19,10 +20,12 @@
 
 mod capture;
 mod consent;
+mod ledger;
 mod locks;
 mod loss_report;
 
 pub use capture::{Recording, Waiting};
+pub use ledger::LedgerFile;
 pub use locks::Recovery;
 use loss_report::Losses;
 
@@ -56,7 +59,7 @@ impl Spool {
     }
 
     fn make(&self) -> Result<(), Error> {
-        for directory in ["rec", "ready", "sending", "lost", "owners", "state"] {
+        for directory in ["rec", "ready", "sending", "lost", "owners", "state", "ledger", "parts"] {
             let path = self.root.join(directory);
             tracetee_os::create_directory(&path).map_err(Error::io("create", &path))?;
         }

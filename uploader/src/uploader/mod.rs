@@ -2,10 +2,11 @@
 //!
 //! Order: check whether anything may be sent, recover the captures of a killed sender, apply quotas, respect
 //! the back-off, fetch the configuration (a new one ends the pass, because it decides about the rest), send
-//! captures one by one, send the loss report. The first failure ends the pass. Nothing sleeps; the caller
+//! parts of the ledger, then captures, one by one, send the loss report. The first failure ends the pass. Nothing sleeps; the caller
 //! calls again after [`Pass::again`]. Runs on a background thread, never on an important thread of the app.
 
 mod config_fetch;
+mod ledger_upload;
 mod loss_upload;
 mod verdict;
 
@@ -193,6 +194,7 @@ impl Uploader {
         if context.conditions.killed {
             return Err(StopReason("the configuration allows nothing".to_owned()));
         }
+        self.send_parts(context)?;
         let mut done = Vec::new();
         // Captures that arrive meanwhile are sent too; captures that failed are not tried again.
         while let Some(next) = self.next(context, &mut done)? {

@@ -47,6 +47,8 @@ record! {
         pub app_packages: Vec<String> = Vec::new(); count(0..=MAX_PACKAGES); check(are_packages),
         /// Tracing of coroutines by the Kotlin library, from the app's next start on.
         pub coroutines: Coroutines = Coroutines::default(),
+        /// The ledger: counts of frames, starts and exits, independent of recording.
+        pub ledger: Ledger = Ledger::default(),
         /// When captures may be sent.
         pub upload: Upload = Upload::default(),
         /// When the agent stays off after crashes.
@@ -110,6 +112,15 @@ record! {
         pub sampling: Sampling = Sampling::default(),
         /// Other conditions that a device must meet to have it.
         pub matches["match"]: Match = Match::default(),
+    }
+
+    /// The ledger: counts of frames, starts and exits, a kilobyte a day. It needs no window, and `sampling` of the document does
+    /// not matter for it.
+    pub struct Ledger {
+        /// Counts, and sends the counts once a day.
+        pub on: bool = false,
+        /// The share of the devices that counts. Its salt is "ledger" by default.
+        pub sampling: Sampling = Sampling::default(),
     }
 
     /// When captures may be sent.

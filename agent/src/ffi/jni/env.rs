@@ -7,7 +7,7 @@
 
 use jni_sys::{
     JNI_EDETACHED, JNI_OK, JNI_VERSION_1_6, JNIEnv, JNINativeMethod, JavaVM, JavaVMAttachArgs,
-    jbyteArray, jclass, jint, jlong, jmethodID, jobject, jobjectArray, jstring, jvalue,
+    jbyteArray, jclass, jint, jlong, jlongArray, jmethodID, jobject, jobjectArray, jstring, jvalue,
 };
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -78,6 +78,15 @@ impl Env {
     }
 
     /// Makes an array of bytes; null where there is no memory for it.
+    /// Copies the first numbers of an array; `false` if it has fewer.
+    pub(super) fn copy_longs(self, array: jlongArray, to: &mut [i64]) -> bool {
+        if array.is_null() {
+            return false;
+        }
+        table!(self, GetLongArrayRegion, array, 0, size(to.len()), to.as_mut_ptr());
+        self.thrown().is_none()
+    }
+
     pub(super) fn new_bytes(self, bytes: &[u8]) -> jbyteArray {
         let array = table!(self, NewByteArray, size(bytes.len()));
         if !array.is_null() {

@@ -9,12 +9,12 @@ mod java;
 mod upload;
 
 use crate::android::pinned;
-use crate::controller::{self, Install, process_signals};
+use crate::controller::{self, Install, daily_ledger, process_signals};
 use crate::{api, capture, config, event, health_report, listener, section};
 use env::{Env, Thrown};
 use jni_sys::{
     JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
-    jobject, jstring, jvalue,
+    jlongArray, jobject, jstring, jvalue,
 };
 use std::ffi::c_void;
 use std::path::Path;
@@ -81,6 +81,10 @@ fn register(env: Env) -> bool {
         c"setNetwork" c"(Ljava/lang/String;)Ljava/lang/String;" set_network,
         c"setRefreshRate" c"(D)V" set_refresh_rate,
         c"setScreen" c"(Ljava/lang/String;)V" set_screen,
+        c"countFrames" c"([JIJ)V" count_frames,
+        c"countStart" c"(IJJ)V" count_start,
+        c"countExit" c"(Ljava/lang/String;Z)V" count_exit,
+        c"setVisible" c"(Z)V" set_visible,
         c"watchMain" c"(Ljava/lang/Runnable;)Ljava/lang/String;" watch_main,
         c"mainIsAlive" c"()V" main_is_alive,
         c"isRecording" c"()Z" is_recording,
@@ -213,6 +217,50 @@ extern "system" fn set_refresh_rate(_: Env, _: jclass, hz: jdouble) {
 extern "system" fn set_screen(env: Env, _: jclass, name: jstring) {
     let _ = caught(|| {
         process_signals::set_screen(&text(env, name)?);
+        Ok(())
+    });
+}
+
+// ---- the ledger ----
+
+/// Frames of a call, at most: those of a second of a display with 240 Hz.
+const MAX_FRAMES: usize = 256;
+
+/// Counts `count` frames, two words each, at this value of `System.nanoTime`.
+extern "system" fn count_frames(
+    env: Env,
+    _: jclass,
+    words: jlongArray,
+    count: jint,
+    now_ns: jlong,
+) {
+    let mut room = [0; 2 * MAX_FRAMES];
+    let length = usize::try_from(count).unwrap_or(0).min(MAX_FRAMES) * 2;
+    let _ = caught(|| {
+        if env.copy_longs(words, &mut room[..length]) {
+            daily_ledger::count_frames(&room[..length], now_ns.cast_unsigned());
+        }
+        Ok(())
+    });
+}
+
+extern "system" fn count_start(_: Env, _: jclass, kind: jint, ttid_ms: jlong, ttfd_ms: jlong) {
+    let _ = caught(|| {
+        daily_ledger::count_start(usize::try_from(kind).unwrap_or(usize::MAX), ttid_ms, ttfd_ms);
+        Ok(())
+    });
+}
+
+extern "system" fn count_exit(env: Env, _: jclass, reason: jstring, is_visible: jboolean) {
+    let _ = caught(|| {
+        daily_ledger::count_exit(&text(env, reason)?, is_visible);
+        Ok(())
+    });
+}
+
+extern "system" fn set_visible(_: Env, _: jclass, is_visible: jboolean) {
+    let _ = caught(|| {
+        daily_ledger::set_visible(is_visible);
         Ok(())
     });
 }

@@ -35,6 +35,9 @@ public class TraceteeConfig private constructor(builder: Builder) {
     /** See [Builder.setDevice]. */
     public val device: Map<String, String> = builder.device
 
+    /** See [Builder.setSegment]. */
+    public val segment: Map<String, String> = builder.segment
+
     /** See [Builder.setSender]. */
     public val sender: Sender = builder.sender
 
@@ -59,6 +62,7 @@ public class TraceteeConfig private constructor(builder: Builder) {
         internal var consent: Boolean? = null
         internal var installId: String? = null
         internal var device: Map<String, String> = emptyMap()
+        internal var segment: Map<String, String> = emptyMap()
         internal var sender: Sender = HttpSender
         internal var scheduleUploads: Boolean = true
         internal var tickets: Boolean = false
@@ -100,6 +104,12 @@ public class TraceteeConfig private constructor(builder: Builder) {
          * Default: none.
          */
         public fun setDevice(properties: Map<String, String>): Builder = apply { device = properties.toMap() }
+
+        /**
+         * Sets attributes by which the ledger's counts are told apart, as `mapOf("plan" to "premium")`: at most 4, each of few values
+         * in the fleet, names and values of at most 64 bytes. Default: none.
+         */
+        public fun setSegment(attributes: Map<String, String>): Builder = apply { segment = attributes.toMap() }
 
         /** Sets the HTTP client. Default: [HttpSender]. */
         public fun setSender(sender: Sender): Builder = apply { this.sender = sender }

@@ -41,7 +41,8 @@ internal object AppHooks {
                     app.registerActivityLifecycleCallbacks(screens)
                     app.registerComponentCallbacks(memory)
                     if (uploads) UploadService.schedule(app)
-                    if (verdicts) FrameWatch.attach(app)
+                    Native.setVisible(started > 0)
+                    if (verdicts || Native.ledger) FrameWatch.attach(app)
                 }
             }
         }
@@ -68,6 +69,9 @@ internal object AppHooks {
 
     private var front: Activity? = null
 
+    /** Number of activities that are visible; the main thread alone uses it. */
+    private var started = 0
+
     /** The last screen that the app has named in each activity. */
     private val named = WeakHashMap<Activity, String>()
 
@@ -89,9 +93,17 @@ internal object AppHooks {
         }
 
         override fun onActivityCreated(activity: Activity, state: Bundle?) = Unit
-        override fun onActivityStarted(activity: Activity) = Unit
+        override fun onActivityStarted(activity: Activity) = safely("note a start") {
+            if (started++ == 0) Native.setVisible(true)
+        }
+
         override fun onActivityPaused(activity: Activity) = show(null)
-        override fun onActivityStopped(activity: Activity) = Unit
+
+        // An activity that another one replaces stops after that has started.
+        override fun onActivityStopped(activity: Activity) = safely("note a stop") {
+            if (--started == 0) Native.setVisible(false)
+        }
+
         override fun onActivitySaveInstanceState(activity: Activity, state: Bundle) = Unit
         override fun onActivityDestroyed(activity: Activity) = Unit
     }

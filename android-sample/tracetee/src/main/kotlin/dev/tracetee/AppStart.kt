@@ -15,7 +15,7 @@ internal object AppStart {
     fun writeOnce(context: Context) {
         if (isAsked || Build.VERSION.SDK_INT < 35) return
         isAsked = true
-        if (Native.recording) platform(Unit) { listen(context) }
+        if (Native.recording || Native.ledger) platform(Unit) { listen(context) }
     }
 
     // The system calls when the first frame is drawn, or at once. It knows only later when the app is fully drawn.
@@ -31,12 +31,22 @@ internal object AppStart {
         var info = first
         for (look in 0..LOOKS) {
             val isFull = ApplicationStartInfo.START_TIMESTAMP_FULLY_DRAWN in info.startupTimestamps
-            if (!Tracetee.isRecording) return
-            if (look == 0 || isFull) write(info)
-            if (isFull || look == LOOKS) return
+            if (Tracetee.isRecording && (look == 0 || isFull)) write(info)
+            if (isFull || look == LOOKS) return count(info)
+            if (!Tracetee.isRecording && !Native.ledger) return
             Thread.sleep(EVERY_MS)
             info = manager.getHistoricalProcessStartReasons(1).firstOrNull { it.pid == first.pid } ?: return
         }
+    }
+
+    /** Counts the start. Its times are those of one clock. */
+    fun count(info: ApplicationStartInfo, count: (Int, Long, Long) -> Unit = Native::countStart) {
+        val times = info.startupTimestamps
+        val launchNs = times[ApplicationStartInfo.START_TIMESTAMP_LAUNCH] ?: 0
+        fun ms(key: Int) = times[key]?.let { if (launchNs in 1..it) (it - launchNs) / 1_000_000 else -1 } ?: -1
+        val isDrawn = ms(ApplicationStartInfo.START_TIMESTAMP_FIRST_FRAME)
+        // A service, a receiver: nobody waits for a frame.
+        if (info.startType in 1..3 && isDrawn >= 0) count(info.startType - 1, isDrawn, ms(ApplicationStartInfo.START_TIMESTAMP_FULLY_DRAWN))
     }
 
     private fun write(info: ApplicationStartInfo) = Event.get().category(CATEGORY).arg("start", text(info, BootTime())).instant("app start")

@@ -35,6 +35,10 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     var log: FrameLog? = null
         private set
 
+    /** Only the frames' thread calls it; null while nobody listens. */
+    @Volatile
+    private var ledger: FrameLedger? = null
+
     /** The display's refresh period, which is the time of a frame where the platform names none (before API 31). */
     @Volatile
     private var periodNs = PERIOD_NS
@@ -49,8 +53,11 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     @Synchronized
     fun attach(app: Application) {
         if (Build.VERSION.SDK_INT < 26 || thread != null) return
-        thread = HandlerThread("tracetee-frames", Process.THREAD_PRIORITY_BACKGROUND).apply { start() }
+        val reports = HandlerThread("tracetee-frames", Process.THREAD_PRIORITY_BACKGROUND).apply { start() }
+        val handler = Handler(reports.looper)
+        thread = reports
         log = FrameLog()
+        ledger = FrameLedger { task, ms -> handler.postDelayed(task, ms) }
         device = DeviceContext(app)
         deadlines = if (Build.VERSION.SDK_INT >= 33) Deadlines() else null
         app.registerActivityLifecycleCallbacks(this)
@@ -64,6 +71,7 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
         windows.clear()
         thread = null
         log = null
+        ledger = null
         device = null
         val end = Runnable {
             for (frames in attached) frames.detach()
@@ -76,6 +84,7 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     /** Adds a report to the frames until now, and the device's state to the capture that [isRecording]. */
     fun keep(frame: FrameRecord, isRecording: Boolean) {
         log?.add(frame, periodNs)
+        ledger?.add(frame, periodNs)
         device?.writeIfDue(isRecording, Math.round(1e11 / periodNs) / 100.0)
     }
 

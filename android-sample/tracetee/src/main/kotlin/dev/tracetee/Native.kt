@@ -28,6 +28,11 @@ internal object Native {
     @Volatile
     var coroutines: Boolean = false
 
+    /** True if the ledger counts. The agent sets it. */
+    @JvmField
+    @Volatile
+    var ledger: Boolean = false
+
     /** The agent begins a capture of [window] with this [id]; it calls this on its thread. */
     @JvmStatic
     fun captureBegun(window: String, id: String): Unit = Profiling.captureBegun(window, id)
@@ -71,6 +76,18 @@ internal object Native {
     @JvmStatic external fun setScreen(name: String)
 
     /** Runs [ping] once a second on the agent's thread, until it is called with null. */
+
+    /** Counts [count] frames, at most 256, by two words each (FrameLedger.kt), at this value of `System.nanoTime`. */
+    @JvmStatic external fun countFrames(words: LongArray, count: Int, nowNs: Long)
+
+    /** Counts a start: 0 cold, 1 warm, 2 hot. Times in ms until the first frame, and until the app was fully drawn; negative: unknown. */
+    @JvmStatic external fun countStart(kind: Int, ttidMs: Long, ttfdMs: Long)
+
+    /** Counts the end of an earlier process of the app; [isVisible]: a user saw it. */
+    @JvmStatic external fun countExit(reason: String, isVisible: Boolean)
+
+    /** The app is visible from now on, or hidden. */
+    @JvmStatic external fun setVisible(isVisible: Boolean)
     @JvmStatic external fun watchMain(ping: Runnable?): String?
     @JvmStatic external fun mainIsAlive()
     @JvmStatic external fun isRecording(): Boolean

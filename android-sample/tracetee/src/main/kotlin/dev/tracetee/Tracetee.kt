@@ -239,6 +239,7 @@ public object Tracetee {
             .put("api", Build.VERSION.SDK_INT)
             .put("device", device)
         info.versionName?.let { settings.put("version_name", it) }
+        if (config.segment.isNotEmpty()) settings.put("segment", JSONObject(config.segment))
         config.publicKey?.let { settings.put("public_key", it) }
         config.consent?.let { settings.put("consent", it) }
         config.installId?.let { settings.put("install_id", it) }
