@@ -45,6 +45,9 @@ pub enum Error {
     /// The requested file, app or version does not exist.
     #[error("{0}")]
     Missing(String),
+    /// A stored report is not what its path says.
+    #[error("not {0}")]
+    Report(&'static str),
     /// The tables are in use all the time.
     #[error("the tables are in use; try again")]
     Busy,

@@ -82,6 +82,7 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
         (None, sample)
     } else {
         all.check_captures(app)?;
+        all.check_ledgers(app)?;
         let (selected, sample) = all.selected(app, chosen, MOST_CAPTURES)?;
         (Some(selected), sample)
     };
