@@ -11,7 +11,8 @@ use crate::schema::{ANALYSIS, Table, Text};
 use crate::sums::schema::FILE_VERSION;
 use rusqlite::types::ValueRef;
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, Params, Row, Transaction, TransactionBehavior, params_from_iter,
+    Connection, ErrorCode, OpenFlags, Params, Row, Transaction, TransactionBehavior,
+    params_from_iter,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;

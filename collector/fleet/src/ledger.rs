@@ -20,8 +20,11 @@ const ID_DIGITS: usize = 32;
 const ANR: &str = "anr";
 /// Kind of the buckets of the time that late frames took past their deadlines.
 const OVERRUN: Text = Text::new_static("overrun");
+/// Kinds of the rows that count ends of processes: all, and those that a user saw.
+const EXIT: &str = "exit";
+const VISIBLE_EXIT: &str = "visible_exit";
 const NS_OF_US: u64 = 1_000;
-const NS_OF_MS: u64 = 1_000_000;
+pub(crate) const NS_OF_MS: u64 = 1_000_000;
 
 /// The rows of a part of a ledger.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -72,7 +75,9 @@ impl Ledger {
         let (mut meta, part) = read().ok_or(Error::Report("a part of a ledger"))?;
         // What the part says decides.
         meta.version_code = Some(part.version_code).filter(|&code| code > 0);
-        let known = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(|text| Text::from(cut(text)));
+        let known = |text: Option<&str>| {
+            text.filter(|text| !text.is_empty()).map(|text| Text::from(cut(text)))
+        };
         let Part { segment, sums, .. } = &part;
         let [of_cold, of_warm, of_hot] = &sums.starts;
         let of_anr = |(name, count): (&str, u64)| if name == ANR { count } else { 0 };
@@ -108,16 +113,22 @@ impl Ledger {
         let screens = sums.rows().iter().map(|(key, row)| screen_row(key, row)).collect();
         let mut buckets = Vec::new();
         for (key, row) in sums.rows() {
-            let one = LedgerBucketRow { kind: OVERRUN, screen: Text::from(&key.screen), ..LedgerBucketRow::default() };
+            let one = LedgerBucketRow {
+                kind: OVERRUN,
+                name: Text::new_static(key.source.name()),
+                screen: Text::from(&key.screen),
+                ..LedgerBucketRow::default()
+            };
             push(&mut buckets, &one, &row.overrun_us, NS_OF_US);
         }
         for (kind, start) in StartType::ALL.into_iter().zip(&sums.starts) {
             for (kind, times) in [(kind.name(), &start.ttid_ms), ("fully_drawn", &start.ttfd_ms)] {
-                let one = LedgerBucketRow { kind: Text::new_static(kind), ..LedgerBucketRow::default() };
+                let one =
+                    LedgerBucketRow { kind: Text::new_static(kind), ..LedgerBucketRow::default() };
                 push(&mut buckets, &one, times, NS_OF_MS);
             }
         }
-        for (kind, counts) in [("exit", &sums.exits), ("visible_exit", &sums.visible_exits)] {
+        for (kind, counts) in [(EXIT, &sums.exits), (VISIBLE_EXIT, &sums.visible_exits)] {
             buckets.extend(counts.iter().map(|(name, count)| LedgerBucketRow {
                 kind: Text::new_static(kind),
                 name: Text::from(name),
@@ -152,6 +163,13 @@ impl Ledger {
     }
 }
 
+impl LedgerBucketRow {
+    /// True if it counts exits.
+    pub(crate) fn is_exit(&self) -> bool {
+        [EXIT, VISIBLE_EXIT].contains(&&*self.kind)
+    }
+}
+
 /// Writes attributes as `name=value`, separated by semicolons.
 fn pairs(segment: &[(String, String)]) -> String {
     let pair = |(name, value): &(String, String)| format!("{name}={value}");
@@ -176,7 +194,12 @@ fn screen_row(key: &RowKey, row: &Row) -> LedgerScreenRow {
 }
 
 /// Adds the buckets of a histogram, whose values have a unit of so many ns.
-fn push(buckets: &mut Vec<LedgerBucketRow>, one: &LedgerBucketRow, times: &Histogram, unit_ns: u64) {
+fn push(
+    buckets: &mut Vec<LedgerBucketRow>,
+    one: &LedgerBucketRow,
+    times: &Histogram,
+    unit_ns: u64,
+) {
     buckets.extend(times.buckets().map(|(low, high, count)| LedgerBucketRow {
         bucket_ns: low.midpoint(high).saturating_mul(unit_ns).min(MOST),
         amount: count.min(MOST),

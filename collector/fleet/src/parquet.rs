@@ -9,7 +9,9 @@ use crate::error::Error;
 use crate::ledger::Ledger;
 use crate::object_keys::encode;
 use crate::rows::{Rows, Value};
-use crate::schema::{CAPTURES, Column, Kind, LEDGER_DAYS, Source, TABLES, Table, TableRow, VERSION};
+use crate::schema::{
+    CAPTURES, Column, Kind, LEDGER_DAYS, Source, TABLES, Table, TableRow, VERSION,
+};
 use hmac_sha256::Hash;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -75,7 +77,11 @@ pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
         parts.extend(group.part(|rows| rows.capture.as_slice())?);
         parts.extend(group.part(|rows| rows.ledger.as_ref().map_or(&[], |own| &own.screens))?);
         parts.extend(group.part(|rows| rows.ledger.as_ref().map_or(&[], |own| &own.buckets))?);
-        parts.extend(group.part(|rows| rows.ledger.as_ref().map_or(&[], |own| std::slice::from_ref(&own.day)))?);
+        parts.extend(
+            group.part(|rows| {
+                rows.ledger.as_ref().map_or(&[], |own| std::slice::from_ref(&own.day))
+            })?,
+        );
     }
     Ok(parts)
 }
@@ -102,9 +108,7 @@ impl Group<'_> {
         for rows in &self.rows {
             let head = match &rows.ledger {
                 Some(ledger) => (LEDGER_DAYS, ledger.day.values()),
-                None => {
-                    (CAPTURES, rows.capture.as_ref().map(TableRow::values).unwrap_or_default())
-                }
+                None => (CAPTURES, rows.capture.as_ref().map(TableRow::values).unwrap_or_default()),
             };
             for row in rows_of(rows) {
                 all.push(full_row(&table, &head, row.values(), &self.name));

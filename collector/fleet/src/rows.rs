@@ -251,7 +251,8 @@ pub fn from_report(key: &ReportKey, bytes: &[u8]) -> Result<Rows, Error> {
     let app = app_of_report(&key.name);
     match key.kind {
         ReportKind::Losses => {
-            let report = LossReport::from_json(bytes).ok_or_else(|| Error::Report("a loss report"))?;
+            let report =
+                LossReport::from_json(bytes).ok_or_else(|| Error::Report("a loss report"))?;
             Ok(from_loss_report(&key.name, &key.day, app.as_deref(), &report))
         }
         ReportKind::Ledger => {
@@ -265,7 +266,9 @@ pub fn from_report(key: &ReportKey, bytes: &[u8]) -> Result<Rows, Error> {
 pub fn device_of_report(key: &ReportKey, bytes: &[u8]) -> Option<String> {
     match key.kind {
         ReportKind::Losses => LossReport::from_json(bytes)?.device.install_id,
-        ReportKind::Ledger => from_report(key, bytes).ok()?.ledger.map(|own| own.day.device.to_string()),
+        ReportKind::Ledger => {
+            from_report(key, bytes).ok()?.ledger.map(|own| own.day.device.to_string())
+        }
     }
 }
 

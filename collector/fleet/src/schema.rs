@@ -326,7 +326,7 @@ tables! {
         kind: Text,
         /// Screen of an overrun, or empty.
         screen: Text,
-        /// Reason of an exit, or empty.
+        /// Source of an overrun, reason of an exit, or empty.
         name: Text,
         /// Middle of the bucket, ns: at most 3.2 % away; 0 of an exit.
         bucket_ns: u64,

@@ -12,7 +12,16 @@ import pathlib
 import sys
 import time
 
-TABLES = ["captures", "frames", "frame_slices", "stacks", "losses"]
+TABLES = [
+    "captures",
+    "frames",
+    "frame_slices",
+    "stacks",
+    "losses",
+    "ledger_days",
+    "ledger_screens",
+    "ledger_buckets",
+]
 
 
 def statements(text):

@@ -11,3 +11,9 @@ CREATE TEMPORARY VIEW stored_stacks AS
   SELECT * FROM read_parquet('tables/v3/stacks/**/*.parquet', hive_partitioning = false);
 CREATE TEMPORARY VIEW stored_losses AS
   SELECT * FROM read_parquet('tables/v3/losses/**/*.parquet', hive_partitioning = false);
+CREATE TEMPORARY VIEW stored_ledger_days AS
+  SELECT * FROM read_parquet('tables/v3/ledger_days/**/*.parquet', hive_partitioning = false);
+CREATE TEMPORARY VIEW stored_ledger_screens AS
+  SELECT * FROM read_parquet('tables/v3/ledger_screens/**/*.parquet', hive_partitioning = false);
+CREATE TEMPORARY VIEW stored_ledger_buckets AS
+  SELECT * FROM read_parquet('tables/v3/ledger_buckets/**/*.parquet', hive_partitioning = false);

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::queries::{Query, SET, choose};
 use tracetee_fleet::report::quantile_errors::QuantileErrors;
-use tracetee_fleet::schema::CAPTURES;
+use tracetee_fleet::schema::{CAPTURES, LEDGER_DAYS};
 use tracetee_fleet::sums::schema::{FLEET_ROLLUPS, ROLLUPS};
 use tracetee_simulate::Simulated;
 use tracetee_tests::tools::tool;
@@ -37,8 +37,14 @@ pub fn contents(store: &Path) -> Vec<(&'static str, Vec<String>)> {
     // The number of a capture depends on the order of insertions.
     let of_captures: Vec<&str> = CAPTURES.columns.iter().map(|column| column.name).collect();
     let of_captures = of_captures.join(",");
-    let columns = |name| if name == "captures" { &*of_captures } else { "*" };
-    let tables = ["captures", "losses"].into_iter().chain(rollups);
+    let of_ledgers: Vec<&str> = LEDGER_DAYS.columns.iter().map(|column| column.name).collect();
+    let of_ledgers = of_ledgers.join(",");
+    let columns = |name| match name {
+        "captures" => &*of_captures,
+        "ledger_days" => &*of_ledgers,
+        _ => "*",
+    };
+    let tables = ["captures", "losses", "ledger_days"].into_iter().chain(rollups);
     tables.map(|name| (name, content(&database, name, columns(name)))).collect()
 }
 

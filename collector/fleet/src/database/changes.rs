@@ -351,8 +351,6 @@ mod tests {
     use super::super::Database;
     use super::super::tables::ANALYZED_BY;
     use crate::error::Error;
-use crate::ledger::{Days, Ledger};
-use crate::object_keys::{ReportKey, ReportKind};
 
     impl Database {
         /// Marks an app's captures of a version, as if an earlier version of this program had analyzed them.

@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::ledger::Ledger;
-use crate::schema::{CaptureRow, LedgerScreenRow, LossRow};
+use crate::schema::{CaptureRow, LedgerBucketRow, LedgerScreenRow, LossRow};
 use crate::sums::{Contribution, Replaced};
 use crate::table::Text;
 use foldhash::fast::RandomState;
@@ -32,6 +32,7 @@ const SCREEN_CAUSES: Kind = Kind { name: "causes of screens", most: 5000 };
 /// Stacks, each counted once for each screen that has it.
 const STACKS: Kind = Kind { name: "stacks", most: 5000 };
 const LOSS_REASONS: Kind = Kind { name: "reasons of losses", most: 100 };
+const EXITS: Kind = Kind { name: "reasons of exits", most: 100 };
 const WINDOWS: Kind = Kind { name: "windows of losses", most: 200 };
 
 /// Days of apps whose names stay in memory: 100 KB each at most.
@@ -204,17 +205,28 @@ impl Names {
         let mut replaced = HashSet::new();
         for LedgerScreenRow { screen, .. } in &ledger.screens {
             let is_named = screen.is_empty()
-                || (day.admit(SCREENS, &[screen])? && day.admit(VERSION_SCREENS, &[ver, screen])?);
+                || (day.admit(SCREENS, &[screen])?
+                    && day.admit(VERSION_SCREENS, &[ver, screen])?);
             replaced.extend((!is_named).then_some(screen));
         }
-        if is_app && is_version && replaced.is_empty() {
+        let mut reasons = HashSet::new();
+        for LedgerBucketRow { name, .. } in ledger.buckets.iter().filter(|row| row.is_exit()) {
+            if !day.admit(EXITS, &[name])? {
+                reasons.insert(name);
+            }
+        }
+        if is_app && is_version && replaced.is_empty() && reasons.is_empty() {
             return Ok(Cow::Borrowed(ledger));
         }
         let mut limited = ledger.clone();
         (limited.day.app, limited.day.ver) = (app.clone(), ver.clone());
         let screens = limited.screens.iter_mut().map(|row| &mut row.screen);
         let screens = screens.chain(limited.buckets.iter_mut().map(|row| &mut row.screen));
-        screens.filter(|screen| replaced.contains(&**screen)).for_each(|screen| *screen = OTHER_TEXT);
+        screens
+            .filter(|screen| replaced.contains(&**screen))
+            .for_each(|screen| *screen = OTHER_TEXT);
+        let exits = limited.buckets.iter_mut().filter(|row| row.is_exit()).map(|row| &mut row.name);
+        exits.filter(|name| reasons.contains(&**name)).for_each(|name| *name = OTHER_TEXT);
         Ok(Cow::Owned(limited))
     }
 
@@ -291,6 +303,7 @@ impl super::Database {
             SCREEN_CAUSES,
             STACKS,
             LOSS_REASONS,
+            EXITS,
             WINDOWS,
         ];
         super::all(&self.connection, sql, (app, EXCEEDED), |row| {

@@ -138,7 +138,9 @@ pub(super) fn definitions() -> String {
         "  {NUMBER} INTEGER PRIMARY KEY, -- Number of the capture in other tables.\n  \
          {ANALYZED_BY} INTEGER NOT NULL, -- Version of the analysis; 0 if the capture is to be analyzed again.\n"
     );
-    let of_ledgers = format!("  {LEDGER_NUMBER} INTEGER PRIMARY KEY, -- Number of the part in `{LEDGER_CONTENTS}`.\n");
+    let of_ledgers = format!(
+        "  {LEDGER_NUMBER} INTEGER PRIMARY KEY, -- Number of the part in `{LEDGER_CONTENTS}`.\n"
+    );
     let mut sql = creation(&CAPTURES, &of_captures, "", "") + &creation(&LOSSES, "", "", "");
     sql += &creation(&LEDGER_DAYS, &of_ledgers, "", "");
     for rollup in ROLLUPS.iter().chain(FLEET_ROLLUPS) {

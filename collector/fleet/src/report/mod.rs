@@ -10,6 +10,7 @@ mod fleet_markdown;
 mod fleet_text;
 mod from_tables;
 pub mod html;
+pub mod ledgers;
 pub mod quantile_errors;
 pub mod single;
 mod single_judged;

@@ -80,7 +80,8 @@ pub(super) fn erase(
     found.sort_by(|(_, a), (_, b)| a.cmp(b));
     found.dedup();
     let count = |is_it: fn(&Kind) -> bool| found.iter().filter(|(kind, _)| is_it(kind)).count();
-    let is_ledger = |kind: &Kind| matches!(kind, Kind::Report(key) if key.kind == ReportKind::Ledger);
+    let is_ledger =
+        |kind: &Kind| matches!(kind, Kind::Report(key) if key.kind == ReportKind::Ledger);
     let ledgers = count(is_ledger);
     let loss_reports = count(|kind| matches!(kind, Kind::Report(_))) - ledgers;
     let quarantined = count(|kind| matches!(kind, Kind::Quarantined(_)));
