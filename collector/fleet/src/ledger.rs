@@ -37,10 +37,11 @@ pub struct Ledger {
     pub buckets: Vec<LedgerBucketRow>,
 }
 
-/// Returns the id of a device's part, which is one for a device, a version and a number.
+/// Returns the id of a device's part, which is one for a device, a day, a version and a number.
 #[must_use]
 pub fn id_of(device: &str, part: &Part) -> String {
-    let key = format!("{device}\0{}\0{}", part.version_code, part.part);
+    let Part { day, version_code, part, .. } = part;
+    let key = format!("{device}\0{day}\0{version_code}\0{part}");
     let mut id = hex::encode(hmac_sha256::Hash::hash(key.as_bytes()));
     id.truncate(ID_DIGITS);
     id
