@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (mut meta, mut part) = (meta.clone(), part.clone());
         let device = format!("{:032x}", number / DAYS);
         (part.day, part.part) = (20_697 + number % DAYS, 0);
-        let version = if number / DAYS % 2 == 0 && number % DAYS > 6 { "2.1" } else { "2.0" };
+        let version =
+            if (number / DAYS).is_multiple_of(2) && number % DAYS > 6 { "2.1" } else { "2.0" };
         meta.version_name = Some(version.to_owned());
         meta.install_id = Some(device.clone());
         let day = format!("2026-09-{:02}", 1 + number % DAYS);

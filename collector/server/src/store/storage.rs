@@ -163,10 +163,10 @@ impl Storage {
         if self.local.forgets(device) {
             return Err(put_off());
         }
-        if let Some(replica) = &self.replica {
-            if !replica.objects.put_new(&path, bytes.to_vec()).map_err(described)? {
-                return Ok(false);
-            }
+        if let Some(replica) = &self.replica
+            && !replica.objects.put_new(&path, bytes.to_vec()).map_err(described)?
+        {
+            return Ok(false);
         }
         let incoming = self.local.incoming();
         std::fs::write(&incoming.path, bytes)?;
