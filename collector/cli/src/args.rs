@@ -86,7 +86,7 @@ pub(crate) enum LinuxCommand {
     Run(RunArgs),
     /// Receive captures from devices and serve their remote configuration.
     ///
-    /// Serves PUT /v1/captures/ID, PUT /v1/losses/ID, PUT /v1/mappings/APP/VERSION, GET /v1/config, /healthz,
+    /// Serves PUT /v1/captures/ID, PUT /v1/losses/ID, PUT /v1/ledgers/ID, PUT /v1/mappings/APP/VERSION, GET /v1/config, /healthz,
     /// /readyz and /metrics, and the report page at / of --page. Runs until Ctrl-C or SIGTERM, and finishes the requests in flight before
     /// it exits. SIGHUP reads --token-file, --tls-cert and --tls-key again.
     Collect(Box<CollectArgs>),

@@ -5,12 +5,15 @@
 //! opaque value of what it has added to the sums ([`crate::sums::Sums::pack`]), which is read to subtract it.
 
 use crate::error::Error;
-use crate::object_keys::RawKey;
+use crate::object_keys::{RawKey, ReportKey, ReportKind};
 use crate::rows::Value;
 use crate::schema::{ANALYSIS, Table, Text};
 use crate::sums::schema::FILE_VERSION;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Row, Transaction, TransactionBehavior};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, Params, Row, Transaction, TransactionBehavior,
+    params_from_iter,
+};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -231,22 +234,31 @@ impl Database {
         all(&self.connection, sql, [device], |row| row.get(0))
     }
 
-    /// Returns days and ids of a device's loss reports.
+    /// Returns the keys of all reports, or of a device's.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn loss_reports_for_device(&self, device: &str) -> Result<Vec<(String, String)>, Error> {
-        let sql = "SELECT DISTINCT dt, report_id FROM losses WHERE device = ?";
-        all(&self.connection, sql, [device], |row| Ok((row.get(0)?, row.get(1)?)))
+    pub fn reports(&self, device: Option<&str>) -> Result<Vec<ReportKey>, Error> {
+        let mut found = Vec::new();
+        let of_device = device.map_or("", |_| " WHERE device = ?");
+        for kind in ReportKind::ALL {
+            let (table, column) = tables::of_reports(kind);
+            let sql = format!("SELECT DISTINCT dt, {column} FROM {}{of_device}", table.name);
+            let keys: Vec<_> = all(&self.connection, &sql, params_from_iter(device), |row| {
+                Ok(ReportKey { kind, day: row.get(0)?, name: row.get(1)? })
+            })?;
+            found.extend(keys);
+        }
+        Ok(found)
     }
 
-    /// Returns days and ids of all loss reports.
+    /// True if a report is in the tables.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn loss_reports(&self) -> Result<Vec<(String, String)>, Error> {
-        let sql = "SELECT DISTINCT dt, report_id FROM losses";
-        all(&self.connection, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+    pub fn has_report(&self, key: &ReportKey) -> Result<bool, Error> {
+        let (table, column) = tables::of_reports(key.kind);
+        self.has_row(&table, column, &key.name)
     }
 
     /// True if a row of captures or losses has this value in a column.

@@ -48,6 +48,9 @@ pub enum Error {
     /// A question that is not answered, and the reason.
     #[error("{0}")]
     Refused(String),
+    /// A stored report is not what its path says.
+    #[error("not {0}")]
+    Report(&'static str),
     /// The tables are in use all the time.
     #[error("the tables are in use; try again")]
     Busy,

@@ -1,9 +1,9 @@
 //! Tables of a fleet's captures, queries over them, and reports.
 //!
-//! The journey of a capture: [`capture`] analyzes it and makes [`rows`] of the five tables of [`schema`]. [`parquet`] writes
+//! The journey of a capture: [`capture`] analyzes it and makes [`rows`] of the tables of [`schema`]. [`parquet`] writes
 //! them to files for any engine, [`part`] passes them on between collectors. A collector adds them up instead: [`sums`] defines the sums, [`database`] keeps them (SQLite).
 //! [`report`] makes reports of the answers to [`queries`] over the sums. [`change`] tells what a version changed: it compares two versions,
-//! guards a rollout, and finds the version of a change.
+//! guards a rollout, and finds the version of a change. A [`ledger`] is what a device counts of every frame, without captures.
 
 #![deny(unsafe_code)]
 
@@ -15,6 +15,7 @@ pub mod capture;
 pub mod change;
 pub mod database;
 mod error;
+pub mod ledger;
 pub mod object_keys;
 pub mod parquet;
 pub mod part;

@@ -115,10 +115,78 @@ pub fn encode(name: &str) -> String {
     if text.is_empty() { crate::rows::UNKNOWN.to_owned() } else { text }
 }
 
-/// Returns the app in the name of a loss report, `ID.APP`.
+/// Returns the app in the name of a report or a note, `ID.APP`.
 #[must_use]
 pub fn app_of_report(name: &str) -> Option<String> {
     Some(decode(name.split_once('.')?.1))
+}
+
+/// A kind of report: what a device sends beside captures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReportKind {
+    /// A loss report.
+    Losses,
+    /// A part of a ledger.
+    Ledger,
+}
+
+impl ReportKind {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Losses, Self::Ledger];
+
+    /// Returns the directory below the store's root.
+    #[must_use]
+    pub const fn directory(self) -> &'static str {
+        match self {
+            Self::Losses => "losses/v1",
+            Self::Ledger => "ledgers/v1",
+        }
+    }
+
+    const fn ending(self) -> &'static str {
+        match self {
+            Self::Losses => ".json",
+            Self::Ledger => ".ledger",
+        }
+    }
+}
+
+/// The key of a stored report: `DIRECTORY/dt=YYYY-MM-DD/ID.APP.ENDING`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReportKey {
+    /// The kind.
+    pub kind: ReportKind,
+    /// The day, YYYY-MM-DD, UTC.
+    pub day: String,
+    /// The id and the encoded app, `ID.APP`, by which the tables know it.
+    pub name: String,
+}
+
+impl ReportKey {
+    /// Returns the key of an app's report.
+    #[must_use]
+    pub fn new(kind: ReportKind, day: String, id: &str, app: Option<&str>) -> Self {
+        Self { kind, day, name: format!("{id}.{}", encode(app.unwrap_or_default())) }
+    }
+
+    /// Returns the path.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let Self { kind, day, name } = self;
+        format!("{}/dt={day}/{name}{}", kind.directory(), kind.ending())
+    }
+
+    /// Parses a path, and ignores what precedes the directory. Returns `None` if it is not a report's.
+    #[must_use]
+    pub fn parse(path: &str) -> Option<Self> {
+        ReportKind::ALL.into_iter().find_map(|kind| {
+            let directory = kind.directory();
+            let rest = path.get(path.rfind(directory)? + directory.len()..)?;
+            let (day, file) = rest.strip_prefix("/dt=")?.split_once('/')?;
+            let name = file.strip_suffix(kind.ending())?.to_owned();
+            Some(Self { kind, day: day.to_owned(), name })
+        })
+    }
 }
 
 fn decode(text: &str) -> String {

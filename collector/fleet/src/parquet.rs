@@ -6,9 +6,12 @@
 //! takes them from the path.
 
 use crate::error::Error;
+use crate::ledger::Ledger;
 use crate::object_keys::encode;
 use crate::rows::{Rows, Value};
-use crate::schema::{CAPTURES, Column, Kind, Source, TABLES, Table, TableRow, VERSION};
+use crate::schema::{
+    CAPTURES, Column, Kind, LEDGER_DAYS, Source, TABLES, Table, TableRow, VERSION,
+};
 use hmac_sha256::Hash;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -44,18 +47,21 @@ pub fn directory(table: &Table) -> String {
     format!("tables/v{VERSION}/{}", table.name)
 }
 
-/// Makes the parts of these captures and loss reports, in the order in which they are to be written: captures
-/// last, so that whoever sees a capture's row finds all others.
+/// Makes the parts of these captures and reports, in the order in which they are to be written: captures and days of ledgers
+/// last, so that whoever sees such a row finds all others.
 ///
 /// # Errors
 /// [`Error::Parquet`].
 pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
     let mut groups: BTreeMap<Partition<'_>, Vec<&Rows>> = BTreeMap::new();
     for rows in all {
-        let partition = match (&rows.capture, rows.losses.first()) {
-            (Some(row), _) => Partition { app: &row.app, day: &row.dt, ver: &row.ver },
-            (None, Some(row)) => Partition { app: &row.app, day: &row.dt, ver: "" },
-            (None, None) => continue,
+        let partition = match (&rows.capture, rows.losses.first(), &rows.ledger) {
+            (Some(row), ..) => Partition { app: &row.app, day: &row.dt, ver: &row.ver },
+            (None, Some(row), _) => Partition { app: &row.app, day: &row.dt, ver: "" },
+            (None, None, Some(Ledger { day, .. })) => {
+                Partition { app: &day.app, day: &day.dt, ver: &day.ver }
+            }
+            (None, None, None) => continue,
         };
         groups.entry(partition).or_default().push(rows);
     }
@@ -70,6 +76,13 @@ pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
         parts.extend(group.part(|rows| &rows.frame_slices)?);
         parts.extend(group.part(|rows| &rows.frames)?);
         parts.extend(group.part(|rows| rows.capture.as_slice())?);
+        parts.extend(group.part(|rows| rows.ledger.as_ref().map_or(&[], |own| &own.screens))?);
+        parts.extend(group.part(|rows| rows.ledger.as_ref().map_or(&[], |own| &own.buckets))?);
+        parts.extend(
+            group.part(|rows| {
+                rows.ledger.as_ref().map_or(&[], |own| std::slice::from_ref(&own.day))
+            })?,
+        );
     }
     Ok(parts)
 }
@@ -81,7 +94,7 @@ struct Partition<'a> {
     ver: &'a str,
 }
 
-/// Captures, or loss reports, whose rows go into the same parts.
+/// Captures, or reports of one kind, whose rows go into the same parts.
 struct Group<'a> {
     name: String,
     partition: Partition<'a>,
@@ -94,9 +107,12 @@ impl Group<'_> {
         let table = R::TABLE;
         let mut all = Vec::new();
         for rows in &self.rows {
-            let capture = rows.capture.as_ref().map(TableRow::values).unwrap_or_default();
+            let head = match &rows.ledger {
+                Some(ledger) => (LEDGER_DAYS, ledger.day.values()),
+                None => (CAPTURES, rows.capture.as_ref().map(TableRow::values).unwrap_or_default()),
+            };
             for row in rows_of(rows) {
-                all.push(full_row(&table, &capture, row.values(), &self.name));
+                all.push(full_row(&table, &head, row.values(), &self.name));
             }
         }
         self.file(&table, &all)
@@ -118,14 +134,19 @@ impl Group<'_> {
     }
 }
 
-/// Merges a row's own values with those of its capture, and fills in the part's name.
-fn full_row(table: &Table, capture: &[Value], own: Vec<Value>, part: &str) -> Vec<Value> {
+/// Merges a row's own values with those of its capture or ledger, and fills in the part's name.
+fn full_row(
+    table: &Table,
+    (head, shared): &(Table, Vec<Value>),
+    own: Vec<Value>,
+    part: &str,
+) -> Vec<Value> {
     let mut own = own.into_iter();
     let value = |column: &Column| {
         let value = match column.source {
             Source::Own => own.next(),
-            Source::Capture => {
-                CAPTURES.index_of(column.name).and_then(|index| capture.get(index)).cloned()
+            Source::Shared => {
+                head.index_of(column.name).and_then(|index| shared.get(index)).cloned()
             }
         };
         if column.name == "part" { Some(Value::Text(part.into())) } else { value }
@@ -145,12 +166,13 @@ pub fn empty() -> Result<Vec<Part>, Error> {
     TABLES.iter().map(empty_part).collect()
 }
 
-/// Returns the id of a capture, or of a loss report.
+/// Returns the id of a capture or a report.
 fn id(rows: &Rows) -> &str {
-    match (&rows.capture, rows.losses.first()) {
-        (Some(row), _) => &row.capture_id,
-        (None, Some(row)) => &row.report_id,
-        (None, None) => "",
+    match (&rows.capture, rows.losses.first(), &rows.ledger) {
+        (Some(row), ..) => &row.capture_id,
+        (None, Some(row), _) => &row.report_id,
+        (None, None, Some(ledger)) => &ledger.day.ledger_id,
+        (None, None, None) => "",
     }
 }
 

@@ -47,6 +47,12 @@ set! {
     DEATHS_BY_KEY "deaths_by_key" "deaths" ["cause_key"];
     DEATHS_BY_VERSION "deaths_by_version" "deaths" ["ver"];
     LOSSES "losses" "losses" [];
+    LEDGERS "ledgers" "ledgers" [];
+    LEDGER_FRAMES_BY_VERSION "ledger_frames_by_version" "ledger_frames" ["ver"];
+    LEDGER_FRAMES_BY_SCREEN "ledger_frames_by_screen" "ledger_frames" ["screen", "ver"];
+    LEDGER_OVERRUNS_BY_VERSION "ledger_overruns_by_version" "ledger_overruns" ["ver"];
+    LEDGER_OVERRUNS_BY_SCREEN "ledger_overruns_by_screen" "ledger_overruns" ["screen", "ver"];
+    LEDGER_STARTS "ledger_starts" "ledger_starts" [];
 }
 
 impl Query {
@@ -115,6 +121,9 @@ pub fn choose(app: &str, screen: &str) -> String {
     );
     for rollups in ["frame_rollups", "cause_rollups"] {
         sql += &chosen_rows(rollups, &[("app", app), ("screen", screen)]);
+    }
+    for rollups in ["ledger_rollups", "ledger_frames", "ledger_histograms"] {
+        sql += &chosen_rows(rollups, &[("app", app)]);
     }
     sql + &render(include_str!("../queries/shared_sums.sql"), &[])
 }

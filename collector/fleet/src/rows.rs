@@ -1,5 +1,8 @@
-//! Fills the rows of an analyzed capture, or of a loss report.
+//! Fills the rows of an analyzed capture, or of a report.
 
+use crate::error::Error;
+use crate::ledger::Ledger;
+use crate::object_keys::{ReportKey, ReportKind, app_of_report};
 use crate::schema::{CaptureRow, DeathRow, FrameRow, FrameSliceRow, LossRow, StackRow, Text};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -11,10 +14,10 @@ use tracetee_trace::{Dump, Trace, WallClock};
 
 pub use crate::table::Value;
 
-/// The rows of one capture, or of one loss report.
+/// The rows of one capture, or of one report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rows {
-    /// The capture's own row; a loss report has none.
+    /// The capture's own row; a report has none.
     pub capture: Option<CaptureRow>,
     /// The capture's frames.
     pub frames: Vec<FrameRow>,
@@ -26,6 +29,8 @@ pub struct Rows {
     pub deaths: Vec<DeathRow>,
     /// The loss report's rows; a capture has none.
     pub losses: Vec<LossRow>,
+    /// What a part of a ledger has.
+    pub ledger: Option<Ledger>,
     /// The install id in the metadata that came with the capture, if its text names another device.
     pub other_device: Option<Text>,
 }
@@ -34,9 +39,11 @@ impl Rows {
     /// The number of rows in all tables.
     #[must_use]
     pub fn count(&self) -> usize {
-        let Self { capture, frames, frame_slices, stacks, deaths, losses, other_device: _ } = self;
+        let Self { capture, frames, frame_slices, stacks, deaths, losses, ledger, other_device: _ } =
+            self;
+        let ledger = ledger.as_ref().map_or(0, Ledger::count);
         let of_frames = frames.len() + frame_slices.len() + stacks.len();
-        capture.iter().len() + of_frames + deaths.len() + losses.len()
+        capture.iter().len() + of_frames + deaths.len() + losses.len() + ledger
     }
 }
 
@@ -62,7 +69,7 @@ pub struct About {
 /// Limit for texts from a capture or a report, which are repeated in each of its rows.
 const MAX_TEXT_BYTES: usize = 256;
 
-fn cut(text: &str) -> &str {
+pub(crate) fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or(text)
 }
 
@@ -70,7 +77,7 @@ fn cut(text: &str) -> &str {
 pub const COLLECTOR: &str = "(collector)";
 /// Placeholder for an unknown app, device or version.
 pub const UNKNOWN: &str = "unknown";
-const NO_NAME: Text = Text::new_static(UNKNOWN);
+pub(crate) const NO_NAME: Text = Text::new_static(UNKNOWN);
 
 /// Returns the version as reports name it: the version's name, else its code.
 #[must_use]
@@ -109,6 +116,7 @@ pub fn from_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
         stacks: analysis.stacks.iter().map(stack_row).collect(),
         deaths: analysis.death.iter().map(death_row).collect(),
         losses: Vec::new(),
+        ledger: None,
     }
 }
 
@@ -258,6 +266,35 @@ fn death_row(death: &DeathReport) -> DeathRow {
         waited_ns: death.waited_ns,
         dump: Text::new_static(death.dump.name()),
         sentence: text(&death.sentence),
+    }
+}
+
+/// Makes the rows of a stored report.
+///
+/// # Errors
+/// [`Error::Report`] if it is none.
+pub fn from_report(key: &ReportKey, bytes: &[u8]) -> Result<Rows, Error> {
+    let app = app_of_report(&key.name);
+    match key.kind {
+        ReportKind::Losses => {
+            let report =
+                LossReport::from_json(bytes).ok_or_else(|| Error::Report("a loss report"))?;
+            Ok(from_loss_report(&key.name, &key.day, app.as_deref(), &report))
+        }
+        ReportKind::Ledger => {
+            Ok(Rows { ledger: Some(Ledger::read(key, bytes)?), ..Rows::default() })
+        }
+    }
+}
+
+/// Returns the install id of the device that has sent a report; `None` if it has none, or if this is no report.
+#[must_use]
+pub fn device_of_report(key: &ReportKey, bytes: &[u8]) -> Option<String> {
+    match key.kind {
+        ReportKind::Losses => LossReport::from_json(bytes)?.device.install_id,
+        ReportKind::Ledger => {
+            from_report(key, bytes).ok()?.ledger.map(|own| own.day.device.to_string())
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! The six tables: one struct each, whose fields are the columns. The same in every engine.
+//! The tables: one struct each, whose fields are the columns. The same in every engine.
 //!
 //! Each row carries the columns that reports group by (app, version, day, device, counted), so that a query over
-//! frames needs no join, which costs next to nothing in Parquet (dictionaries). SQLite has captures and losses only, without
+//! frames needs no join, which costs next to nothing in Parquet (dictionaries). SQLite has captures, losses and `ledger_days` only, without
 //! `part`. `tests/fleet/sql/COLUMNS.md` is printed from this file: `TRACETEE_BLESS=1 cargo test -p tracetee-fleet --lib columns`.
 
 pub use crate::table::{Cell, Column, Kind, Source, Table, TableRow, Text};
@@ -103,7 +103,7 @@ tables! {
 
     /// One row per frame.
     FRAMES = "frames": FrameRow {
-        shared { app, dt, ver, capture_id, part, device, counted }
+        shared of CAPTURES { app, dt, ver, capture_id, part, device, counted }
         /// Number of the frame in its capture, from 0.
         frame: u64,
         /// Pipeline of the frame: `views`, `flutter`, `unity`, `gl`, `vulkan`, `video`, `surface`, `react_native`, or `vsync_callback` (draws nothing).
@@ -152,7 +152,7 @@ tables! {
 
     /// One row per late frame, thread, cause and slice name: where the time of the frame went. Without time: a cause of the late frame before that delayed this one.
     FRAME_SLICES = "frame_slices": FrameSliceRow {
-        shared { app, dt, ver, capture_id, part, device, counted }
+        shared of CAPTURES { app, dt, ver, capture_id, part, device, counted }
         /// Number of the frame in its capture.
         frame: u64,
         /// Pipeline of the frame, as in `frames`.
@@ -199,7 +199,7 @@ tables! {
 
     /// One row per capture, screen and stack: the time of late frames by stack.
     STACKS = "stacks": StackRow {
-        shared { app, dt, ver, capture_id, part, device }
+        shared of CAPTURES { app, dt, ver, capture_id, part, device }
         /// Screen that was shown, or empty.
         screen: Text,
         /// Names of the slices from the thread inwards, separated by semicolons.
@@ -212,7 +212,7 @@ tables! {
 
     /// One row per end of a process that the system has told to the app: of the capture of its last seconds.
     DEATHS = "deaths": DeathRow {
-        shared { app, dt, ver, capture_id, part, device, model, api }
+        shared of CAPTURES { app, dt, ver, capture_id, part, device, model, api }
         /// Android's reason: `anr`, `crash_native`, `low_memory`.
         reason: Text,
         /// Cause: `lock`, `section`, `binder`, `io`, `swap`, `idle`, `starved`, `frozen`, `limiter`, `native_crash` or `unknown`.
@@ -265,6 +265,106 @@ tables! {
         unconfirmed: bool,
         /// Number of captures.
         captures: u64,
+    }
+
+    /// One row per part of a ledger: what every device counts in a day under a version of the app.
+    LEDGER_DAYS = "ledger_days": LedgerDayRow {
+        /// Package name of the app, or `unknown`.
+        app: Text,
+        /// Day of the ledger, UTC, YYYY-MM-DD.
+        dt: Text,
+        /// Name of the app's version; its code if it has no name, or `unknown`.
+        ver: Text,
+        /// Parquet file that contains the row; always empty in SQLite.
+        part: Text,
+        /// Id of the stored part.
+        ledger_id: Text,
+        /// Install id of the device, or `unknown`.
+        device: Text,
+        /// Code of the app's version; 0 if it is unknown.
+        version_code: u64,
+        /// Number of the part in its day and version.
+        ledger_part: u64,
+        /// Model of the device.
+        model: Option<Text>,
+        /// Android API level of the device.
+        api: Option<u64>,
+        /// 1 if the build is debuggable.
+        debuggable: bool,
+        /// 1 if the device is an emulator.
+        emulator: bool,
+        /// Attributes that the app gives itself, `name=value`, separated by semicolons.
+        segment: Text,
+        /// Time that the app was visible, s.
+        observed_s: u64,
+        /// Part of that time in which the process did not run, s.
+        stood_still_s: u64,
+        /// Processor time of the agent, us.
+        own_cost_us: u64,
+        /// Major page faults of the process.
+        major_faults: u64,
+        /// Largest proportional set size of the process, KiB.
+        peak_pss_kb: u64,
+        /// Times of being visible.
+        sessions: u64,
+        /// Sessions in which more than a quarter of the frames were late.
+        slow_sessions: u64,
+        /// ANRs that a user saw.
+        user_anrs: u64,
+        /// Cold starts.
+        cold_starts: u64,
+        /// Cold starts of 5 s and more.
+        slow_cold_starts: u64,
+        /// Warm starts.
+        warm_starts: u64,
+        /// Warm starts of 2 s and more.
+        slow_warm_starts: u64,
+        /// Hot starts.
+        hot_starts: u64,
+        /// Hot starts of 1.5 s and more.
+        slow_hot_starts: u64,
+    }
+
+    /// One row per part of a ledger, screen, refresh rate, pipeline and source.
+    LEDGER_SCREENS = "ledger_screens": LedgerScreenRow {
+        shared of LEDGER_DAYS { app, dt, ver, part, ledger_id, device }
+        /// Screen that was shown, or empty.
+        screen: Text,
+        /// Refresh rate of the display, Hz.
+        hz: u64,
+        /// Pipeline of the frames, as in `frames`.
+        pipeline: Text,
+        /// Source of the times: `jank_data`, `frame_metrics`, `markers`. Those of different sources are not comparable.
+        source: Text,
+        /// Frames.
+        frames: u64,
+        /// Frames after their deadline, or that the compositor calls janky.
+        late: u64,
+        /// Frames longer than 700 ms.
+        frozen: u64,
+        /// Frames that are the app's fault by the compositor's verdict.
+        late_app: u64,
+        /// Frames that are the compositor's fault by its verdict.
+        late_system: u64,
+        /// Frames that are another's fault by the compositor's verdict.
+        late_other: u64,
+        /// Time of late frames past their deadlines, us.
+        overrun_us: u64,
+    }
+
+    /// One row per part of a ledger and bucket of a histogram, or reason of an exit.
+    LEDGER_BUCKETS = "ledger_buckets": LedgerBucketRow {
+        shared of LEDGER_DAYS { app, dt, ver, part, ledger_id, device }
+        /// Histogram: `overrun` of late frames, start-ups (`cold`, `warm`, `hot`, `fully_drawn`); or `exit`, `visible_exit` (that a user saw).
+        kind: Text,
+        /// Screen of an overrun, or empty.
+        screen: Text,
+        /// Source of an overrun, reason of an exit, or empty.
+        name: Text,
+        /// Middle of the bucket, ns: at most 3.2 % away; 0 of an exit.
+        bucket_ns: u64,
+        /// Number of frames, start-ups or exits.
+        amount: u64,
     }
 }
 

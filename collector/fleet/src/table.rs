@@ -80,8 +80,8 @@ pub enum Kind {
 pub enum Source {
     /// The table's own row.
     Own,
-    /// The row of the capture, which Parquet repeats.
-    Capture,
+    /// The row of the capture, or of the ledger's part, which Parquet repeats.
+    Shared,
 }
 
 /// A column.
@@ -215,17 +215,17 @@ impl Rollup {
     }
 }
 
-/// The column of that name in `captures`, as other tables share it. A name that is not there does not compile.
-pub(crate) const fn shared_column(captures: &Table, name: &str) -> Column {
+/// The column of that name in another table, whose rows have it once. A name that is not there does not compile.
+pub(crate) const fn shared_column(head: &Table, name: &str) -> Column {
     let mut index = 0;
-    while index < captures.columns.len() {
-        let column = captures.columns[index];
+    while index < head.columns.len() {
+        let column = head.columns[index];
         if is_same(column.name, name) {
-            return Column { source: Source::Capture, ..column };
+            return Column { source: Source::Shared, ..column };
         }
         index += 1;
     }
-    panic!("captures have no such column")
+    panic!("the table has no such column")
 }
 
 const fn is_same(a: &str, b: &str) -> bool {

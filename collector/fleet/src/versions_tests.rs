@@ -3,13 +3,17 @@
 
 use crate::capture::{Limits, rows};
 use crate::database::Database;
-use crate::rows::{About, Rows, from_loss_report};
+use crate::ledger::stored;
+use crate::object_keys::{ReportKey, ReportKind};
+use crate::rows::{About, Rows, from_loss_report, from_report};
 use crate::schema::ANALYSIS;
 use crate::sums::schema::{FILE_VERSION, FLEET_ROLLUPS, ROLLUPS};
+use fastrand::Rng;
 use std::fmt::{Debug, Write};
 use std::fs;
 use std::path::Path;
 use tracetee_protocol::LossReport;
+use tracetee_simulate::ledger::DeviceDay;
 use twox_hash::XxHash64;
 
 /// A row of a table, by column.
@@ -54,6 +58,11 @@ fn fixtures() -> Vec<Rows> {
         "lost": [{"id": "x", "label": "jank", "reason": "age", "unconfirmed": true}]});
     let report = LossReport::from_json(report.to_string().as_bytes()).unwrap();
     all.push(from_loss_report("report", "2026-09-01", None, &report));
+    let made =
+        DeviceDay::new(&mut Rng::with_seed(52), ["com.example", "device 0"], [0, 21, 0], 50, 20);
+    let key =
+        ReportKey::new(ReportKind::Ledger, "2026-09-01".to_owned(), "id", Some("com.example"));
+    all.push(from_report(&key, &stored(&made.meta, &made.part.encode().unwrap())).unwrap());
     all
 }
 

@@ -10,6 +10,7 @@ use tracetee_protocol::json::Decimal;
 use uuid::Uuid;
 
 mod capture;
+pub mod ledger;
 mod pipelines;
 mod plan;
 mod text;

@@ -12,7 +12,17 @@ import pathlib
 import sys
 import time
 
-TABLES = ["captures", "frames", "frame_slices", "stacks", "deaths", "losses"]
+TABLES = [
+    "captures",
+    "frames",
+    "frame_slices",
+    "stacks",
+    "deaths",
+    "losses",
+    "ledger_days",
+    "ledger_screens",
+    "ledger_buckets",
+]
 
 
 def statements(text):

@@ -13,3 +13,9 @@ CREATE TEMPORARY VIEW stored_deaths AS
   SELECT * FROM read_parquet('tables/v3/deaths/**/*.parquet', hive_partitioning = false);
 CREATE TEMPORARY VIEW stored_losses AS
   SELECT * FROM read_parquet('tables/v3/losses/**/*.parquet', hive_partitioning = false);
+CREATE TEMPORARY VIEW stored_ledger_days AS
+  SELECT * FROM read_parquet('tables/v3/ledger_days/**/*.parquet', hive_partitioning = false);
+CREATE TEMPORARY VIEW stored_ledger_screens AS
+  SELECT * FROM read_parquet('tables/v3/ledger_screens/**/*.parquet', hive_partitioning = false);
+CREATE TEMPORARY VIEW stored_ledger_buckets AS
+  SELECT * FROM read_parquet('tables/v3/ledger_buckets/**/*.parquet', hive_partitioning = false);

@@ -22,5 +22,16 @@ CREATE TEMPORARY VIEW kept_reports AS
 CREATE TEMPORARY VIEW losses AS
   SELECT s.* FROM stored_losses AS s
   JOIN kept_reports AS k ON k.report_id = s.report_id AND k.part = s.part;
+CREATE TEMPORARY VIEW kept_ledgers AS
+  SELECT ledger_id, MIN(part) AS part FROM stored_ledger_days GROUP BY ledger_id;
+CREATE TEMPORARY VIEW ledger_days AS
+  SELECT s.* FROM stored_ledger_days AS s
+  JOIN kept_ledgers AS k ON k.ledger_id = s.ledger_id AND k.part = s.part;
+CREATE TEMPORARY VIEW ledger_screens AS
+  SELECT s.* FROM stored_ledger_screens AS s
+  JOIN kept_ledgers AS k ON k.ledger_id = s.ledger_id AND k.part = s.part;
+CREATE TEMPORARY VIEW ledger_buckets AS
+  SELECT s.* FROM stored_ledger_buckets AS s
+  JOIN kept_ledgers AS k ON k.ledger_id = s.ledger_id AND k.part = s.part;
 CREATE TEMPORARY VIEW chosen AS
   SELECT '' AS app, '' AS screen;

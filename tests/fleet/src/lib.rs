@@ -5,11 +5,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tracetee_fleet::database::Database;
+use tracetee_fleet::ledger;
+use tracetee_fleet::object_keys::{ReportKey, ReportKind};
 use tracetee_fleet::queries::{Query, SET, choose};
 use tracetee_fleet::report::quantile_errors::QuantileErrors;
-use tracetee_fleet::schema::CAPTURES;
+use tracetee_fleet::rows::{Rows, from_report};
+use tracetee_fleet::schema::{CAPTURES, LEDGER_DAYS};
 use tracetee_fleet::sums::schema::{FLEET_ROLLUPS, ROLLUPS};
 use tracetee_simulate::Simulated;
+use tracetee_simulate::ledger::DeviceDay;
 use tracetee_tests::tools::tool;
 use tracetee_tests::{cache, root};
 
@@ -21,6 +25,16 @@ fn engines() -> Option<(PathBuf, PathBuf)> {
     let python = tool(is_there(&python), "a Python with duckdb and pyspark")?;
     let jars = tool(is_there(&engines.join("jars")), "hadoop-aws")?;
     Some((python, jars))
+}
+
+/// The rows of the part of a simulated device-day.
+#[must_use]
+pub fn rows_of_day(DeviceDay { meta, part, .. }: &DeviceDay) -> Rows {
+    let id = ledger::id_of(meta.install_id.as_deref().unwrap(), part);
+    // 2026-09-01 is day 20,697.
+    let day = format!("2026-09-{:02}", part.day - 20_696);
+    let key = ReportKey::new(ReportKind::Ledger, day, &id, meta.app.as_deref());
+    from_report(&key, &ledger::stored(meta, &part.encode().unwrap())).unwrap()
 }
 
 /// The metadata of a simulated capture, as the header of its upload carries it.
@@ -37,8 +51,14 @@ pub fn contents(store: &Path) -> Vec<(&'static str, Vec<String>)> {
     // The number of a capture depends on the order of insertions.
     let of_captures: Vec<&str> = CAPTURES.columns.iter().map(|column| column.name).collect();
     let of_captures = of_captures.join(",");
-    let columns = |name| if name == "captures" { &*of_captures } else { "*" };
-    let tables = ["captures", "losses"].into_iter().chain(rollups);
+    let of_ledgers: Vec<&str> = LEDGER_DAYS.columns.iter().map(|column| column.name).collect();
+    let of_ledgers = of_ledgers.join(",");
+    let columns = |name| match name {
+        "captures" => &*of_captures,
+        "ledger_days" => &*of_ledgers,
+        _ => "*",
+    };
+    let tables = ["captures", "losses", "ledger_days"].into_iter().chain(rollups);
     tables.map(|name| (name, content(&database, name, columns(name)))).collect()
 }
 

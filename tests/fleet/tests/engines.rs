@@ -1,10 +1,13 @@
 //! One set of SQL over rows, two engines: DuckDB over Parquet in a directory, Spark SQL with workers of its own over Parquet on
 //! S3 (s3s-fs). They give the same rows, and the collector's sums are those of these rows.
 
+use fastrand::Rng;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
+use std::time::SystemTime;
 use tracetee_fleet::database::Database;
+use tracetee_simulate::ledger::DeviceDay;
 use tracetee_tests::{files_below, tracetee};
 use tracetee_tests_fleet::{answers, compare};
 use tracetee_tests_upload::collector::{Collector, file, run};
@@ -26,6 +29,19 @@ fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// Parts of the ledgers of some devices, of today.
+fn ledgers() -> Vec<DeviceDay> {
+    let mut rng = Rng::with_seed(52);
+    let today =
+        u32::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() / 86_400).unwrap();
+    let made = (0..40).map(|number| {
+        let device = format!("d{}", number % 9);
+        let numbers = [today, 20 + number % 2, number];
+        DeviceDay::new(&mut rng, ["com.example.shop", &device], numbers, 100, 10)
+    });
+    made.collect()
+}
+
 #[test]
 fn the_same_sql_gives_the_same_rows_on_duckdb_and_spark_and_those_of_the_report() {
     let collector = Collector::start(&[]);
@@ -33,6 +49,8 @@ fn the_same_sql_gives_the_same_rows_on_duckdb_and_spark_and_those_of_the_report(
     let report = r#"{"app":"com.example.shop","install_id":"d1","lost":[{"id":"x","label":"jank","reason":"age"}]}"#;
     let path = "/v1/losses/019a1fd7-2955-7cfa-a44a-a7427d9591d5";
     assert_eq!(collector.send("PUT", path, &[], report.as_bytes()).status, 201);
+    let days = ledgers();
+    days.iter().for_each(|day| collector.put_day(day));
     collector.settle();
     let store = collector.store();
     let database = Database::read(&store.join("tables.sqlite")).unwrap();
@@ -68,6 +86,7 @@ fn the_same_sql_gives_the_same_rows_on_duckdb_and_spark_and_those_of_the_report(
     let remote = bucket.collector(&[]);
     let _ = remote.simulate(150, 60, &[]);
     assert_eq!(remote.send("PUT", path, &[], report.as_bytes()).status, 201);
+    days.iter().for_each(|day| remote.put_day(day));
     remote.settle();
     let environment = environment(&bucket.endpoint);
     let cache = collector.directory.path().join("cache");

@@ -12,6 +12,7 @@ use tracetee_fleet::capture::{self, Limits};
 use tracetee_fleet::change::Series;
 use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Database;
+use tracetee_fleet::object_keys::ReportKey;
 use tracetee_fleet::parquet;
 use tracetee_fleet::queries::{Query, SET};
 use tracetee_fleet::rows::{About, Rows, from_loss_report};
@@ -20,8 +21,9 @@ use tracetee_fleet::sums::Contribution;
 use tracetee_fleet::sums::schema::{FLEET_ROLLUPS, ROLLUPS};
 use tracetee_protocol::LossReport;
 use tracetee_simulate::Plan;
+use tracetee_simulate::ledger::DeviceDay;
 use tracetee_tests::tools::phone_trace;
-use tracetee_tests_fleet::{answers, compare};
+use tracetee_tests_fleet::{answers, compare, rows_of_day};
 
 /// Rows of simulated captures and of those of phones (`tests/traces/README.md`), as of many devices, days, and versions.
 fn captures(rng: &mut Rng) -> Vec<Rows> {
@@ -100,6 +102,18 @@ fn losses() -> impl Iterator<Item = Rows> {
     })
 }
 
+/// Parts of ledgers, some of the same device-day.
+fn ledgers(rng: &mut Rng) -> Vec<Rows> {
+    let mut all = Vec::new();
+    for number in 0..60 {
+        let (app, device) = (["com.a", "com.b"][rng.usize(0..10) / 8], format!("d{}", number % 7));
+        let numbers = [20_698 + rng.u32(0..3), 19 + rng.u32(0..2), number];
+        let made = DeviceDay::new(rng, [app, &device], numbers, 200, 15);
+        all.push(rows_of_day(&made));
+    }
+    all
+}
+
 fn write(all: &[Rows], directory: &Path) {
     for part in parquet::parts(all).unwrap().into_iter().chain(parquet::empty().unwrap()) {
         let path = directory.join(part.path);
@@ -117,7 +131,9 @@ fn reports_of_sums_are_those_that_duckdb_makes_of_rows() {
     for rows in captures(&mut rng) {
         there.insert(rows.capture.as_ref().unwrap().raw_key.to_string(), rows);
     }
-    let all: Vec<Rows> = there.values().cloned().chain(losses()).collect();
+    let ledgers = ledgers(&mut rng);
+    let all: Vec<Rows> =
+        there.values().cloned().chain(losses()).chain(ledgers.iter().cloned()).collect();
     all.chunks(7).for_each(|some| database.insert(some).unwrap());
     // A later analysis finds other times in some; others are deleted.
     let (mut again, mut deleted) = (Vec::new(), Vec::new());
@@ -140,8 +156,12 @@ fn reports_of_sums_are_those_that_duckdb_makes_of_rows() {
     let again: Vec<Contribution> = again.iter().map(Contribution::from).collect();
     database.replace(&again).unwrap();
     database.delete(&deleted).unwrap();
+    let (gone, ledgers) = ledgers.split_at(9);
+    let key = |rows: &Rows| ReportKey::parse(&Contribution::from(rows).key().unwrap()).unwrap();
+    database.delete_reports(&gone.iter().map(key).collect::<Vec<_>>()).unwrap();
     there.retain(|key, _| !deleted.contains(key));
-    let left: Vec<Rows> = there.into_values().chain(losses()).collect();
+    let left: Vec<Rows> =
+        there.into_values().chain(losses()).chain(ledgers.iter().cloned()).collect();
     write(&left, directory.path());
     let tables = directory.path().join("tables/v3");
     let Some(answers) = answers("duckdb", tables.to_str().unwrap(), "", &[]) else { return };

@@ -9,6 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tempfile::TempDir;
+use tracetee_ledger::Part;
+use tracetee_protocol::CaptureMeta;
+use tracetee_simulate::ledger::DeviceDay;
 use tracetee_tests::tracetee;
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Body, Request, Response, Transport};
@@ -146,6 +149,24 @@ impl Collector {
 }
 
 impl Collector {
+    /// Sends a part of a ledger, which `zstd` has compressed, as a device does. Returns the status.
+    pub fn put_ledger(&self, token: &str, meta: &CaptureMeta, body: &[u8]) -> u16 {
+        let digest = format!("sha-256=:{}:", STANDARD.encode(hmac_sha256::Hash::hash(body)));
+        let (meta, bearer) = (URL_SAFE_NO_PAD.encode(meta.to_json()), format!("Bearer {token}"));
+        let headers = [
+            ("Authorization", &*bearer),
+            ("Content-Encoding", "zstd"),
+            ("Content-Digest", &digest),
+            ("X-Tracetee-Meta", &meta),
+        ];
+        self.send("PUT", &format!("/v1/ledgers/{ID}"), &headers, body).status
+    }
+
+    /// Sends the part of a simulated device-day, which must be new.
+    pub fn put_day(&self, DeviceDay { meta, part, .. }: &DeviceDay) {
+        assert_eq!(self.put_ledger(TOKEN, meta, &packed(part)), 201);
+    }
+
     /// Returns the collector's store.
     #[must_use]
     pub fn store(&self) -> PathBuf {
@@ -190,6 +211,12 @@ impl Collector {
         self.settle();
         said
     }
+}
+
+/// Encodes and compresses a part of a ledger.
+#[must_use]
+pub fn packed(part: &Part) -> Vec<u8> {
+    zstd::bulk::compress(&part.encode().unwrap(), 1).unwrap()
 }
 
 /// Sends a capture as a device does. `None`: there was no answer.

@@ -154,10 +154,10 @@ pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
 pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     make_private();
     let (store, cache) = with_cache(&args.store);
-    let Forgotten { captures, loss_reports, quarantined, unreadable, .. } =
+    let Forgotten { captures, loss_reports, ledgers, quarantined, unreadable, .. } =
         tracetee_server::forget(StoreLocation::parse(&store), cache.as_deref(), &args.install_id)?;
     print(&format!(
-        "forgot {}: {captures} captures, {loss_reports} loss reports, {quarantined} bodies in quarantine\n",
+        "forgot {}: {captures} captures, {loss_reports} loss reports, {ledgers} parts of ledgers, {quarantined} bodies in quarantine\n",
         shown(&args.install_id)
     ));
     if unreadable > 0 {
@@ -196,8 +196,8 @@ pub(crate) fn tables(args: &TablesArgs) -> Result<()> {
             say(&format!("{key}: {error:#}"));
         })?;
     print(&format!(
-        "{} captures, {} loss reports: {} parts written, {} already there\n",
-        counts.captures, counts.loss_reports, counts.written, counts.existing
+        "{} captures, {} loss reports, {} parts of ledgers: {} parts written, {} already there\n",
+        counts.captures, counts.loss_reports, counts.ledgers, counts.written, counts.existing
     ));
     if counts.failed > 0 {
         bail!("{} of {} objects could not be converted", counts.failed, given.len());

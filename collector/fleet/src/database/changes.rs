@@ -1,16 +1,22 @@
-//! Inserts and deletes captures and loss reports, with what they add to the sums, in one transaction each.
+//! Inserts and deletes captures and reports, with what they add to the sums, in one transaction each.
 
 use super::digests;
 use super::name_limits::Names;
 use super::rollups::{Changes, apply};
-use super::tables::{self, ANALYZED_BY, CONTRIBUTIONS, NUMBER};
+use super::tables::{self, ANALYZED_BY, CONTRIBUTIONS, LEDGER_CONTENTS, LEDGER_NUMBER, NUMBER};
 use super::{Database, all, value};
 use crate::error::Error;
+use crate::ledger::{Days, Ledger};
+use crate::object_keys::{ReportKey, ReportKind};
 use crate::rows::{Rows, Value};
-use crate::schema::{ANALYSIS, CAPTURES, CaptureRow, LOSSES, LossRow};
+use crate::schema::{
+    ANALYSIS, CAPTURES, CaptureRow, LEDGER_DAYS, LOSSES, LedgerDayRow, LossRow, Text,
+};
 use crate::sums::{Contribution, Sums};
 use crate::table::TableRow;
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params_from_iter};
+use rusqlite::{
+    Connection, OptionalExtension, Transaction, TransactionBehavior, params, params_from_iter,
+};
 use std::collections::BTreeSet;
 
 impl Database {
@@ -32,7 +38,7 @@ impl Database {
         written
     }
 
-    /// Inserts captures and loss reports in one transaction. Skips those that are already there, but replaces what an older
+    /// Inserts captures and reports in one transaction. Skips those that are already there, but replaces what an older
     /// version of the analysis made.
     ///
     /// # Errors
@@ -103,28 +109,41 @@ impl Database {
         })
     }
 
-    /// Deletes loss reports by their ids.
+    /// Deletes reports.
     ///
     /// # Errors
     /// [`Error::Sqlite`]: nothing was deleted.
-    pub fn delete_loss_reports(&mut self, ids: &[String]) -> Result<(), Error> {
-        self.write(|transaction, _| {
+    pub fn delete_reports(&mut self, keys: &[ReportKey]) -> Result<(), Error> {
+        self.write(|transaction, names| {
             let mut changes = Changes::default();
-            for id in ids {
-                delete_losses(transaction, "report_id", id, &mut changes)?;
+            let mut days = BTreeSet::new();
+            for key in keys {
+                let (_, column) = tables::of_reports(key.kind);
+                match key.kind {
+                    ReportKind::Losses => {
+                        delete_losses(transaction, column, &key.name, &mut changes)?;
+                    }
+                    ReportKind::Ledger => {
+                        days.extend(delete_ledgers(transaction, column, &key.name, &mut changes)?);
+                    }
+                }
+            }
+            for (app, dt) in &days {
+                names.remove(transaction, app, dt)?;
             }
             apply(transaction, changes)
         })
     }
 
-    /// Deletes the loss reports of a device.
+    /// Deletes the reports of a device.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn delete_losses_of(&mut self, device: &str) -> Result<(), Error> {
+    pub fn delete_reports_of(&mut self, device: &str) -> Result<(), Error> {
         self.write(|transaction, _| {
             let mut changes = Changes::default();
             delete_losses(transaction, "device", device, &mut changes)?;
+            delete_ledgers(transaction, "device", device, &mut changes)?;
             apply(transaction, changes)
         })
     }
@@ -151,7 +170,69 @@ fn delete_losses(
     Ok(())
 }
 
-/// Inserts a capture or a loss report. Returns false if it was there already.
+/// Deletes the parts of ledgers with this value in a column. Returns their apps and days.
+fn delete_ledgers(
+    transaction: &Transaction<'_>,
+    column: &str,
+    value: &str,
+    changes: &mut Changes,
+) -> Result<BTreeSet<(Text, Text)>, Error> {
+    let mut days = BTreeSet::new();
+    let sql = format!("SELECT {LEDGER_NUMBER} FROM ledger_days WHERE {column} = ?");
+    for number in all::<i64, Vec<_>>(transaction, &sql, [value], |row| row.get(0))? {
+        let Some(ledger) = ledger(transaction, number)? else { continue };
+        changes.sums.add_ledger(&ledger, days_of(transaction, number, &ledger.day)?, -1);
+        for table in ["ledger_days", LEDGER_CONTENTS] {
+            let sql = format!("DELETE FROM {table} WHERE {LEDGER_NUMBER} = ?");
+            transaction.prepare_cached(&sql)?.execute([number])?;
+        }
+        days.insert((ledger.day.app, ledger.day.dt));
+    }
+    Ok(days)
+}
+
+/// Reads a part of a ledger.
+pub(super) fn ledger(transaction: &Connection, number: i64) -> Result<Option<Ledger>, Error> {
+    let reading = tables::reading(&LEDGER_DAYS, LEDGER_NUMBER);
+    let Some(day) = read(transaction, &reading, &[Value::Int(number)])?.pop() else {
+        return Ok(None);
+    };
+    let sql = format!("SELECT content FROM {LEDGER_CONTENTS} WHERE {LEDGER_NUMBER} = ?");
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let packed: Option<Vec<u8>> = statement.query_row([number], |row| row.get(0)).optional()?;
+    let ledger = packed.and_then(|packed| Ledger::unpack(day, &packed));
+    ledger.map(Some).ok_or(Error::Damaged(LEDGER_CONTENTS))
+}
+
+/// Returns the days of devices that a part adds to those of the others that are there.
+fn days_of(transaction: &Connection, number: i64, row: &LedgerDayRow) -> Result<Days, Error> {
+    let sql = format!(
+        "SELECT count(*) = 0, ifnull(max(user_anrs), 0) = 0 FROM ledger_days \
+         WHERE app = ? AND dt = ? AND ver = ? AND device = ? AND {LEDGER_NUMBER} <> ?"
+    );
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let LedgerDayRow { app, dt, ver, device, user_anrs, .. } = row;
+    let key = params![app.as_str(), dt.as_str(), ver.as_str(), device.as_str(), number];
+    Ok(statement.query_row(key, |found| Ok([found.get(0)?, *user_anrs > 0 && found.get(1)?]))?)
+}
+
+/// Inserts a part of a ledger. Returns false if it was there already.
+fn insert_ledger(
+    transaction: &Transaction<'_>,
+    ledger: &Ledger,
+    changes: &mut Changes,
+) -> Result<bool, Error> {
+    if !insert(transaction, &ledger.day)? {
+        return Ok(false);
+    }
+    let number = transaction.last_insert_rowid();
+    let sql = format!("INSERT INTO {LEDGER_CONTENTS} VALUES (?, ?)");
+    transaction.prepare_cached(&sql)?.execute((number, ledger.pack()))?;
+    changes.sums.add_ledger(ledger, days_of(transaction, number, &ledger.day)?, 1);
+    Ok(true)
+}
+
+/// Inserts a capture or a report. Returns false if it was there already.
 fn insert_contribution(
     transaction: &Transaction<'_>,
     names: &mut Names,
@@ -169,6 +250,10 @@ fn insert_contribution(
             changes.sums.add_loss(&loss, 1);
             is_new = true;
         }
+    }
+    if let Some(ledger) = &contribution.ledger {
+        let ledger = names.limit_ledger(transaction, ledger)?;
+        is_new |= insert_ledger(transaction, &ledger, changes)?;
     }
     Ok(is_new)
 }
@@ -204,7 +289,7 @@ fn insert_capture(
     Ok(true)
 }
 
-/// Inserts a row of `captures` or `losses`, unless it is there. Returns true if it was inserted.
+/// Inserts a row of `captures` or of reports, unless it is there. Returns true if it was inserted.
 fn insert<R: TableRow>(transaction: &Transaction<'_>, row: &R) -> Result<bool, Error> {
     let mut statement = transaction.prepare_cached(&tables::insertion(&R::TABLE))?;
     Ok(statement.execute(params_from_iter(row.values()))? == 1)

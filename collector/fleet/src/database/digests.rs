@@ -10,7 +10,7 @@
 use super::{Database, tables};
 use crate::change::constants::MOST_DEVICES;
 use crate::error::Error;
-use crate::schema::{CAPTURES, LOSSES};
+use crate::schema::{CAPTURES, LEDGER_DAYS, LOSSES};
 use crate::sums::schema::{DEVICE_ROLLUPS, DEVICE_TRAITS, DEVICE_VALUES, FLEET_ROLLUPS, ROLLUPS};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Null, Type, ValueRef};
@@ -61,10 +61,13 @@ fn kept() -> Vec<Kept> {
     all.push(Kept::new(CHANGES, vec!["app", "number"]));
     all.push(Kept::new("other_devices", vec![tables::NUMBER, "other"]));
     all.push(Kept::new(tables::CONTRIBUTIONS, vec![tables::NUMBER, "sums"]));
-    for table in [CAPTURES, LOSSES] {
+    all.push(Kept::new(tables::LEDGER_CONTENTS, vec![tables::LEDGER_NUMBER, "content"]));
+    for table in [CAPTURES, LOSSES, LEDGER_DAYS] {
         let mut columns: Vec<&str> = own(&table);
         if table.name == CAPTURES.name {
             columns.extend([tables::NUMBER, tables::ANALYZED_BY]);
+        } else if table.name == LEDGER_DAYS.name {
+            columns.push(tables::LEDGER_NUMBER);
         }
         all.push(Kept::new(table.name, columns));
     }
@@ -292,13 +295,13 @@ impl Database {
         tables.iter().try_for_each(|name| self.check(name, Some(app)))
     }
 
-    /// Checks the captures and loss reports of all apps, with their devices.
+    /// Checks the captures and reports of all apps, with their devices.
     ///
     /// # Errors
     /// [`Error::Checksum`]: rows are not as they were written.
     pub fn check_stored(&self) -> Result<(), Error> {
         let _snapshot = self.snapshot()?;
-        let names = [CAPTURES.name, LOSSES.name, "other_devices"];
+        let names = [CAPTURES.name, LOSSES.name, LEDGER_DAYS.name, "other_devices"];
         names.iter().try_for_each(|name| self.check(name, None))
     }
 
@@ -311,6 +314,14 @@ impl Database {
         [CAPTURES.name, LOSSES.name, "names"]
             .iter()
             .try_for_each(|name| self.check(name, Some(app)))
+    }
+
+    /// Checks the ledgers of an app. What a part has, has a hash of its own. The caller has a snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`]: rows are not as they were written.
+    pub(crate) fn check_ledgers(&self, app: &str) -> Result<(), Error> {
+        self.check(LEDGER_DAYS.name, Some(app))
     }
 
     /// Checks the whole file: its structures and indexes, and all rows. It reads all of it; others may write meanwhile.

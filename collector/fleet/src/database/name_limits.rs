@@ -5,7 +5,8 @@
 //! exactly. The thread that inserts calls this, in its transaction.
 
 use crate::error::Error;
-use crate::schema::{CaptureRow, LossRow};
+use crate::ledger::Ledger;
+use crate::schema::{CaptureRow, LedgerBucketRow, LedgerScreenRow, LossRow};
 use crate::sums::{Contribution, Replaced};
 use crate::table::Text;
 use foldhash::fast::RandomState;
@@ -32,6 +33,7 @@ const SCREEN_CAUSES: Kind = Kind { name: "causes of screens", most: 5000 };
 const STACKS: Kind = Kind { name: "stacks", most: 5000 };
 const DEATH_REASONS: Kind = Kind { name: "reasons of deaths", most: 50 };
 const LOSS_REASONS: Kind = Kind { name: "reasons of losses", most: 100 };
+const EXITS: Kind = Kind { name: "reasons of exits", most: 100 };
 const WINDOWS: Kind = Kind { name: "windows of losses", most: 200 };
 
 /// Days of apps whose names stay in memory: 100 KB each at most.
@@ -195,7 +197,46 @@ impl Names {
         Ok(Cow::Owned(loss))
     }
 
-    /// Forgets the names of a day that has no captures any longer.
+    /// Returns a part of a ledger with the names that are beyond the limits replaced.
+    pub(super) fn limit_ledger<'a>(
+        &mut self,
+        transaction: &Transaction<'_>,
+        ledger: &'a Ledger,
+    ) -> Result<Cow<'a, Ledger>, Error> {
+        let is_app = self.admits_app(transaction, &ledger.day.app)?;
+        let app = if is_app { &ledger.day.app } else { &OTHER_TEXT };
+        let mut day = self.admission(transaction, app, &ledger.day.dt)?;
+        let is_version = day.admit(VERSIONS, &[&ledger.day.ver])?;
+        let ver = if is_version { &ledger.day.ver } else { &OTHER_TEXT };
+        let mut replaced = HashSet::new();
+        for LedgerScreenRow { screen, .. } in &ledger.screens {
+            let is_named = screen.is_empty()
+                || (day.admit(SCREENS, &[screen])?
+                    && day.admit(VERSION_SCREENS, &[ver, screen])?);
+            replaced.extend((!is_named).then_some(screen));
+        }
+        let mut reasons = HashSet::new();
+        for LedgerBucketRow { name, .. } in ledger.buckets.iter().filter(|row| row.is_exit()) {
+            if !day.admit(EXITS, &[name])? {
+                reasons.insert(name);
+            }
+        }
+        if is_app && is_version && replaced.is_empty() && reasons.is_empty() {
+            return Ok(Cow::Borrowed(ledger));
+        }
+        let mut limited = ledger.clone();
+        (limited.day.app, limited.day.ver) = (app.clone(), ver.clone());
+        let screens = limited.screens.iter_mut().map(|row| &mut row.screen);
+        let screens = screens.chain(limited.buckets.iter_mut().map(|row| &mut row.screen));
+        screens
+            .filter(|screen| replaced.contains(&**screen))
+            .for_each(|screen| *screen = OTHER_TEXT);
+        let exits = limited.buckets.iter_mut().filter(|row| row.is_exit()).map(|row| &mut row.name);
+        exits.filter(|name| reasons.contains(&**name)).for_each(|name| *name = OTHER_TEXT);
+        Ok(Cow::Owned(limited))
+    }
+
+    /// Forgets the names of a day that has neither captures nor ledgers any longer.
     pub(super) fn remove(
         &mut self,
         transaction: &Transaction<'_>,
@@ -203,7 +244,8 @@ impl Names {
         dt: &Text,
     ) -> Result<(), Error> {
         let sql = "DELETE FROM names WHERE app = ?1 AND dt = ?2 \
-                   AND NOT EXISTS (SELECT 1 FROM captures WHERE dt = ?2 AND app = ?1)";
+                   AND NOT EXISTS (SELECT 1 FROM captures WHERE dt = ?2 AND app = ?1) \
+                   AND NOT EXISTS (SELECT 1 FROM ledger_days WHERE app = ?1 AND dt = ?2)";
         transaction.prepare_cached(sql)?.execute([app.as_str(), dt.as_str()])?;
         self.days.remove(&(app.clone(), dt.clone()));
         Ok(())
@@ -267,6 +309,7 @@ impl super::Database {
             SCREEN_CAUSES,
             STACKS,
             LOSS_REASONS,
+            EXITS,
             WINDOWS,
         ];
         super::all(&self.connection, sql, (app, EXCEEDED), |row| {

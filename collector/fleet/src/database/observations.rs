@@ -2,17 +2,25 @@
 //! sample: the devices whose ids have the smallest hashes, so that each look has the same ones, under both versions.
 
 use super::Database;
+use super::changes::ledger;
+use super::tables::LEDGER_NUMBER;
 use crate::change::constants::MOST_DEVICES;
 use crate::change::observations::{Builder, Fleet, Traits};
 use crate::change::segment::Segment;
 use crate::error::Error;
+use crate::ledger::{Ledger, NS_OF_MS};
+use crate::schema::LedgerScreenRow;
 use crate::table::Text;
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
+use std::collections::BTreeMap;
 use twox_hash::XxHash64;
 
 /// Largest number of rows of a device under a version that count: no device has so many causes that is not hostile.
 const MOST_OF_DEVICE: u32 = 10_000;
+
+/// Devices whose ledgers are compared, at most: they have all frames of their days, where captures have a few.
+const MOST_LEDGER_DEVICES: usize = 10_000;
 
 /// Traits of a device under a version, and the frames that have them.
 struct Known {
@@ -107,6 +115,79 @@ impl Database {
             }
         }
         Ok(Fleet { sampled_from: sample.sampled_from, ..builder.finish() })
+    }
+
+    /// Reads the ledgers of the devices of two versions, in a snapshot of the caller's: what [`Fleet`] has as 1 ms past a deadline is a
+    /// late frame. Days before `from_day` are left out. Of a device, the source with most frames counts, because those of different sources are not comparable.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]; [`Error::Checksum`] and [`Error::Damaged`] if rows are damaged.
+    pub fn ledger_fleet(
+        &self,
+        app: &str,
+        versions: [&str; 2],
+        from_day: &str,
+        segment: &Segment,
+        has_test_devices: bool,
+    ) -> Result<Fleet, Error> {
+        self.check_ledgers(app)?;
+        let sql = "SELECT DISTINCT device FROM ledger_days WHERE app = ? AND ver IN (?, ?)";
+        let [from, to] = versions;
+        let devices: Vec<String> =
+            super::all(&self.connection, sql, params![app, from, to], |row| row.get(0))?;
+        let mut devices: Vec<(u64, String)> =
+            devices.into_iter().map(|device| (hash_of(&device), device)).collect();
+        devices.sort_unstable();
+        let all = devices.len();
+        devices.truncate(MOST_LEDGER_DEVICES);
+        let mut builder = Builder::new(segment, has_test_devices);
+        let sql = format!(
+            "SELECT {LEDGER_NUMBER} FROM ledger_days WHERE device = ? AND app = ? AND ver = ? AND dt >= ? LIMIT ?"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        for (_, device) in &devices {
+            self.end.check()?;
+            let mut ledgers: [Vec<Ledger>; 2] = Default::default();
+            for (ver, of_version) in versions.into_iter().zip(&mut ledgers) {
+                let mut rows =
+                    statement.query(params![device, app, ver, from_day, MOST_OF_DEVICE])?;
+                while let Some(row) = rows.next()? {
+                    of_version.extend(ledger(&self.connection, row.get(0)?)?);
+                }
+            }
+            let screens = || ledgers.iter().flatten().flat_map(|ledger| &ledger.screens);
+            let mut frames: BTreeMap<&Text, u64> = BTreeMap::new();
+            for LedgerScreenRow { source, frames: more, .. } in screens() {
+                *frames.entry(source).or_default() += more;
+            }
+            let source =
+                frames.iter().max_by_key(|(_, frames)| **frames).map(|(source, _)| *source);
+            for (version, ledgers) in ledgers.iter().enumerate() {
+                let Some(Ledger { day, screens, .. }) = ledgers.last() else { continue };
+                let traits = Traits {
+                    model: day.model.clone().unwrap_or_default(),
+                    api: day.api.unwrap_or_default(),
+                    hz: screens.iter().map(|row| row.hz).max().unwrap_or_default(),
+                    // Ledgers do not know it: devices are alike by the other traits.
+                    quick_ns: 1,
+                    is_test: day.debuggable || day.emulator,
+                };
+                builder.device(version, device, traits);
+                let mut days: BTreeMap<(&str, &str), [u64; 2]> = BTreeMap::new();
+                for Ledger { day, screens, .. } in ledgers {
+                    for row in screens.iter().filter(|row| Some(&row.source) == source) {
+                        let [frames, late] = days.entry((&day.dt, &row.screen)).or_default();
+                        *frames += row.frames;
+                        *late += row.late;
+                    }
+                }
+                for ((day, screen), [frames, late]) in days {
+                    builder.frames(day, screen, frames, late * NS_OF_MS);
+                }
+            }
+        }
+        let sampled_from = (all > MOST_LEDGER_DEVICES).then_some(all as u64);
+        Ok(Fleet { sampled_from, ..builder.finish() })
     }
 
     /// Chooses the devices that are read.

@@ -4,9 +4,9 @@
 //! however many captures it sent. So the contributions of the selected captures are added up again, in tables of their own in a
 //! temporary file, which SQLite deletes. A report of them has the same queries, and is exact.
 
-use super::changes::{contribution, read};
+use super::changes::{contribution, ledger, read};
 use super::rollups::{Changes, apply};
-use super::tables::{self, CHANCE, NUMBER};
+use super::tables::{self, CHANCE, LEDGER_NUMBER, NUMBER};
 use super::{Database, SharedEnd};
 use crate::change::classes::class_of;
 use crate::error::Error;
@@ -21,7 +21,7 @@ use std::collections::HashSet;
 const BATCH: usize = 2_000;
 
 impl Database {
-    /// Makes tables of the captures of an app that a report asks for, by time, version, API level and class of device, and
+    /// Makes tables of the captures and ledgers of an app that a report asks for, by time, version, API level and class of device, and
     /// returns the numbers of at most `most` of them, chosen by chance. Loss reports have the time alone: with another filter,
     /// none is selected.
     ///
@@ -61,6 +61,28 @@ impl Database {
             })?;
             selected.add(changes)?;
         }
+        // Of a ledger, the whole day of the time counts.
+        let sql = format!(
+            "SELECT {LEDGER_NUMBER}, device, ver, dt FROM ledger_days WHERE app = ?1 AND dt >= ?3 \
+             AND (?2 IS NULL OR ver = ?2) AND (?4 IS NULL OR api = ?4) ORDER BY dt, ver, device"
+        );
+        let parameters = params![app, version, day, api.map(u64::cast_signed)];
+        let found: Vec<(i64, [String; 3])> =
+            super::all(&self.connection, &sql, parameters, |row| {
+                Ok((row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?]))
+            })?;
+        let is_of = |name: &[String; 3]| devices.as_ref().is_none_or(|own| own.contains(&name[0]));
+        let (mut changes, mut last, mut has_anr) = (Changes::default(), None, false);
+        for (number, name) in found.iter().filter(|(_, name)| is_of(name)) {
+            self.end.check()?;
+            let Some(ledger) = ledger(&self.connection, *number)? else { continue };
+            let is_first = last != Some(name);
+            let had_anr = has_anr && !is_first;
+            has_anr = had_anr || ledger.day.user_anrs > 0;
+            changes.sums.add_ledger(&ledger, [is_first, has_anr && !had_anr], 1);
+            last = Some(name);
+        }
+        selected.add(changes)?;
         if version.is_none() && api.is_none() && class.is_none() {
             let mut changes = Changes::default();
             let first = first_id(ms);

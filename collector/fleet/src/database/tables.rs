@@ -2,8 +2,9 @@
 //! column means.
 
 use super::{digests, name_limits};
+use crate::object_keys::ReportKind;
 use crate::rows::Value;
-use crate::schema::{ANALYSIS, CAPTURES, Kind, LOSSES, Table};
+use crate::schema::{ANALYSIS, CAPTURES, Kind, LEDGER_DAYS, LOSSES, Table};
 use crate::sums::schema::{CAUSE_EXAMPLES, DEVICE_ROLLUPS, FLEET_ROLLUPS, ROLLUPS};
 use crate::table::{Column, Rollup};
 use rusqlite::ToSql;
@@ -16,6 +17,9 @@ pub(super) const NUMBER: &str = "capture_number";
 pub(super) const ANALYZED_BY: &str = "analysis";
 /// The random end of a capture's id (UUIDv7), which orders captures by chance, and alike in each store.
 pub(super) const CHANCE: &str = "substr(capture_id, -12)";
+/// The column by which a table refers to a part of a ledger, and the table of what the part has.
+pub(super) const LEDGER_NUMBER: &str = "ledger_number";
+pub(super) const LEDGER_CONTENTS: &str = "ledger_contents";
 /// The table with what each capture has added to the sums.
 pub(super) const CONTRIBUTIONS: &str = "contributions";
 
@@ -30,7 +34,7 @@ impl ToSql for Value {
     }
 }
 
-/// Returns the statement that inserts a row of `captures` or `losses`.
+/// Returns the statement that inserts a row of `captures` or of reports.
 pub(super) fn insertion(table: &Table) -> String {
     let mut names: Vec<&str> = table.own_columns().map(|column| column.name).collect();
     let mut marks = vec!["?".to_owned(); names.len()];
@@ -46,10 +50,18 @@ pub(super) fn insertion(table: &Table) -> String {
     )
 }
 
-/// Returns the statement that reads rows of `captures` or `losses` with a value in a column.
+/// Returns the statement that reads rows of `captures` or of reports with a value in a column.
 pub(super) fn reading(table: &Table, column: &str) -> String {
     let names: Vec<&str> = table.own_columns().map(|column| column.name).collect();
     format!("SELECT {} FROM {} WHERE {column} = ?", quoted(&names), table.name)
+}
+
+/// Returns the table of a kind of reports, and its column of their ids.
+pub(super) const fn of_reports(kind: ReportKind) -> (Table, &'static str) {
+    match kind {
+        ReportKind::Losses => (LOSSES, "report_id"),
+        ReportKind::Ledger => (LEDGER_DAYS, "ledger_id"),
+    }
 }
 
 /// Returns the statement that reads a device's rows of [`DEVICE_ROLLUPS`].
@@ -126,7 +138,11 @@ pub(super) fn definitions() -> String {
         "  {NUMBER} INTEGER PRIMARY KEY, -- Number of the capture in other tables.\n  \
          {ANALYZED_BY} INTEGER NOT NULL, -- Version of the analysis; 0 if the capture is to be analyzed again.\n"
     );
+    let of_ledgers = format!(
+        "  {LEDGER_NUMBER} INTEGER PRIMARY KEY, -- Number of the part in `{LEDGER_CONTENTS}`.\n"
+    );
     let mut sql = creation(&CAPTURES, &of_captures, "", "") + &creation(&LOSSES, "", "", "");
+    sql += &creation(&LEDGER_DAYS, &of_ledgers, "", "");
     for rollup in ROLLUPS.iter().chain(FLEET_ROLLUPS) {
         let keys: Vec<&str> =
             rollup.table.own_columns().take(rollup.keys).map(|column| column.name).collect();
@@ -137,6 +153,8 @@ pub(super) fn definitions() -> String {
         sql,
         "CREATE TABLE {CONTRIBUTIONS} ( -- What a capture has added to the sums: opaque, read to subtract it.\n  \
          {NUMBER} INTEGER PRIMARY KEY,\n  sums BLOB NOT NULL -- Sums by table and key: postcard, compressed by zstd.\n);\n\
+         CREATE TABLE {LEDGER_CONTENTS} ( -- Screens and histograms of a part of a ledger: opaque, read to subtract them.\n  \
+         {LEDGER_NUMBER} INTEGER PRIMARY KEY,\n  content BLOB NOT NULL -- Rows of the part: postcard, and its hash.\n);\n\
          CREATE TABLE changes ( -- Number of changes of an app's rows.\n  \
          app TEXT PRIMARY KEY, number INTEGER NOT NULL\n) WITHOUT ROWID;\n\
          CREATE TABLE other_devices ( -- Install ids of senders that are not the device of the capture's text.\n  \
@@ -146,6 +164,9 @@ pub(super) fn definitions() -> String {
          CREATE INDEX capture_by_device ON captures (device);\
          CREATE INDEX capture_by_other_device ON other_devices (other);\
          CREATE INDEX loss_by_device ON losses (device);\
+         CREATE INDEX ledger_by_device ON ledger_days (device);\
+         CREATE INDEX ledger_by_day ON ledger_days (app, dt, ver, device);\
+         CREATE UNIQUE INDEX ledger_by_id ON ledger_days (ledger_id);\
          CREATE INDEX capture_by_day ON captures (dt, app);\
          CREATE INDEX capture_by_chance ON captures (app, {CHANCE});\
          CREATE INDEX example_by_capture ON {} (capture_id);\

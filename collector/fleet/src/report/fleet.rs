@@ -2,6 +2,7 @@
 
 use super::breakdown::Breakdowns;
 use super::fixes::Fixes;
+use super::ledgers::Ledgers;
 use super::quantile_errors::QuantileErrors;
 use crate::change::classes::range_ms;
 use crate::change::comparison::Comparison;
@@ -102,6 +103,8 @@ pub struct AppReport {
     pub deaths_by_version: Vec<DeathOf>,
     /// Captures that devices lost, or that the collector's retention deleted.
     pub losses: Vec<Loss>,
+    /// Counts of every device, from ledgers.
+    pub ledgers: Ledgers,
     /// Names that are told apart no longer, because there are too many.
     pub limits_exceeded: Vec<Exceeded>,
     /// Reason why the report has no more than the app's name.

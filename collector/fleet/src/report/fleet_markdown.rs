@@ -46,6 +46,11 @@ fn push_app(text: &mut String, app: &AppReport) {
     if let Some(comparison) = &app.comparison {
         push_comparison(text, comparison);
     }
+    if let Some(comparison) = &app.ledgers.comparison {
+        text.push_str("Late frames of every device, from ledgers: jank is late frames here, in a thousand frames.\n\n");
+        push_comparison(text, comparison);
+    }
+    app.ledgers.push_markdown(text);
     let share = |version: &Version, part: fn(&Smoothness) -> u64| {
         let rates = version.smoothness.as_ref();
         rates.map_or("-".to_owned(), |rates| percent(part(rates), rates.frames))
@@ -131,7 +136,7 @@ fn push_comparison(text: &mut String, comparison: &Comparison) {
 }
 
 /// Writes a table.
-fn push_table<'r, R: 'r>(
+pub(super) fn push_table<'r, R: 'r>(
     text: &mut String,
     rows: impl IntoIterator<Item = &'r R>,
     columns: &[Column<'_, R>],
@@ -147,7 +152,7 @@ fn push_table<'r, R: 'r>(
 }
 
 /// Writes a name as a code span that may stand in a table.
-fn name(text: &str) -> String {
+pub(super) fn name(text: &str) -> String {
     span(text, MAX_NAME_CHARS)
 }
 

@@ -133,7 +133,13 @@ impl AppReport {
         if let Some(comparison) = &self.comparison {
             push_comparison(text, comparison);
         }
-        text.push_str("\nVersions\n");
+        if let Some(comparison) = &self.ledgers.comparison {
+            text.push_str("\nLate frames of every device, from ledgers: jank is late frames here, in a thousand frames\n");
+            push_comparison(text, comparison);
+        }
+        self.ledgers.push(text);
+        let origin = if self.ledgers.versions.is_empty() { "" } else { ", from captures" };
+        let _ = write!(text, "\nVersions{origin}\n");
         let mut columns = vec![
             left("version", |version: &Version| version.ver.clone()),
             right("devices", |version: &Version| grouped(version.devices)),

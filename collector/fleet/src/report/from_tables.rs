@@ -3,6 +3,7 @@
 use super::breakdown::{Breakdowns, MOST_CAPTURES};
 use super::fixes::CauseRow;
 use super::fleet::{AppReport, Ask, CauseOf, Example, FleetReport, Smoothness, Startup};
+use super::ledgers::Ledgers;
 use crate::change::comparison::comparison;
 use crate::change::segment::Segment;
 use crate::database::Database;
@@ -49,7 +50,9 @@ impl FleetReport {
         }
         report.check_found(ask)?;
         // Of an app whose report takes too long, nobody knows its versions.
-        let is_compared = |app: &AppReport| app.comparison.is_some() || app.unfinished.is_some();
+        let is_compared = |app: &AppReport| {
+            app.comparison.is_some() || app.ledgers.comparison.is_some() || app.unfinished.is_some()
+        };
         let is_compared = report.apps.iter().any(is_compared);
         if let Some((from, to)) = ask.compare.as_ref().filter(|_| !is_compared) {
             let versions = report.apps.iter().flat_map(|app| &app.versions);
@@ -84,6 +87,7 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
         (None, sample)
     } else {
         all.check_captures(app)?;
+        all.check_ledgers(app)?;
         let (selected, sample) = all.selected(app, chosen, MOST_CAPTURES)?;
         (Some(selected), sample)
     };
@@ -97,7 +101,9 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
     report.deaths_by_version = database.rows(&queries::DEATHS_BY_VERSION.text())?;
     report.deaths_by_key.truncate(MAX_CAUSES);
     report.losses = database.rows(&queries::LOSSES.text())?;
-    if report.versions.is_empty() && report.losses.is_empty() {
+    report.ledgers = Ledgers::read(database)?;
+    if report.versions.is_empty() && report.losses.is_empty() && report.ledgers.versions.is_empty()
+    {
         return Ok(None);
     }
     let mut percentiles = Percentiles::new();
@@ -155,12 +161,21 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
     report.limits_exceeded = all.exceeded_limits(app)?;
     if let Some((from, to)) = &ask.compare {
         let has = |ver: &str| report.versions.iter().any(|version| version.ver == ver);
+        let screen = ask.screen.as_deref().filter(|screen| !screen.is_empty());
+        let segment = Segment { screen: screen.map(Text::from), ..Segment::default() };
         if has(from) && has(to) {
-            let screen = ask.screen.as_deref().filter(|screen| !screen.is_empty());
-            let segment = Segment { screen: screen.map(Text::from), ..Segment::default() };
             let versions = [&**from, &**to];
             let fleet = database.devices(app, versions, &segment, ask.with_test_devices)?;
             report.comparison = Some(comparison(from, to, &fleet));
+        }
+        let has = |ver: &str| report.ledgers.versions.iter().any(|version| version.ver == ver);
+        // Ledgers do not know the speed of a device.
+        if has(from) && has(to) && ask.class.is_none() {
+            let segment = Segment { api: ask.api, ..segment };
+            let (versions, tests) = ([&**from, &**to], ask.with_test_devices);
+            let from_day = ask.since.as_ref().map_or("", |since| since.day());
+            let fleet = all.ledger_fleet(app, versions, from_day, &segment, tests)?;
+            report.ledgers.comparison = Some(comparison(from, to, &fleet));
         }
     }
     Ok(Some(report))

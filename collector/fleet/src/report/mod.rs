@@ -11,6 +11,7 @@ mod fleet_markdown;
 mod fleet_text;
 mod from_tables;
 pub mod html;
+pub mod ledgers;
 pub mod quantile_errors;
 pub mod single;
 mod single_judged;

@@ -21,9 +21,9 @@ pub use fleet::of_device;
 pub(crate) use renamed::Replaced;
 
 /// Largest value that is added, so that no device makes a sum overflow: 19 hours in nanoseconds.
-const MOST: u64 = 1 << 46;
+pub(crate) const MOST: u64 = 1 << 46;
 
-fn whole(value: u64) -> i64 {
+pub(crate) fn whole(value: u64) -> i64 {
     i64::try_from(value.min(MOST)).unwrap_or(i64::MAX)
 }
 

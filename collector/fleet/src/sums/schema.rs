@@ -240,6 +240,110 @@ rollups! {
         }
     }
 
+    /// Ledgers by app, day and version.
+    LEDGER_ROLLUPS = "ledger_rollups": LedgerRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Day of the ledgers, UTC, YYYY-MM-DD.
+            dt: Text,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: Text,
+        }
+        sums {
+            /// Parts.
+            parts,
+            /// Days of devices, each counted once.
+            device_days,
+            /// Days of devices with an ANR that a user saw.
+            anr_days,
+            /// Time that the app was visible, s.
+            observed_s,
+            /// Part of that time in which processes did not run, s.
+            stood_still_s,
+            /// Processor time of the agent, us.
+            own_cost_us,
+            /// Major page faults.
+            major_faults,
+            /// Times of being visible.
+            sessions,
+            /// Sessions in which more than a quarter of the frames were late.
+            slow_sessions,
+            /// ANRs that a user saw.
+            user_anrs,
+            /// Cold starts.
+            cold_starts,
+            /// Cold starts of 5 s and more.
+            slow_cold_starts,
+            /// Warm starts.
+            warm_starts,
+            /// Warm starts of 2 s and more.
+            slow_warm_starts,
+            /// Hot starts.
+            hot_starts,
+            /// Hot starts of 1.5 s and more.
+            slow_hot_starts,
+        }
+    }
+
+    /// Frames of ledgers by app, day, version, screen, pipeline and source.
+    LEDGER_FRAMES = "ledger_frames": LedgerFrames {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Day of the ledgers, UTC, YYYY-MM-DD.
+            dt: Text,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: Text,
+            /// Screen that was shown, or empty.
+            screen: Text,
+            /// Pipeline of the frames, as in `frames`.
+            pipeline: Text,
+            /// Source of the times, as in `ledger_screens`.
+            source: Text,
+        }
+        sums {
+            /// Frames.
+            frames,
+            /// Frames after their deadline, or that the compositor calls janky.
+            late,
+            /// Frames longer than 700 ms.
+            frozen,
+            /// Frames that are the app's fault by the compositor's verdict.
+            late_app,
+            /// Frames that are the compositor's fault by its verdict.
+            late_system,
+            /// Frames that are another's fault by the compositor's verdict.
+            late_other,
+            /// Time of late frames past their deadlines, us.
+            overrun_us,
+        }
+    }
+
+    /// Histograms of ledgers, and their exits, by app, day and version.
+    LEDGER_HISTOGRAMS = "ledger_histograms": LedgerHistogram {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Day of the ledgers, UTC, YYYY-MM-DD.
+            dt: Text,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: Text,
+            /// Histogram, or kind of an exit, as in `ledger_buckets`.
+            kind: Text,
+            /// Screen of an overrun, or empty.
+            screen: Text,
+            /// Source of an overrun, reason of an exit, or empty.
+            name: Text,
+            /// Middle of the bucket, ns: at most 3.2 % away; 0 of an exit.
+            bucket_ns: u64,
+        }
+        sums {
+            /// Number of frames, start-ups or exits.
+            amount,
+        }
+    }
+
     /// Captures of each device. Kinds: `capture`, `frames` (that rates count), `cause`, `stack`, `start` (cold), `loss`.
     DEVICE_ROLLUPS = "device_rollups": DeviceRollup {
         keys {

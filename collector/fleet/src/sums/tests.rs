@@ -4,15 +4,20 @@ use super::Sums;
 use super::schema::{FLEET_ROLLUPS, ROLLUPS};
 use crate::capture::{self, Limits};
 use crate::database::Database;
+use crate::ledger::stored;
+use crate::object_keys::{ReportKey, ReportKind};
 use crate::report::fleet::{Ask, FleetReport};
-use crate::rows::{About, Rows, from_loss_report};
-use crate::schema::{CAPTURES, DeathRow};
+use crate::rows::{About, Rows, from_loss_report, from_report};
+use crate::schema::{CAPTURES, DeathRow, LEDGER_DAYS};
+use crate::sums::Contribution;
+use crate::table::Table;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 use tracetee_protocol::LossReport;
 use tracetee_simulate::Plan;
+use tracetee_simulate::ledger::DeviceDay;
 
 /// A row of a table, by column.
 type Row = serde_json::Map<String, serde_json::Value>;
@@ -70,7 +75,22 @@ pub(crate) fn pool() -> Vec<Rows> {
         let day = format!("2026-09-0{}", 1 + number % 3);
         all.push(from_loss_report(&format!("report {number}"), &day, None, &report));
     }
+    // Devices have several parts of a day, under two versions.
+    for number in 0..40 {
+        let (app, device) = (["com.a", "com.b"][rng.usize(0..10) / 9], format!("d{}", number % 5));
+        let numbers = [20_698 + rng.u32(0..3), 20 + rng.u32(0..2), number];
+        all.push(ledger(&DeviceDay::new(&mut rng, [app, &device], numbers, 60, 20)));
+    }
     all
+}
+
+/// Rows of a part of a ledger, of the days of the captures.
+fn ledger(made: &DeviceDay) -> Rows {
+    let DeviceDay { meta, part, .. } = made;
+    let day = format!("2026-09-0{}", part.day - 20_697);
+    let id = crate::ledger::id_of(meta.install_id.as_deref().unwrap(), part);
+    let key = ReportKey::new(ReportKind::Ledger, day, &id, meta.app.as_deref());
+    from_report(&key, &stored(meta, &part.encode().unwrap())).unwrap()
 }
 
 /// All rows of a table, sorted.
@@ -85,11 +105,17 @@ fn content(database: &Database, table: &str, columns: &str) -> Vec<String> {
 fn contents(path: &Path) -> BTreeMap<&'static str, Vec<String>> {
     let database = Database::read(path).unwrap();
     let rollups = ROLLUPS.iter().chain(FLEET_ROLLUPS).map(|rollup| rollup.table.name);
-    let tables = ["captures", "losses"].into_iter().chain(rollups);
+    let tables = ["captures", "losses", "ledger_days"].into_iter().chain(rollups);
     // The number of a capture depends on the order of insertions.
-    let of_captures: Vec<&str> = CAPTURES.columns.iter().map(|column| column.name).collect();
-    let of_captures = of_captures.join(",");
-    let columns = |name| if name == "captures" { &*of_captures } else { "*" };
+    let names = |table: &Table| {
+        table.columns.iter().map(|column| column.name).collect::<Vec<_>>().join(",")
+    };
+    let (of_captures, of_ledgers) = (names(&CAPTURES), names(&LEDGER_DAYS));
+    let columns = |name| match name {
+        "captures" => &*of_captures,
+        "ledger_days" => &*of_ledgers,
+        _ => "*",
+    };
     tables.map(|name| (name, content(&database, name, columns(name)))).collect()
 }
 
@@ -115,11 +141,28 @@ fn a_snapshot_shows_one_state_of_the_tables() {
     assert!(reader.rows::<Row>("SELECT * FROM frame_sums").is_err());
 }
 
+/// The id, the device and the day of a capture or a report.
+fn facts(rows: &Rows) -> [String; 3] {
+    let texts = match (&rows.capture, rows.losses.first(), &rows.ledger) {
+        (Some(row), ..) => [&row.capture_id, &row.device, &row.dt],
+        (None, Some(row), _) => [&row.report_id, &row.device, &row.dt],
+        (None, None, ledger) => {
+            let row = &ledger.as_ref().unwrap().day;
+            [&row.ledger_id, &row.device, &row.dt]
+        }
+    };
+    texts.map(ToString::to_string)
+}
+
 fn id_of(rows: &Rows) -> String {
-    match (&rows.capture, rows.losses.first()) {
-        (Some(capture), _) => capture.capture_id.to_string(),
-        (None, loss) => loss.unwrap().report_id.to_string(),
-    }
+    facts(rows)[0].clone()
+}
+
+/// The key of a report.
+fn report_key(rows: &Rows) -> Option<ReportKey> {
+    rows.capture
+        .is_none()
+        .then(|| ReportKey::parse(&Contribution::from(rows).key().unwrap()).unwrap())
 }
 
 /// Does something at random to tables and to `there`, what is to be in them.
@@ -160,32 +203,20 @@ fn step(database: &mut Database, there: &mut BTreeMap<String, Rows>, pool: &[Row
         }
         // Forgets a device.
         7 => {
-            let devices: Vec<String> = there
-                .values()
-                .map(|rows| match (&rows.capture, rows.losses.first()) {
-                    (Some(capture), _) => capture.device.to_string(),
-                    (None, loss) => loss.unwrap().device.to_string(),
-                })
-                .collect();
+            let devices: Vec<String> = there.values().map(|rows| facts(rows)[1].clone()).collect();
             let Some(device) = rng.choice(&devices) else { return };
             let keys = database.raw_keys_for_device(device).unwrap();
             database.delete(&keys).unwrap();
-            database.delete_losses_of(device).unwrap();
-            there.retain(|_, rows| {
-                rows.capture.as_ref().is_none_or(|capture| capture.device != *device)
-                    && rows.losses.first().is_none_or(|loss| loss.device != *device)
-            });
+            database.delete_reports_of(device).unwrap();
+            there.retain(|_, rows| facts(rows)[1] != *device);
         }
         // Retention by age.
         8 => {
             let first = format!("2026-09-0{}", rng.u8(1..4));
-            let day = |rows: &Rows| match (&rows.capture, rows.losses.first()) {
-                (Some(capture), _) => capture.dt.clone(),
-                (None, loss) => loss.unwrap().dt.clone(),
-            };
+            let day = |rows: &Rows| facts(rows)[2].clone();
             database.delete(&keys(there, &|rows| day(rows) < first)).unwrap();
-            let reports = there.values().filter(|rows| rows.capture.is_none() && day(rows) < first);
-            database.delete_loss_reports(&reports.map(id_of).collect::<Vec<_>>()).unwrap();
+            let reports = there.values().filter(|rows| day(rows) < first).filter_map(report_key);
+            database.delete_reports(&reports.collect::<Vec<_>>()).unwrap();
             there.retain(|_, rows| day(rows) >= first);
         }
         // Retention by size.
@@ -241,9 +272,8 @@ fn nothing_is_left_of_what_is_deleted() {
     assert!(contents(&path).values().all(|rows| !rows.is_empty()));
     let keys: Vec<String> = database.by_age().unwrap().into_iter().map(|(key, ..)| key).collect();
     database.delete(&keys).unwrap();
-    let reports: Vec<String> =
-        pool.iter().filter(|rows| rows.capture.is_none()).map(id_of).collect();
-    database.delete_loss_reports(&reports).unwrap();
+    let reports: Vec<ReportKey> = pool.iter().filter_map(report_key).collect();
+    database.delete_reports(&reports).unwrap();
     for (table, rows) in contents(&path) {
         assert!(rows.is_empty(), "{table}: {rows:?}");
     }

@@ -1,12 +1,12 @@
 //! The macros that declare tables. A struct's fields are the columns; the names of the types that the macros use must be
 //! in scope where they are called.
 
-/// Declares tables (with one called `CAPTURES`): for each a row struct, its `TableRow` and its `Table`; and `TABLES`, all of them.
+/// Declares tables: for each a row struct, its `TableRow` and its `Table`; and `TABLES`, all of them.
 macro_rules! tables {
     ($(
         #[doc = $table_doc:literal]
         $constant:ident = $name:literal: $row:ident {
-            $(shared { $($shared:ident),+ })?
+            $(shared of $head:ident { $($shared:ident),+ })?
             $(#[doc = $doc:literal] $column:ident: $type:ty,)+
         }
     )+) => {
@@ -34,7 +34,7 @@ macro_rules! tables {
             pub const $constant: Table = Table {
                 name: $name,
                 columns: &[
-                    $($(shared_column(&CAPTURES, stringify!($shared)),)+)?
+                    $($(shared_column(&$head, stringify!($shared)),)+)?
                     $(Column {
                         name: stringify!($column),
                         kind: <$type as Cell>::KIND,

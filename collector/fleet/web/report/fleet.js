@@ -111,6 +111,7 @@ function app(report) {
     page.append(make("h2", {}, "Jank by day"), make("p", { class: "faint" }, "ms over the period in a thousand frames."), dayChart(days.filter((dt) => isWanted({ dt })), versions, jankOf, "Jank by day"));
   }
   if (report.comparison) compared(report.comparison);
+  ledgers(report);
   if (report.pipelines.some((row) => row.pipeline !== "views")) {
     page.append(make("h2", {}, "Pipelines"), table([["pipeline", (row) => row.pipeline, true], ["version", (row) => row.ver, true], ...smoothColumns], report.pipelines, { id: `pipelines.${report.app}` }));
   }
@@ -131,6 +132,37 @@ function app(report) {
       ["reason", (row) => row.reason, true], ["window", (row) => row.window, true], ["devices", (row) => count(row.devices)],
       ["captures", (row) => count(row.captures)], ["may have arrived", (row) => count(row.unconfirmed)],
     ], report.losses, { id: `losses.${report.app}` }));
+  }
+}
+
+// Counts of every device, beside the rates that Google Play defines.
+function ledgers({ app: of, ledgers: { versions, frames, screens, counts, comparison } }) {
+  if (!versions.length) return;
+  const version = ["version", (row) => row.ver, true];
+  const rates = [
+    version, ["source", (row) => row.source, true], ["frames", (row) => count(row.frames)], ["late", (row) => share(row.late, row.frames)],
+    ["frozen", (row) => share(row.frozen, row.frames)], ["overrun p50", (row) => ms(row.p50_ns)], ["p90", (row) => ms(row.p90_ns)], ["p99", (row) => ms(row.p99_ns)],
+  ];
+  page.append(make("h2", { id: `ledgers-${of}` }, "Every device, from ledgers"),
+    make("p", { class: "faint" }, `Counts of ${counted(sumOf(versions, "device_days"), "device-day")}: all frames of all devices, without captures. Frames of different sources are not comparable.`),
+    table(rates, frames, { id: `ledgers.${of}` }));
+  if (screens.some((row) => row.screen)) page.append(make("h2", {}, "Screens, from ledgers"), table([["screen", (row) => named(row.screen), true], ...rates], screens, { id: `ledger-screens.${of}` }));
+  page.append(make("h2", {}, "As Google Play defines them, from ledgers"),
+    make("p", { class: "faint" }, "ANR days: device-days with an ANR that a user saw. Slow sessions: more than a quarter of the frames late. Slow starts: cold of 5 s, warm of 2 s, hot of 1.5 s and more. Frozen frames take more than 700 ms."),
+    table([
+      version, ["device-days", (row) => count(row.device_days)], ["ANR days", (row) => share(row.anr_days, row.device_days)], ["slow sessions", (row) => share(row.slow_sessions, row.sessions)],
+      ...["cold", "warm", "hot"].map((kind) => [`slow ${kind}`, (row) => share(row[`slow_${kind}_starts`], row[`${kind}_starts`])]),
+    ], versions, { id: `ledger-play.${of}` }));
+  const time = (key) => (row) => (row.name ? "-" : ms(row[key]));
+  if (counts.length) {
+    page.append(make("h2", {}, "Starts and ends of processes, from ledgers"), table([
+      version, ["kind", (row) => row.kind, true], ["reason", (row) => row.name, true], ["number", (row) => count(row.amount)],
+      ["p50", time("p50_ns")], ["p90", time("p90_ns")], ["p99", time("p99_ns")],
+    ], counts, { id: `ledger-counts.${of}` }));
+  }
+  if (comparison) {
+    page.append(make("p", {}, "Late frames of every device, from ledgers; jank is late frames here, in a thousand frames:"));
+    compared(comparison, `comparison-of-ledgers-${of}`);
   }
 }
 

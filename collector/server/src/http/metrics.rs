@@ -35,6 +35,9 @@ counts! {
     refused = "Requests refused as invalid.",
     quarantined = "Uploads moved to quarantine because they were not captures.",
     loss_reports = "Loss reports stored.",
+    ledgers = "Parts of ledgers stored.",
+    ledger_conflicts = "Parts of ledgers refused because another one of the same device, day, version and number is stored.",
+    ledgers_put_off = "Parts of ledgers refused with 429 because there were too many.",
     mappings = "Mappings stored, new or changed.",
     tickets = "Upload tickets (presigned URLs) issued.",
     config_requests = "Requests for the remote configuration.",
@@ -74,14 +77,14 @@ pub(super) fn metrics(
             "Connections refused because of a connection limit.",
             &connections.turned_away,
         ),
-        ("analysed", "Captures and loss reports indexed.", analysed),
+        ("analysed", "Captures and reports indexed.", analysed),
         ("analysed_again", "Captures indexed again because a mapping had come.", analysed_again),
         (
             "analysis_restarts",
             "Threads of the analysis that were started again after a panic.",
             indexer.restarts(),
         ),
-        ("analysis_failures", "Captures and loss reports that could not be indexed.", failed),
+        ("analysis_failures", "Captures and reports that could not be indexed.", failed),
         ("finding_commands", "Messages that the command of --on-finding took.", &findings.commands),
         ("finding_failures", "Runs of that command that failed.", &findings.failures),
         ("findings_dropped", "Messages dropped because too many waited.", &findings.dropped),
@@ -111,7 +114,7 @@ pub(super) fn metrics(
     );
     gauge(
         "store_bytes",
-        "Bytes of captures, loss reports and quarantine, measured once an hour, with what came since.",
+        "Bytes of captures, reports and quarantine, measured once an hour, with what came since.",
         load(&store.measured_at_s).map(|_| store.bytes.load(Ordering::Relaxed)),
     );
     gauge(

@@ -15,6 +15,7 @@ mod headers;
 mod health;
 pub(crate) mod host;
 pub(crate) mod ingest;
+mod ledgers;
 mod losses;
 mod mappings;
 mod metrics;
@@ -158,6 +159,7 @@ pub(crate) struct Collector {
     incomings: Arc<Bytes>,
     wrong_tokens: Mutex<Guesses>,
     reports: Mutex<Credits>,
+    ledgers: Mutex<Credits>,
     /// `None`: no limit.
     uploads: Option<Mutex<Credits>>,
     last_check: LastCheck,
@@ -191,6 +193,7 @@ impl Collector {
             incomings: Bytes::new(MAX_INCOMING_BYTES),
             wrong_tokens: Mutex::default(),
             reports: Mutex::new(Credits::of_reports()),
+            ledgers: Mutex::new(Credits::of_ledgers()),
             uploads: captures_per_s.map(|per_s| Mutex::new(Credits::of_captures(per_s))),
             last_check: LastCheck::default(),
             store_size: StoreSize::new(),
@@ -352,6 +355,7 @@ pub(crate) fn router(
     Router::new()
         .route(&format!("{}{{id}}", http::CAPTURES), put(captures::capture))
         .route(&format!("{}{{id}}", http::LOSSES), put(losses::losses))
+        .route(&format!("{}{{id}}", http::LEDGERS), put(ledgers::ledger))
         .route(&format!("{}{{app}}/{{version}}", http::MAPPINGS), put(mappings::mapping))
         .route(http::TICKETS, post(ticket::ticket))
         .route(http::CONFIG, get(config::config))

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 /// hours of losses.
 const REPORTS_AT_ONCE: f64 = 2_000.0;
 const REPORTS_PER_S: f64 = 50.0;
+/// Parts of ledgers of an app: a million devices send 12 a second, most of them soon after midnight.
+const LEDGERS_AT_ONCE: f64 = 20_000.0;
+const LEDGERS_PER_S: f64 = 500.0;
 /// Bytes of a report that cost as much as another report.
 const BYTES_OF_A_REPORT: f64 = 4_096.0;
 /// Apps that are told apart: without tokens there is one, with tokens as many as the file has.
@@ -29,6 +32,11 @@ impl Credits {
     /// For loss reports.
     pub(super) fn of_reports() -> Self {
         Self::new(REPORTS_AT_ONCE, REPORTS_PER_S)
+    }
+
+    /// For parts of ledgers.
+    pub(super) fn of_ledgers() -> Self {
+        Self::new(LEDGERS_AT_ONCE, LEDGERS_PER_S)
     }
 
     /// For captures, so many a second.

@@ -1,6 +1,6 @@
 //! Observes each request of a device: a log line for its outcome, and its count and time for `/metrics`.
 //!
-//! Captures, loss reports, mappings and tickets have a line each, also if they are refused, with the reason that the client
+//! Captures, reports, mappings and tickets have a line each, also if they are refused, with the reason that the client
 //! got. Answers to requests for the configuration have one if they are not `304`. Of refusals, 60 a minute have a line, of one app or
 //! client half of those that are left, and the next line says how many had none: 30 MB a day at most.
 
@@ -26,9 +26,10 @@ const REFUSALS: u64 = 60;
 const MAX_REASON_BYTES: usize = 1_000;
 
 /// The routes by which requests are told apart, with the begin of their path.
-const ROUTES: [(&str, &str); 5] = [
+const ROUTES: [(&str, &str); 6] = [
     ("captures", http::CAPTURES),
     ("losses", http::LOSSES),
+    ("ledgers", http::LEDGERS),
     ("mappings", http::MAPPINGS),
     ("tickets", http::TICKETS),
     ("config", http::CONFIG),

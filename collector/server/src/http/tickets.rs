@@ -4,7 +4,7 @@
 //! checksum, its metadata with the token's app. What comes is looked at by nobody before a converter does.
 
 use crate::store::captures::days::today;
-use crate::store::captures::local_store::{key_of, losses_path};
+use crate::store::captures::local_store::{key_of, losses_key};
 use anyhow::{Context, Result, bail};
 use axum::http::header;
 use base64::Engine;
@@ -78,7 +78,7 @@ impl Tickets {
         }
         let path = match asked.kind {
             ObjectKind::Capture => key_of(id, &meta, today()).path(),
-            ObjectKind::LossReport => losses_path(id, meta.app.as_deref(), today()),
+            ObjectKind::LossReport => losses_key(id, meta.app.as_deref(), today()).path(),
         };
         let meta = URL_SAFE_NO_PAD.encode(meta.to_json());
         if meta.len() > MAX_META_BYTES {

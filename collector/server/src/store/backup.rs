@@ -24,7 +24,7 @@ use tracetee_fleet::database::{Database, copy_database};
 const MAPPINGS: &str = "mappings/v1";
 /// Objects that come after the tables. Notes of an object store's quarantine are left out: their captures are in `raw/`, and a collector on the
 /// copy tries them again.
-const AFTER_TABLES: [&str; 3] = ["raw/v1", "losses/v1", "quarantine"];
+const AFTER_TABLES: [&str; 4] = ["raw/v1", "losses/v1", "ledgers/v1", "quarantine"];
 /// File by which a directory is known as a copy: nothing is deleted in another one.
 const MARK: &str = "made-by-tracetee-store-backup";
 /// Extension of a file that is not whole.
@@ -205,7 +205,7 @@ fn remove_logs(tables: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the rows of captures and loss reports that the copy lacks.
+/// Deletes the rows of captures and reports that the copy lacks.
 fn delete_rows(root: &Path) -> Result<()> {
     let tables = tables_of(root);
     if !tables.exists() {
@@ -214,13 +214,11 @@ fn delete_rows(root: &Path) -> Result<()> {
     let mut copied = Database::open(&tables)?;
     let keys = copied.by_age()?.into_iter().map(|(key, ..)| key);
     let keys: Vec<String> = keys.filter(|key| !root.join(key).exists()).collect();
-    let reports = copied.loss_reports()?.into_iter();
-    let is_lacking =
-        |(dt, id): &(String, String)| !root.join(format!("losses/v1/dt={dt}/{id}.json")).exists();
-    let reports: Vec<String> = reports.filter(is_lacking).map(|(_, id)| id).collect();
+    let mut reports = copied.reports(None)?;
+    reports.retain(|key| !root.join(key.path()).exists());
     if !keys.is_empty() || !reports.is_empty() {
         copied.delete(&keys)?;
-        copied.delete_loss_reports(&reports)?;
+        copied.delete_reports(&reports)?;
         copied.forget_deleted()?;
     }
     Ok(())

@@ -13,8 +13,9 @@ use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::path::Path;
 use tracetee_fleet::database::Database;
-use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::schema::{CAPTURES, LOSSES};
+use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind};
+use tracetee_fleet::rows::device_of_report;
+use tracetee_fleet::schema::CAPTURES;
 use tracetee_protocol::CaptureMeta;
 
 /// Counts of what was deleted.
@@ -25,6 +26,8 @@ pub struct Forgotten {
     pub captures: u64,
     /// Loss reports.
     pub loss_reports: usize,
+    /// Parts of ledgers.
+    pub ledgers: usize,
     /// Notes of what was set aside, each with its body.
     pub quarantined: usize,
     /// Objects that could not be read, and that may be of the device.
@@ -43,7 +46,7 @@ pub(super) fn erase(
     let mut look = |kind: Kind, path: String| -> Result<()> {
         let is_indexed = match &kind {
             Kind::Capture(_) => database.has_row(&CAPTURES, "raw_key", &path)?,
-            Kind::Losses(id) => database.has_row(&LOSSES, "report_id", id)?,
+            Kind::Report(key) => database.has_report(key)?,
             Kind::Quarantined(_) | Kind::Alone => false,
         };
         if is_indexed {
@@ -70,22 +73,25 @@ pub(super) fn erase(
     for key in database.raw_keys_for_device(device)? {
         found.extend(RawKey::parse(&key).map(|raw_key| (Kind::Capture(raw_key), key)));
     }
-    for (day, id) in database.loss_reports_for_device(device)? {
-        let path = format!("losses/v1/dt={day}/{id}.json");
-        found.push((Kind::Losses(id), path));
+    for key in database.reports(Some(device))? {
+        let path = key.path();
+        found.push((Kind::Report(key), path));
     }
     found.sort_by(|(_, a), (_, b)| a.cmp(b));
     found.dedup();
     let count = |is_it: fn(&Kind) -> bool| found.iter().filter(|(kind, _)| is_it(kind)).count();
-    let loss_reports = count(|kind| matches!(kind, Kind::Losses(_)));
+    let is_ledger =
+        |kind: &Kind| matches!(kind, Kind::Report(key) if key.kind == ReportKind::Ledger);
+    let ledgers = count(is_ledger);
+    let loss_reports = count(|kind| matches!(kind, Kind::Report(_))) - ledgers;
     let quarantined = count(|kind| matches!(kind, Kind::Quarantined(_)));
     let captures = delete(objects, root, &mut database, &found)?;
-    database.delete_losses_of(device)?;
+    database.delete_reports_of(device)?;
     database.forget_deleted().context(
         "deleted the captures, but could not compact the tables; run `tracetee store rebuild`",
     )?;
     let paths = found.into_iter().map(|(_, path)| path).collect();
-    Ok((Forgotten { captures, loss_reports, quarantined, unreadable }, paths))
+    Ok((Forgotten { captures, loss_reports, ledgers, quarantined, unreadable }, paths))
 }
 
 /// True if metadata names the device.
@@ -97,8 +103,11 @@ fn names(about: &CaptureMeta, device: &str) -> bool {
 fn is_of(path: &Path, device: &str) -> std::io::Result<bool> {
     let says =
         |json: &[u8]| CaptureMeta::from_json(json).is_some_and(|about| names(&about, device));
+    if let Some(key) = path.to_str().and_then(ReportKey::parse) {
+        return Ok(device_of_report(&key, &fs::read(path)?).as_deref() == Some(device));
+    }
     if path.extension().is_some_and(|extension| extension == "json") {
-        // A loss report, or the reason of a body in quarantine.
+        // The reason of a body in quarantine.
         let json = fs::read(path)?;
         let body = path.with_extension("body");
         let quarantined = Quarantined::from_json(&json);

@@ -16,24 +16,25 @@ use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::sync::{Arc, Mutex, PoisonError};
-use tracetee_fleet::object_keys::{RawKey, app_of_report};
-use tracetee_fleet::rows::{Rows, from_loss_report};
+use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind};
+use tracetee_fleet::rows::{Rows, from_report};
 use tracetee_fleet::{capture, parquet};
-use tracetee_protocol::LossReport;
 
-/// Lists the keys of the captures and loss reports of a store, sorted; of one day (`YYYY-MM-DD`) if given.
+/// Lists the keys of the captures and reports of a store, sorted; of one day (`YYYY-MM-DD`) if given.
 ///
 /// # Errors
 /// When the store cannot be opened or listed.
 pub fn list_keys(store: &str, day: Option<&str>) -> Result<Vec<String>> {
     let store = StoreLocation::parse(store).open()?;
     let mut keys = store.list("raw/v1")?;
-    keys.extend(store.list("losses/v1")?);
+    for kind in ReportKind::ALL {
+        keys.extend(store.list(kind.directory())?);
+    }
     keys.sort();
     let day = day.map(|day| format!("dt={day}/"));
     keys.retain(|key| {
         let is_of_day = day.as_ref().is_none_or(|day| key.contains(day));
-        is_of_day && (RawKey::parse(key).is_some() || report_of(key).is_some())
+        is_of_day && (RawKey::parse(key).is_some() || ReportKey::parse(key).is_some())
     });
     Ok(keys)
 }
@@ -76,6 +77,8 @@ pub struct TableCounts {
     pub captures: usize,
     /// Loss reports converted.
     pub loss_reports: usize,
+    /// Parts of ledgers converted.
+    pub ledgers: usize,
     /// Objects that could not be converted.
     pub failed: usize,
     /// Parts written.
@@ -109,10 +112,10 @@ fn convert(
     for (key, rows) in made.into_inner().unwrap_or_else(PoisonError::into_inner) {
         match rows {
             Ok(rows) => {
-                if RawKey::parse(key).is_some() {
-                    counts.captures += 1;
-                } else {
-                    counts.loss_reports += 1;
+                match ReportKey::parse(key).map(|key| key.kind) {
+                    None => counts.captures += 1,
+                    Some(ReportKind::Losses) => counts.loss_reports += 1,
+                    Some(ReportKind::Ledger) => counts.ledgers += 1,
                 }
                 all.push(rows);
             }
@@ -132,21 +135,12 @@ fn convert(
     Ok(())
 }
 
-/// The day and the id of a loss report's path.
-fn report_of(path: &str) -> Option<(&str, &str)> {
-    let rest = path.get(path.rfind("losses/v1/dt=")? + "losses/v1/dt=".len()..)?;
-    let (day, file) = rest.split_once('/')?;
-    Some((day, file.strip_suffix(".json")?))
-}
-
 fn rows_of(from: &From<'_>, path: &str) -> Result<Rows> {
     let From { store, mappings } = from;
-    if let Some((day, id)) = report_of(path) {
-        let (bytes, _) = store.get(path)?;
-        let report = LossReport::from_json(&bytes).context("not a loss report")?;
-        return Ok(from_loss_report(id, day, app_of_report(id).as_deref(), &report));
+    if let Some(key) = ReportKey::parse(path) {
+        return Ok(from_report(&key, &store.get(path)?.0)?);
     }
-    let key = RawKey::parse(path).context("not the key of a capture or a loss report")?;
+    let key = RawKey::parse(path).context("not the key of a capture or a report")?;
     let (bytes, meta) = store.get(path)?;
     let mut about = about_with(&key, meta, bytes.len() as u64);
     if is_dump(&key.id, about.meta.window.as_deref()) {

@@ -4,7 +4,7 @@
 use crate::store::captures::arrived::Arrived;
 use crate::store::captures::days::today;
 use crate::store::captures::entries::{Entry, each_entry};
-use crate::store::captures::local_store::{Incoming, LocalStore, losses_path};
+use crate::store::captures::local_store::{Incoming, LocalStore, losses_key};
 use crate::store::captures::quarantined;
 use crate::store::captures::retention::{self, Deleted, Retention};
 use crate::store::index::indexer::Indexer;
@@ -20,7 +20,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
-use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::ledger;
+use tracetee_fleet::object_keys::{RawKey, ReportKey};
 use tracetee_protocol::{CaptureMeta, LossReport};
 use uuid::Uuid;
 
@@ -34,6 +35,17 @@ pub(crate) struct Storage {
     pub(crate) reanalysis: Reanalysis,
     /// The replica of an object store.
     pub(crate) replica: Option<Arc<Replica>>,
+}
+
+/// Outcome of storing a part of a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeptLedger {
+    /// It is stored.
+    New,
+    /// It was stored before.
+    Same,
+    /// Another one was stored in its place before.
+    Other,
 }
 
 /// The answer to a device that is being forgotten.
@@ -134,20 +146,31 @@ impl Storage {
 
     /// Gives a loss report its place. `false`: it is there. Blocks.
     pub(crate) fn keep_losses(&self, id: Uuid, report: &LossReport) -> io::Result<bool> {
-        let path = losses_path(id, report.device.app.as_deref(), today());
-        let (json, device) = (report.to_json(), report.device.install_id.as_deref());
+        let key = losses_key(id, report.device.app.as_deref(), today());
+        let (app, device) = (report.device.app.as_deref(), report.device.install_id.as_deref());
+        self.keep_report(key, report.to_json().as_bytes(), app.unwrap_or_default(), device)
+    }
+
+    /// Gives a report of an app's device its place. `false`: it is there. Blocks.
+    pub(crate) fn keep_report(
+        &self,
+        key: ReportKey,
+        bytes: &[u8],
+        app: &str,
+        device: Option<&str>,
+    ) -> io::Result<bool> {
+        let path = key.path();
         if self.local.forgets(device) {
             return Err(put_off());
         }
-        if let Some(replica) = &self.replica {
-            let json = json.clone().into_bytes();
-            if !replica.objects.put_new(&path, json).map_err(described)? {
-                return Ok(false);
-            }
+        if let Some(replica) = &self.replica
+            && !replica.objects.put_new(&path, bytes.to_vec()).map_err(described)?
+        {
+            return Ok(false);
         }
         let incoming = self.local.incoming();
-        std::fs::write(&incoming.path, json)?;
-        let kept = self.local.keep_losses(&path, &incoming)?;
+        std::fs::write(&incoming.path, bytes)?;
+        let kept = self.local.keep_report(&path, &incoming)?;
         if self.local.forgets(device) {
             crate::store::objects::disk::remove(&self.root.join(&path))?;
             if let Some(replica) = &self.replica {
@@ -156,9 +179,28 @@ impl Storage {
             return Err(put_off());
         }
         let is_new = kept.is_some();
-        let app = report.device.app.as_deref().unwrap_or_default();
-        kept.into_iter().for_each(|path| self.indexer.take(app, Work::Losses(path)));
+        kept.into_iter().for_each(|file| self.indexer.take(app, Work::Report(key.clone(), file)));
         Ok(is_new || self.is_remote())
+    }
+
+    /// Gives a part of a ledger its place. Blocks.
+    pub(crate) fn keep_ledger(
+        &self,
+        key: ReportKey,
+        part: &[u8],
+        meta: &CaptureMeta,
+    ) -> io::Result<KeptLedger> {
+        let path = key.path();
+        let (app, device) = (meta.app.as_deref().unwrap_or_default(), meta.install_id.as_deref());
+        if self.keep_report(key, &ledger::stored(meta, part), app, device)? {
+            return Ok(KeptLedger::New);
+        }
+        let known = match &self.replica {
+            Some(replica) => replica.objects.get(&path).map_err(described)?.0,
+            None => std::fs::read(self.root.join(path))?,
+        };
+        let is_same = ledger::split(&known).is_some_and(|(_, known)| known == part);
+        Ok(if is_same { KeptLedger::Same } else { KeptLedger::Other })
     }
 
     /// Sets aside what was no capture, with the reason. Blocks.

@@ -1,4 +1,4 @@
-//! The entries of a store, captures, loss reports and what was set aside, and their deletion together with their rows.
+//! The entries of a store, captures, reports and what was set aside, and their deletion together with their rows.
 //!
 //! The objects are the truth, not the tables: what could not be indexed, or lies there twice, is an entry too.
 
@@ -9,7 +9,7 @@ use anyhow::Result;
 use std::path::Path;
 use std::time::SystemTime;
 use tracetee_fleet::database::Database;
-use tracetee_fleet::object_keys::{RawKey, app_of_report};
+use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind, app_of_report};
 
 /// Captures of a transaction, in which examples of causes are made anew once for each of their days.
 const BATCH: usize = 5000;
@@ -19,15 +19,15 @@ const BATCH: usize = 5000;
 pub(crate) enum Kind {
     /// A capture.
     Capture(RawKey),
-    /// A loss report, with its id.
-    Losses(String),
+    /// A loss report, or a part of a ledger.
+    Report(ReportKey),
     /// The note of what was set aside, with its app.
     Quarantined(Option<String>),
     /// Metadata without a capture: of an upload or a deletion that was killed.
     Alone,
 }
 
-/// A capture, a loss report, or the note of what was set aside.
+/// A capture, a report, or the note of what was set aside.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
@@ -44,21 +44,22 @@ impl Entry {
     pub(crate) fn of(listed: Listed) -> Option<Self> {
         let kind = match listed.path.split_once('/')?.0 {
             "raw" => RawKey::parse(&listed.path).map_or(Kind::Alone, Kind::Capture),
-            "losses" => Kind::Losses(note_name(&listed.path)?.to_owned()),
+            "losses" | "ledgers" => Kind::Report(ReportKey::parse(&listed.path)?),
             _ => Kind::Quarantined(app_of_report(note_name(&listed.path)?)),
         };
         Some(Self { kind, path: listed.path, at: listed.modified, bytes: listed.bytes })
     }
 }
 
-/// Returns the id in the path of a loss report, or the name of the capture in that of a note.
+/// Returns the name of the capture in the path of a note.
 pub(crate) fn note_name(path: &str) -> Option<&str> {
     path.rsplit('/').next()?.strip_suffix(".json")
 }
 
 /// Calls `each` for each entry of a store.
 pub(crate) fn each_entry(objects: &dyn Objects, each: &mut dyn FnMut(Entry)) -> Result<()> {
-    for below in ["raw/v1", "losses/v1", "quarantine"] {
+    let reports = ReportKind::ALL.map(ReportKind::directory);
+    for below in ["raw/v1"].into_iter().chain(reports).chain(["quarantine"]) {
         // A capture comes before its metadata, a body before its note.
         let (mut capture, mut body): (Option<Entry>, Option<Listed>) = (None, None);
         objects.walk(below, &mut |listed| {
@@ -112,13 +113,13 @@ pub(crate) fn delete(
                     keys.push(key);
                     raw_keys.push(path.clone());
                 }
-                Kind::Losses(id) => reports.push(id.clone()),
+                Kind::Report(key) => reports.push(key.clone()),
                 Kind::Quarantined(_) | Kind::Alone => {}
             }
         }
         captures += keys.len() as u64;
         database.delete(&raw_keys)?;
-        database.delete_loss_reports(&reports)?;
+        database.delete_reports(&reports)?;
         let paths: Vec<String> = some.iter().map(|(_, path)| path.clone()).collect();
         objects.delete(&paths)?;
         for key in keys {
@@ -127,7 +128,7 @@ pub(crate) fn delete(
             id_index::leave(root, key);
         }
         database.delete(&raw_keys)?;
-        database.delete_loss_reports(&reports)?;
+        database.delete_reports(&reports)?;
     }
     Ok(captures)
 }

@@ -1,7 +1,7 @@
 //! The directory that captures are kept in: each once, whatever comes when.
 //!
 //! A capture lies where [`RawKey`] says, with `ID.json`, its metadata, beside it; loss reports in
-//! `losses/v1/dt=DAY/ID.APP.json`; `quarantine/` holds what was no capture, or could not be analysed, each with
+//! `losses/v1/dt=DAY/ID.APP.json`, parts of ledgers in `ledgers/v1/dt=DAY/ID.APP.ledger`; `quarantine/` holds what was no capture, or could not be analysed, each with
 //! its reason; `incoming/` what is on its way. `ids/XX/ID.APP` leads to the app's capture of an id, so that an id is
 //! one capture of an app whatever version it comes with again; a link that leads nowhere is none. A file gets
 //! its place by a link that fails where there is one, so that two that come at once are one. The time of its
@@ -20,7 +20,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use tracetee_fleet::object_keys::{RawKey, encode};
+use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind};
 use tracetee_fleet::rows::{About, UNKNOWN, version_of};
 use tracetee_protocol::{CaptureMeta, notes};
 use uuid::Uuid;
@@ -54,7 +54,8 @@ impl Drop for Incoming {
 impl LocalStore {
     /// Opens it, makes it if need be. What was on its way when the last one ended goes.
     pub(crate) fn open(root: &Path) -> Result<Self> {
-        for directory in ["raw/v1", "losses/v1", "quarantine", "incoming"] {
+        let reports = ReportKind::ALL.map(ReportKind::directory);
+        for directory in ["raw/v1", "quarantine", "incoming"].into_iter().chain(reports) {
             let path = root.join(directory);
             fs::create_dir_all(&path)
                 .with_context(|| format!("cannot create {}", path.display()))?;
@@ -172,8 +173,8 @@ impl LocalStore {
         Ok(kept.then_some(path))
     }
 
-    /// Gives a loss report its place. `None`: it is there.
-    pub(crate) fn keep_losses(
+    /// Gives a report its place. `None`: it is there.
+    pub(crate) fn keep_report(
         &self,
         path: &str,
         incoming: &Incoming,
@@ -280,10 +281,9 @@ pub(crate) fn lock(root: &Path) -> Result<File> {
     lock_file(&root.join("lock"), busy)
 }
 
-/// Returns the path of an app's loss report, below the store's root.
-pub(crate) fn losses_path(id: Uuid, app: Option<&str>, today: i64) -> String {
-    let app = encode(app.unwrap_or_default());
-    format!("losses/v1/dt={}/{id}.{app}.json", day_of(id, today))
+/// Returns the key of an app's loss report that arrives today.
+pub(crate) fn losses_key(id: Uuid, app: Option<&str>, today: i64) -> ReportKey {
+    ReportKey::new(ReportKind::Losses, day_of(id, today), &id.to_string(), app)
 }
 
 /// Returns the key of a capture that arrives today by its id and metadata.
@@ -341,11 +341,15 @@ pub(crate) fn header_has(path: &Path, has: &dyn Fn(&CaptureMeta) -> bool) -> boo
 const MAX_DAYS_LATE: i64 = 30;
 const MAX_DAYS_EARLY: i64 = 1;
 
+/// True if something that arrives today may come from a day.
+pub(crate) fn is_believed(day: i64, today: i64) -> bool {
+    (-MAX_DAYS_EARLY..=MAX_DAYS_LATE).contains(&(today - day))
+}
+
 /// The day in an id of version 7, UTC. An id of a wrong clock, or without a time, has the day of its arrival.
 fn day_of(id: Uuid, today: i64) -> String {
     let made = id.get_timestamp().and_then(|at| i64::try_from(at.to_unix().0 / 86_400).ok());
-    let is_believed = |day: &i64| (-MAX_DAYS_EARLY..=MAX_DAYS_LATE).contains(&(today - day));
-    day(made.filter(is_believed).unwrap_or(today))
+    day(made.filter(|&day| is_believed(day, today)).unwrap_or(today))
 }
 
 #[cfg(test)]

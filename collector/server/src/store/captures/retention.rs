@@ -9,10 +9,12 @@ use crate::store::captures::entries::{Entry, Kind, delete};
 use crate::store::objects::Objects;
 use crate::store::objects::disk::tables_of;
 use anyhow::Result;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
 use tracetee_fleet::database::Database;
+use tracetee_fleet::object_keys::{ReportKey, ReportKind, app_of_report};
 use tracetee_fleet::rows::COLLECTOR;
 use tracetee_protocol::{CaptureMeta, LossReport};
 
@@ -59,12 +61,13 @@ impl Deleted {
     }
 }
 
-/// Whose share a file takes: an app's, or that of all loss reports, or of what is in quarantine and has no app.
-fn owner(kind: &Kind) -> &str {
+/// Returns whose share a file takes: an app's, or that of all loss reports, or of what is in quarantine and has no app.
+fn owner(kind: &Kind) -> Cow<'_, str> {
     match kind {
-        Kind::Capture(key) => &key.app,
-        Kind::Losses(_) | Kind::Alone => "losses/",
-        Kind::Quarantined(app) => app.as_deref().unwrap_or("quarantine/"),
+        Kind::Capture(key) => (&*key.app).into(),
+        Kind::Report(ReportKey { kind: ReportKind::Losses, .. }) | Kind::Alone => "losses/".into(),
+        Kind::Report(key) => app_of_report(&key.name).unwrap_or_default().into(),
+        Kind::Quarantined(app) => app.as_deref().unwrap_or("quarantine/").into(),
     }
 }
 
@@ -115,10 +118,10 @@ fn choose(
     let mut by_owner: BTreeMap<String, Days> = BTreeMap::new();
     entries(&mut |Entry { kind, at, bytes, .. }| {
         let owner = owner(&kind);
-        if !by_owner.contains_key(owner) {
-            by_owner.insert(owner.to_owned(), Days::new());
+        if !by_owner.contains_key(&*owner) {
+            by_owner.insert(owner.clone().into_owned(), Days::new());
         }
-        if let Some(days) = by_owner.get_mut(owner) {
+        if let Some(days) = by_owner.get_mut(&*owner) {
             *days.entry(days_of(at)).or_default() += bytes;
         }
     })?;
@@ -135,7 +138,7 @@ fn choose(
         .collect();
     let (mut gone, mut of_border) = (Vec::new(), Vec::new());
     entries(&mut |entry| {
-        let Some(border) = borders.get(owner(&entry.kind)) else { return };
+        let Some(border) = borders.get(&*owner(&entry.kind)) else { return };
         let day = days_of(entry.at);
         if day < border.day {
             let reason = if day < first_day { AGE } else { SIZE };
@@ -148,7 +151,7 @@ fn choose(
     let mut left: BTreeMap<&str, u64> =
         borders.iter().map(|(&owner, border)| (owner, border.bytes)).collect();
     for Entry { kind, path, bytes, .. } in of_border {
-        if let Some(surplus) = left.get_mut(owner(&kind)).filter(|surplus| **surplus > 0) {
+        if let Some(surplus) = left.get_mut(&*owner(&kind)).filter(|surplus| **surplus > 0) {
             *surplus = surplus.saturating_sub(bytes);
             gone.push((kind, path, SIZE));
         }

@@ -1,4 +1,4 @@
-//! The threads of the indexer that analyse: from a stored capture or loss report to its rows.
+//! The threads of the indexer that analyse: from a stored capture or report to its rows.
 //!
 //! New captures take precedence over those that are analysed again because a mapping has come. What fails twice goes to
 //! quarantine; a capture that already has rows keeps them.
@@ -9,7 +9,7 @@ use crate::store::captures::profiles::{StoredProfile, capture_of_dump};
 use crate::store::index::attempts::{Attempt, End};
 use crate::store::index::queue::{Again, Chunk, Content, Made, State, Work};
 use crate::store::mappings::Mappings;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use crossbeam_channel::{Receiver, Sender, select_biased};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::{self, File};
@@ -23,7 +23,6 @@ use tracetee_fleet::capture::{self, Limits};
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{self, About, Rows};
 use tracetee_jank::{Stopped, Watch};
-use tracetee_protocol::LossReport;
 use tracetee_trace::Mapping;
 
 /// Processor time that a capture may take: the largest that is taken in needs a quarter of it.
@@ -109,7 +108,7 @@ impl Analyst {
         }
     }
 
-    /// Analyses a capture or a loss report; one that is analysed again has a chunk. Returns true if there is something
+    /// Analyses a capture or a report; one that is analysed again has a chunk. Returns true if there is something
     /// to write.
     fn analyse(
         &self,
@@ -126,7 +125,7 @@ impl Analyst {
         }
         let dump_of = match &work {
             Work::Capture(key, _) => capture_of_dump(&self.root, key),
-            Work::Losses(_) => None,
+            Work::Report(..) => None,
         };
         let made = rows_of(&self.root, &mut work, mapping.as_deref(), &limits(&self.state.ended));
         let was_asked = made.as_ref().is_err_and(|error| {
@@ -168,7 +167,7 @@ impl Analyst {
     }
 }
 
-/// The rows of a capture or a loss report; `None`: it is gone.
+/// The rows of a capture or a report; `None`: it is gone.
 fn rows_of(
     root: &Path,
     work: &mut Work,
@@ -203,16 +202,9 @@ fn rows_of(
                 Err(_) => bail!("internal error: the analysis panicked"),
             }
         }
-        Work::Losses(path) => {
-            let path: &Path = path;
-            let Ok(json) = fs::read(path) else { return Ok(None) };
-            let report = LossReport::from_json(&json).context("not a loss report")?;
-            let name = |path: &Path| {
-                path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned()
-            };
-            let day = path.parent().map(name).unwrap_or_default();
-            let day = day.strip_prefix("dt=").unwrap_or(&day);
-            Ok(Some(rows::from_loss_report(&name(path), day, None, &report)))
+        Work::Report(key, path) => {
+            let Ok(bytes) = fs::read(path) else { return Ok(None) };
+            Ok(Some(rows::from_report(key, &bytes)?))
         }
     }
 }
@@ -234,7 +226,7 @@ fn is_ours(error: &anyhow::Error) -> bool {
 fn failed(root: &Path, work: &Work, error: &anyhow::Error, is_to_go: bool) {
     let file = match work {
         Work::Capture(key, _) => key.path(),
-        Work::Losses(path) => path.display().to_string(),
+        Work::Report(key, _) => key.path(),
     };
     let error = format!("{error:#}");
     match work {

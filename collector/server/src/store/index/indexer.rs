@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_fleet::database::Database;
-use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::schema::{LOSSES, Text};
+use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind, app_of_report};
+use tracetee_fleet::schema::Text;
 use tracetee_fleet::sums::Contribution;
 
 /// Captures of a transaction.
@@ -83,7 +83,7 @@ impl Indexer {
         Self::start_with(root, tables, BATCH_WAIT_OF_REBUILD)
     }
 
-    /// Starts one that makes all tables anew, and ends it. Returns the number of captures and loss reports.
+    /// Starts one that makes all tables anew, and ends it. Returns the number of captures and reports.
     pub(crate) fn rebuild(root: &Path, tables: &Path) -> Result<u64> {
         Ok(Self::start_with(root, tables, BATCH_WAIT_OF_REBUILD)?.finish())
     }
@@ -226,7 +226,7 @@ impl Indexer {
                 }
                 let app = match &missing {
                     Work::Capture(key, _) => key.app.clone(),
-                    Work::Losses(_) => String::new(),
+                    Work::Report(key, _) => app_of_report(&key.name).unwrap_or_default(),
                 };
                 if state.push(&app, missing) && work.send(()).is_err() {
                     state.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -252,7 +252,7 @@ impl Indexer {
         }
     }
 
-    /// Ends it when all is in the tables. Gives how many captures and loss reports that were.
+    /// Ends it when all is in the tables. Gives how many captures and reports that were.
     pub(crate) fn finish(mut self) -> u64 {
         self.join();
         self.state.analysed.load(Ordering::Relaxed)
@@ -275,7 +275,7 @@ impl Indexer {
     }
 }
 
-/// Each capture and loss report that is in the directory and not in the tables, or there as an older analysis saw it.
+/// Calls `each` for each capture and report that is in the directory and not in the tables, or there as an older analysis saw it.
 pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work)) -> Result<()> {
     let database = Database::open(tables)?;
     let mut wrong = None;
@@ -287,14 +287,16 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
             Err(error) => wrong = Some(error),
         }
     })?;
-    walk(&root.join("losses"), &mut |path| {
-        let Some(id) = path.file_stem().and_then(|stem| stem.to_str()) else { return };
-        match database.has_row(&LOSSES, "report_id", id) {
-            Ok(false) => each(Work::Losses(path.to_owned())),
-            Ok(true) => {}
-            Err(error) => wrong = Some(error),
-        }
-    })?;
+    for kind in ReportKind::ALL {
+        walk(&root.join(kind.directory()), &mut |path| {
+            let Some(key) = path.to_str().and_then(ReportKey::parse) else { return };
+            match database.has_report(&key) {
+                Ok(false) => each(Work::Report(key, path.to_owned())),
+                Ok(true) => {}
+                Err(error) => wrong = Some(error),
+            }
+        })?;
+    }
     wrong.map_or(Ok(()), |error| Err(error.into()))
 }
 

@@ -9,7 +9,7 @@ use crate::store::mappings::Token;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::object_keys::{RawKey, ReportKey};
 use tracetee_fleet::rows::Rows;
 
 /// Captures that may wait to be analysed: a name each.
@@ -24,8 +24,8 @@ pub(crate) const MAX_ROWS: usize = 400_000;
 pub(crate) enum Work {
     /// A capture; with its content if it has just arrived, and there was room.
     Capture(RawKey, Option<Box<Arrived>>),
-    /// A loss report: its path.
-    Losses(PathBuf),
+    /// A report, and the file of it.
+    Report(ReportKey, PathBuf),
 }
 
 /// Held by each capture of a chunk that is analysed again until its rows are written; true if they could not be.
@@ -42,7 +42,7 @@ pub(crate) struct Again {
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) content: Content,
-    /// Of the mapping that was applied; a loss report has none.
+    /// Of the mapping that was applied; a report has none.
     pub(crate) token: Option<Token>,
     /// Of a capture that was analysed again: its rows replace the earlier ones.
     pub(crate) chunk: Option<Chunk>,
@@ -61,7 +61,7 @@ impl Made {
 /// Changes in the tables.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// The rows of a capture or a loss report.
+    /// The rows of a capture or a report.
     Rows(Box<Rows>),
     /// The rows of a capture whose dump has come. It may be in the tables without the dump, now or later: these rows are inserted, or
     /// replace the others, which are not inserted any more.
@@ -154,11 +154,13 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracetee_fleet::object_keys::ReportKind;
 
     #[test]
     fn as_many_captures_wait_as_are_admitted_and_64_that_were_on_their_way() {
         let state = State::default();
-        let push = |_: &u32| state.push("a", Work::Losses(PathBuf::new()));
+        let key = ReportKey::new(ReportKind::Losses, String::new(), "", None);
+        let push = |_: &u32| state.push("a", Work::Report(key.clone(), PathBuf::new()));
         assert_eq!((0..30_000).take_while(push).count(), 20_064);
         assert_eq!(state.waiting.load(Ordering::Relaxed), 20_064, "the oldest one has gone");
         assert!(state.missed.load(Ordering::Relaxed));

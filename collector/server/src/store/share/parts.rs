@@ -242,10 +242,10 @@ impl Replica {
     /// Joins small parts, and rewrites those of which a quarter is not in the bucket, until `is_over`.
     pub(crate) fn compact(&self, listing: &Listing, is_over: &dyn Fn() -> bool) -> Result<()> {
         let raw: BTreeSet<&str> = listing.raw.iter().map(|listed| &*listed.path).collect();
-        let losses: BTreeSet<&str> = listing.losses.iter().map(|listed| &*listed.path).collect();
-        let is_live = |key: &str| raw.contains(key) || losses.contains(key);
+        let reports: BTreeSet<&str> = listing.reports.iter().map(|listed| &*listed.path).collect();
+        let is_live = |key: &str| raw.contains(key) || reports.contains(key);
         // Parts that are newer than the listing may have captures that it has not.
-        let newest = listing.raw.iter().chain(&listing.losses).map(|listed| listed.modified).max();
+        let newest = listing.raw.iter().chain(&listing.reports).map(|listed| listed.modified).max();
         let newest = newest.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         let until = newest.unwrap_or_default().as_millis().saturating_sub(CLOCKS_MS);
         let (mut small, mut count) = (Vec::new(), 0);

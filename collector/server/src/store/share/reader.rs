@@ -17,6 +17,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
+use tracetee_fleet::object_keys::ReportKind;
 
 /// The tables of an object store, on this machine.
 #[derive(Debug)]
@@ -105,7 +106,8 @@ impl Reader {
 
     /// Deletes the captures that were analyzed here.
     fn clean(&self) -> Result<()> {
-        for directory in ["raw/v1", "losses/v1", "ids"] {
+        let reports = ReportKind::ALL.map(ReportKind::directory);
+        for directory in ["raw/v1", "ids"].into_iter().chain(reports) {
             fs::remove_dir_all(self.replica.root.join(directory))
                 .with_context(|| format!("cannot clean {}", self.replica.root.display()))?;
         }

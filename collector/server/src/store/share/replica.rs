@@ -1,6 +1,6 @@
 //! A replica of an object store's tables on this machine: whatever it has can be made anew from the bucket.
 //!
-//! The bucket is the truth. `raw/` and `losses/` have what was acknowledged; `sums/VERSION/` has parts ([`tracetee_fleet::part`]) with the
+//! The bucket is the truth. `raw/`, `losses/` and `ledgers/` have what was acknowledged; `sums/VERSION/` has parts ([`tracetee_fleet::part`]) with the
 //! rows that collectors made of them, so that nobody analyzes a capture that another one has analyzed. A replica is a directory like a
 //! local store, with the same tables. Its `raw/` has captures only until their rows are published (`parts.rs`); `outbox/` has these
 //! rows, `parts/NAME` the keys of a part that is in the tables. [`Replica::sync`] takes parts that are new, deletes what is not in the bucket
@@ -28,10 +28,9 @@ use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
-use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind};
 use tracetee_fleet::part::directory;
-use tracetee_fleet::schema::LOSSES;
-use tracetee_protocol::LossReport;
+use tracetee_fleet::rows::device_of_report;
 
 /// Captures of a transaction.
 pub(crate) const BATCH: usize = if cfg!(test) { 4 } else { 500 };
@@ -70,16 +69,16 @@ pub struct Replica {
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     pub(crate) raw: Vec<Listed>,
-    pub(crate) losses: Vec<Listed>,
+    pub(crate) reports: Vec<Listed>,
     pub(crate) quarantine: Vec<Listed>,
     /// Time that the lists took.
     pub(crate) took: Duration,
 }
 
 impl Listing {
-    /// All captures, loss reports, and notes in quarantine.
+    /// All captures, reports, and notes in quarantine.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
-        let all = self.raw.iter().chain(&self.losses).chain(&self.quarantine);
+        let all = self.raw.iter().chain(&self.reports).chain(&self.quarantine);
         all.cloned().filter_map(Entry::of)
     }
 
@@ -99,17 +98,17 @@ impl Listing {
     }
 }
 
-/// The captures and loss reports that are in the tables.
+/// The captures and reports that are in the tables.
 #[derive(Debug, Default)]
 struct Known {
     /// Raw keys, and whether the present analysis made their rows.
     captures: Vec<(String, bool)>,
-    reports: Vec<(String, String)>,
+    reports: Vec<ReportKey>,
 }
 
 impl Known {
     fn read(database: &Database) -> Result<Self> {
-        let (captures, reports) = (database.analyzed_captures()?, database.loss_reports()?);
+        let (captures, reports) = (database.analyzed_captures()?, database.reports(None)?);
         Ok(Self { captures, reports })
     }
 
@@ -117,14 +116,14 @@ impl Known {
     fn unknown_of(&self, listing: &Listing) -> Listing {
         let current = self.captures.iter().filter(|(_, is_current)| *is_current);
         let current: HashSet<&str> = current.map(|(key, _)| &**key).collect();
-        let reports: HashSet<&str> = self.reports.iter().map(|(_, id)| &**id).collect();
+        let reports: HashSet<&ReportKey> = self.reports.iter().collect();
         let raw = listing.raw.iter().filter(|listed| !current.contains(&*listed.path));
-        let is_unknown =
-            |listed: &&Listed| note_name(&listed.path).is_none_or(|id| !reports.contains(id));
-        let losses = listing.losses.iter().filter(is_unknown);
+        let is_known = |key: ReportKey| reports.contains(&key);
+        let is_unknown = |listed: &&Listed| !ReportKey::parse(&listed.path).is_some_and(is_known);
+        let reports = listing.reports.iter().filter(is_unknown);
         Listing {
             raw: raw.cloned().collect(),
-            losses: losses.cloned().collect(),
+            reports: reports.cloned().collect(),
             ..Listing::default()
         }
     }
@@ -246,9 +245,10 @@ impl Replica {
     pub(crate) fn list(&self) -> Result<Listing> {
         let began = Instant::now();
         let raw = self.objects.list_all("raw/v1")?;
-        let losses = self.objects.list_all("losses/v1")?;
+        let reports = ReportKind::ALL.map(|kind| self.objects.list_all(kind.directory()));
+        let reports = reports.into_iter().collect::<Result<Vec<_>>>()?.concat();
         let quarantine = self.objects.list_all("quarantine")?;
-        Ok(Listing { raw, losses, quarantine, took: began.elapsed() })
+        Ok(Listing { raw, reports, quarantine, took: began.elapsed() })
     }
 
     /// Brings the tables to the state of the bucket, and has `indexer` analyze captures that no part has and that came before `until`.
@@ -287,17 +287,12 @@ impl Replica {
     /// Deletes rows of what is in the tables and not in the bucket.
     fn delete_gone(&self, listing: &Listing, known: &Known) -> Result<()> {
         let raw: HashSet<&str> = listing.raw.iter().map(|listed| &*listed.path).collect();
-        let losses: HashSet<&str> = listing.losses.iter().map(|listed| &*listed.path).collect();
+        let stored: HashSet<&str> = listing.reports.iter().map(|listed| &*listed.path).collect();
         let is_gone = |key: &&String| !raw.contains(key.as_str());
         let captures = known.captures.iter().map(|(key, _)| key);
         let captures: Vec<String> = captures.filter(is_gone).cloned().collect();
-        let path = |(day, id): &(String, String)| format!("losses/v1/dt={day}/{id}.json");
-        let reports: Vec<String> = known
-            .reports
-            .iter()
-            .filter(|report| !losses.contains(path(report).as_str()))
-            .map(|(_, id)| id.clone())
-            .collect();
+        let is_gone = |key: &&ReportKey| !stored.contains(key.path().as_str());
+        let reports: Vec<ReportKey> = known.reports.iter().filter(is_gone).cloned().collect();
         if captures.is_empty() && reports.is_empty() {
             return Ok(());
         }
@@ -310,7 +305,7 @@ impl Replica {
         for some in captures.chunks(BATCH) {
             database.delete(some)?;
         }
-        database.delete_loss_reports(&reports)?;
+        database.delete_reports(&reports)?;
         // No log is left that has a forgotten device.
         Ok(database.forget_deleted()?)
     }
@@ -335,7 +330,7 @@ impl Replica {
                         || note(&self.root, key).exists()
                         || database.has_current(key)?
                 }
-                Kind::Losses(id) => database.has_row(&LOSSES, "report_id", id)?,
+                Kind::Report(key) => database.has_report(key)?,
                 Kind::Quarantined(_) | Kind::Alone => continue,
             };
             if at < until && !is_known && !self.root.join(&path).exists() {
@@ -345,7 +340,7 @@ impl Replica {
         Ok(missing)
     }
 
-    /// Fetches a capture or a loss report, for the indexer.
+    /// Fetches a capture or a report, for the indexer.
     fn fetch(&self, local: &LocalStore, indexer: &Indexer, kind: &Kind, path: &str) -> Result<()> {
         // It may have been deleted meanwhile.
         let Some((bytes, meta)) = self.objects.find(path)? else { return Ok(()) };
@@ -361,15 +356,14 @@ impl Replica {
                     indexer.take(&key.app, Work::Capture(key.clone(), None));
                 }
             }
-            Kind::Losses(_) => {
-                let report = LossReport::from_json(&bytes).unwrap_or_default();
-                if local.forgets(report.device.install_id.as_deref()) {
+            Kind::Report(key) => {
+                if local.forgets(device_of_report(key, &bytes).as_deref()) {
                     return self.objects.delete(&[path.to_owned()]);
                 }
                 let file = self.root.join(path);
                 make_parent(&file)?;
                 fs::write(&file, bytes)?;
-                indexer.take("", Work::Losses(file));
+                indexer.take("", Work::Report(key.clone(), file));
             }
             Kind::Quarantined(_) | Kind::Alone => {}
         }

@@ -1,0 +1,78 @@
+//! Time of parts of ledgers from their bytes to the tables, and of a report of them. `cargo bench -p tracetee-fleet --bench ledgers`.
+//!
+//! Prints for each size of a transaction the parts a second of one thread that reads them and of one that inserts them, the bytes
+//! of the tables for each part, and the seconds of a report and of a comparison.
+
+use fastrand::Rng;
+use std::error::Error;
+use std::io::Write;
+use std::time::Instant;
+use tracetee_fleet::database::Database;
+use tracetee_fleet::ledger::{Ledger, id_of, stored};
+use tracetee_fleet::object_keys::{ReportKey, ReportKind};
+use tracetee_fleet::report::fleet::{Ask, FleetReport};
+use tracetee_fleet::rows::Rows;
+use tracetee_fleet::sums::Contribution;
+use tracetee_simulate::ledger::DeviceDay;
+
+/// Parts that are made; each has 8 screens.
+const PARTS: u32 = 20_000;
+/// Frames of a device-day, of which an eighth is late.
+const FRAMES: usize = 2_000;
+const DAYS: u32 = 14;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut out = std::io::stdout();
+    let mut rng = Rng::with_seed(52);
+    let templates: Vec<DeviceDay> = (0..200)
+        .map(|number| DeviceDay::new(&mut rng, ["com.example", "d"], [0, 0, number], FRAMES, 12))
+        .collect();
+    let mut parts = Vec::new();
+    let mut bytes = 0;
+    for (number, DeviceDay { meta, part, .. }) in (0..PARTS).zip(templates.iter().cycle()) {
+        let (mut meta, mut part) = (meta.clone(), part.clone());
+        let device = format!("{:032x}", number / DAYS);
+        (part.day, part.part) = (20_697 + number % DAYS, 0);
+        let version =
+            if (number / DAYS).is_multiple_of(2) && number % DAYS > 6 { "2.1" } else { "2.0" };
+        meta.version_name = Some(version.to_owned());
+        meta.install_id = Some(device.clone());
+        let day = format!("2026-09-{:02}", 1 + number % DAYS);
+        let key =
+            ReportKey::new(ReportKind::Ledger, day, &id_of(&device, &part), Some("com.example"));
+        let content = stored(&meta, &part.encode().ok_or("no part")?);
+        bytes += content.len();
+        parts.push((key, content));
+    }
+    writeln!(out, "{PARTS} parts of {} bytes", bytes / parts.len())?;
+    let began = Instant::now();
+    let mut all = Vec::new();
+    for (key, content) in &parts {
+        let rows = Rows { ledger: Some(Ledger::read(key, content)?), ..Rows::default() };
+        all.push(Contribution::from(&rows));
+    }
+    let per_s = f64::from(PARTS) / began.elapsed().as_secs_f64();
+    writeln!(out, "read: {per_s:.0} a second")?;
+    let directory = tempfile::tempdir()?;
+    for batch in [200, 2_000] {
+        let path = directory.path().join(format!("{batch}.sqlite"));
+        let mut database = Database::open(&path)?;
+        let began = Instant::now();
+        for some in all.chunks(batch) {
+            database.insert_stored(some, &|_| true)?;
+        }
+        let per_s = f64::from(PARTS) / began.elapsed().as_secs_f64();
+        drop(database);
+        let bytes = path.metadata()?.len() / u64::from(PARTS);
+        writeln!(out, "inserted {batch} at a time: {per_s:.0} a second, {bytes} bytes each")?;
+    }
+    let database = Database::read(&directory.path().join("200.sqlite"))?;
+    for compare in [None, Some(("2.0".to_owned(), "2.1".to_owned()))] {
+        let began = Instant::now();
+        let report = FleetReport::from_database(&database, &Ask { compare, ..Ask::default() })?;
+        let found: u64 =
+            report.apps.iter().flat_map(|app| &app.ledgers.versions).map(|one| one.parts).sum();
+        writeln!(out, "report of {found} parts: {:.2} s", began.elapsed().as_secs_f64())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! A part of a ledger as rows: the day of a device, its screens, and its histograms.
+//!
+//! `tables.sqlite` has a row of the day and these rows packed beside it, to subtract them; Parquet files have all rows
+//! ([`crate::parquet`]). [`Sums::add_ledger`] makes the sums that reports read.
+
+use crate::error::Error;
+use crate::object_keys::{ReportKey, app_of_report};
+use crate::rows::{NO_NAME, cut, version_of};
+use crate::schema::{LedgerBucketRow, LedgerDayRow, LedgerScreenRow, Text};
+use crate::sums::schema::{LedgerFrames, LedgerHistogram, LedgerRollup};
+use crate::sums::{MOST, Sums, whole};
+use serde::{Deserialize, Serialize};
+use tracetee_ledger::{Histogram, Part, Row, RowKey, StartType};
+use tracetee_protocol::CaptureMeta;
+use twox_hash::XxHash64;
+
+/// Digits of an id: 128 bits of a hash.
+const ID_DIGITS: usize = 32;
+/// Reason of an exit that Android gives an ANR.
+const ANR: &str = "anr";
+/// Kind of the buckets of the time that late frames took past their deadlines.
+const OVERRUN: Text = Text::new_static("overrun");
+/// Kinds of the rows that count ends of processes: all, and those that a user saw.
+const EXIT: &str = "exit";
+const VISIBLE_EXIT: &str = "visible_exit";
+const NS_OF_US: u64 = 1_000;
+pub(crate) const NS_OF_MS: u64 = 1_000_000;
+
+/// The rows of a part of a ledger.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// The part's own row.
+    pub day: LedgerDayRow,
+    /// Its screens.
+    pub screens: Vec<LedgerScreenRow>,
+    /// The buckets of its histograms.
+    pub buckets: Vec<LedgerBucketRow>,
+}
+
+/// Returns the id of a device's part, which is one for a device, a day, a version and a number.
+#[must_use]
+pub fn id_of(device: &str, part: &Part) -> String {
+    let Part { day, version_code, part, .. } = part;
+    let key = format!("{device}\0{day}\0{version_code}\0{part}");
+    let mut id = hex::encode(hmac_sha256::Hash::hash(key.as_bytes()));
+    id.truncate(ID_DIGITS);
+    id
+}
+
+/// Returns a part as it is stored: what came with it, a line of JSON, and then the part.
+#[must_use]
+pub fn stored(meta: &CaptureMeta, part: &[u8]) -> Vec<u8> {
+    [meta.to_json().as_bytes(), b"\n", part].concat()
+}
+
+/// Splits a stored part into its line of JSON and the part; `None` if it is none.
+#[must_use]
+pub fn split(stored: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = stored.iter().position(|&byte| byte == b'\n')?;
+    Some((stored.get(..end)?, stored.get(end + 1..)?))
+}
+
+/// Days of devices that a part adds to those of other parts: all, and those with an ANR that the user saw.
+pub(crate) type Days = [bool; 2];
+
+impl Ledger {
+    /// Reads a stored part.
+    ///
+    /// # Errors
+    /// [`Error::Report`] if it is none.
+    pub fn read(key: &ReportKey, bytes: &[u8]) -> Result<Self, Error> {
+        let read = || {
+            let (json, part) = split(bytes)?;
+            Some((CaptureMeta::from_json(json)?, Part::decode(part)?))
+        };
+        let (mut meta, part) = read().ok_or(Error::Report("a part of a ledger"))?;
+        // What the part says decides.
+        meta.version_code = Some(part.version_code).filter(|&code| code > 0);
+        let known = |text: Option<&str>| {
+            text.filter(|text| !text.is_empty()).map(|text| Text::from(cut(text)))
+        };
+        let Part { segment, sums, .. } = &part;
+        let [of_cold, of_warm, of_hot] = &sums.starts;
+        let of_anr = |(name, count): (&str, u64)| if name == ANR { count } else { 0 };
+        let day = LedgerDayRow {
+            app: known(app_of_report(&key.name).as_deref()).unwrap_or(NO_NAME),
+            dt: Text::from(&key.day),
+            ver: Text::from(version_of(&meta)),
+            part: Text::default(),
+            ledger_id: Text::from(&key.name),
+            device: known(meta.install_id.as_deref()).unwrap_or(NO_NAME),
+            version_code: part.version_code,
+            ledger_part: part.part.into(),
+            model: known(meta.model.as_deref()),
+            api: meta.api,
+            debuggable: meta.debuggable.unwrap_or(false),
+            emulator: meta.emulator.unwrap_or(false),
+            segment: Text::from(pairs(segment)),
+            observed_s: sums.observed_s.min(MOST),
+            stood_still_s: sums.stood_still_s.min(MOST),
+            own_cost_us: sums.own_cost_us.min(MOST),
+            major_faults: sums.major_faults.min(MOST),
+            peak_pss_kb: sums.peak_pss_kb.min(MOST),
+            sessions: sums.sessions.min(MOST),
+            slow_sessions: sums.slow_sessions.min(MOST),
+            user_anrs: sums.visible_exits.iter().map(of_anr).sum::<u64>().min(MOST),
+            cold_starts: of_cold.count.min(MOST),
+            slow_cold_starts: of_cold.slow.min(MOST),
+            warm_starts: of_warm.count.min(MOST),
+            slow_warm_starts: of_warm.slow.min(MOST),
+            hot_starts: of_hot.count.min(MOST),
+            slow_hot_starts: of_hot.slow.min(MOST),
+        };
+        let screens = sums.rows().iter().map(|(key, row)| screen_row(key, row)).collect();
+        let mut buckets = Vec::new();
+        for (key, row) in sums.rows() {
+            let one = LedgerBucketRow {
+                kind: OVERRUN,
+                name: Text::new_static(key.source.name()),
+                screen: Text::from(&key.screen),
+                ..LedgerBucketRow::default()
+            };
+            push(&mut buckets, &one, &row.overrun_us, NS_OF_US);
+        }
+        for (kind, start) in StartType::ALL.into_iter().zip(&sums.starts) {
+            for (kind, times) in [(kind.name(), &start.ttid_ms), ("fully_drawn", &start.ttfd_ms)] {
+                let one =
+                    LedgerBucketRow { kind: Text::new_static(kind), ..LedgerBucketRow::default() };
+                push(&mut buckets, &one, times, NS_OF_MS);
+            }
+        }
+        for (kind, counts) in [(EXIT, &sums.exits), (VISIBLE_EXIT, &sums.visible_exits)] {
+            buckets.extend(counts.iter().map(|(name, count)| LedgerBucketRow {
+                kind: Text::new_static(kind),
+                name: Text::from(name),
+                amount: count.min(MOST),
+                ..LedgerBucketRow::default()
+            }));
+        }
+        Ok(Self { day, screens, buckets })
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        1 + self.screens.len() + self.buckets.len()
+    }
+
+    /// Packs the rows of screens and buckets into bytes that only [`Self::unpack`] reads: postcard, and its hash.
+    pub(crate) fn pack(&self) -> Vec<u8> {
+        let mut bytes = postcard::to_stdvec(&(&self.screens, &self.buckets)).unwrap_or_default();
+        bytes.extend(XxHash64::oneshot(0, &bytes).to_le_bytes());
+        bytes
+    }
+
+    /// Unpacks a part; `None` if it is damaged.
+    pub(crate) fn unpack(day: LedgerDayRow, packed: &[u8]) -> Option<Self> {
+        let (bytes, hash) = packed.split_last_chunk()?;
+        if XxHash64::oneshot(0, bytes) != u64::from_le_bytes(*hash) {
+            return None;
+        }
+        let (screens, buckets) = postcard::from_bytes(bytes).ok()?;
+        Some(Self { day, screens, buckets })
+    }
+}
+
+impl LedgerBucketRow {
+    /// True if it counts exits.
+    pub(crate) fn is_exit(&self) -> bool {
+        [EXIT, VISIBLE_EXIT].contains(&&*self.kind)
+    }
+}
+
+/// Writes attributes as `name=value`, separated by semicolons.
+fn pairs(segment: &[(String, String)]) -> String {
+    let pair = |(name, value): &(String, String)| format!("{name}={value}");
+    segment.iter().map(pair).collect::<Vec<_>>().join(";")
+}
+
+fn screen_row(key: &RowKey, row: &Row) -> LedgerScreenRow {
+    let [_, late_app, late_system, late_other] = row.verdicts.map(|count| count.min(MOST));
+    LedgerScreenRow {
+        screen: Text::from(&key.screen),
+        hz: u64::from(key.refresh_mhz).saturating_add(500) / 1000,
+        pipeline: Text::new_static(key.pipeline.name()),
+        source: Text::new_static(key.source.name()),
+        frames: row.frames.min(MOST),
+        late: row.late.min(MOST),
+        frozen: row.frozen.min(MOST),
+        late_app,
+        late_system,
+        late_other,
+        overrun_us: row.overrun_us.sum().min(MOST),
+    }
+}
+
+/// Adds the buckets of a histogram, whose values have a unit of so many ns.
+fn push(
+    buckets: &mut Vec<LedgerBucketRow>,
+    one: &LedgerBucketRow,
+    times: &Histogram,
+    unit_ns: u64,
+) {
+    buckets.extend(times.buckets().map(|(low, high, count)| LedgerBucketRow {
+        bucket_ns: low.midpoint(high).saturating_mul(unit_ns).min(MOST),
+        amount: count.min(MOST),
+        ..one.clone()
+    }));
+}
+
+impl Sums {
+    /// Adds a part of a ledger, or subtracts it if `sign` is -1.
+    pub(crate) fn add_ledger(&mut self, ledger: &Ledger, days: Days, sign: i64) {
+        let row = &ledger.day;
+        let [app, dt, ver] = [&row.app, &row.dt, &row.ver].map(|text| self.symbols.intern(text));
+        let of_day = LedgerRollup {
+            app,
+            dt,
+            ver,
+            parts: 1,
+            device_days: days[0].into(),
+            anr_days: days[1].into(),
+            observed_s: whole(row.observed_s),
+            stood_still_s: whole(row.stood_still_s),
+            own_cost_us: whole(row.own_cost_us),
+            major_faults: whole(row.major_faults),
+            sessions: whole(row.sessions),
+            slow_sessions: whole(row.slow_sessions),
+            user_anrs: whole(row.user_anrs),
+            cold_starts: whole(row.cold_starts),
+            slow_cold_starts: whole(row.slow_cold_starts),
+            warm_starts: whole(row.warm_starts),
+            slow_warm_starts: whole(row.slow_warm_starts),
+            hot_starts: whole(row.hot_starts),
+            slow_hot_starts: whole(row.slow_hot_starts),
+        };
+        self.add(&of_day, sign);
+        for row in &ledger.screens {
+            let [screen, pipeline, source] =
+                [&row.screen, &row.pipeline, &row.source].map(|text| self.symbols.intern(text));
+            let of_screen = LedgerFrames {
+                app,
+                dt,
+                ver,
+                screen,
+                pipeline,
+                source,
+                frames: whole(row.frames),
+                late: whole(row.late),
+                frozen: whole(row.frozen),
+                late_app: whole(row.late_app),
+                late_system: whole(row.late_system),
+                late_other: whole(row.late_other),
+                overrun_us: whole(row.overrun_us),
+            };
+            self.add(&of_screen, sign);
+        }
+        for row in &ledger.buckets {
+            let [kind, screen, name] =
+                [&row.kind, &row.screen, &row.name].map(|text| self.symbols.intern(text));
+            let (bucket_ns, amount) = (row.bucket_ns, whole(row.amount));
+            let row = LedgerHistogram { app, dt, ver, kind, screen, name, bucket_ns, amount };
+            self.add(&row, sign);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Ledgers at the collector: a part counts once, whatever comes twice, is damaged, or is another app's; and what is stored, deleted,
+//! copied and shared as captures are has the numbers of the frames that devices counted.
+
+use fastrand::Rng;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::SystemTime;
+use tempfile::TempDir;
+use tracetee_fleet::database::Database;
+use tracetee_fleet::report::fleet::{Ask, FleetReport};
+use tracetee_fleet::rows::Rows;
+use tracetee_ledger::Part;
+use tracetee_protocol::CaptureMeta;
+use tracetee_simulate::ledger::DeviceDay;
+use tracetee_tests::tracetee;
+use tracetee_tests_fleet::rows_of_day;
+use tracetee_tests_upload::collector::{Collector, TOKEN, file, packed, run};
+use tracetee_tests_upload::s3::{Bucket, STORE};
+
+const APP: &str = "com.example";
+
+fn today() -> u32 {
+    u32::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() / 86_400).unwrap()
+}
+
+/// A part of a device's day.
+fn day(rng: &mut Rng, device: &str, part: u32) -> DeviceDay {
+    DeviceDay::new(rng, [APP, device], [today() - part % 3, 21, part], 50, 20)
+}
+
+/// The report of a store, as JSON.
+fn report(store: &Path) -> Value {
+    let mut command = Command::new(tracetee());
+    let text = run(command.args(["report", "--format", "json", "--store"]).arg(store));
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The sums of the ledgers of an app's only version.
+fn sums(report: &Value, app: &str) -> Value {
+    let apps = report["apps"].as_array().unwrap();
+    let found = apps.iter().find(|found| found["app"] == app).unwrap();
+    found["ledgers"]["versions"][0].clone()
+}
+
+#[test]
+fn a_part_counts_once_and_another_one_in_its_place_is_refused() {
+    let directory = TempDir::new().unwrap();
+    let tokens = [TOKEN, "the-token-of-another-app"];
+    let lines = format!(
+        "{APP} {}\ncom.other {}\n* metrics-metrics-metrics metrics\n",
+        tokens[0], tokens[1]
+    );
+    let _ = file(directory.path(), "tokens", &lines);
+    let collector = Collector::start_in(directory, &["--token-file", "tokens"]);
+    let mut rng = Rng::with_seed(1);
+    let DeviceDay { mut meta, mut part, .. } = day(&mut rng, "d", 0);
+    let first = packed(&part);
+    assert_eq!(collector.put_ledger(tokens[0], &meta, &first), 201);
+    assert_eq!(collector.put_ledger(tokens[0], &meta, &first), 412, "the same part again");
+    // Compressed otherwise, and with other metadata, it is the same part.
+    let again = zstd::bulk::compress(&part.encode().unwrap(), 19).unwrap();
+    meta.model = Some("another".to_owned());
+    assert_eq!(collector.put_ledger(tokens[0], &meta, &again), 412);
+    part.sums.observed_s += 1;
+    assert_eq!(collector.put_ledger(tokens[0], &meta, &packed(&part)), 409, "another part");
+    // The same key is free for another app, whatever the metadata say.
+    assert_eq!(collector.put_ledger(tokens[1], &meta, &packed(&part)), 201);
+    // So is it on another day, with another number, and with another version.
+    let is_new = |part: &Part| collector.put_ledger(tokens[0], &meta, &packed(part)) == 201;
+    assert!(is_new(&Part { part: 1, ..part.clone() }));
+    assert!(is_new(&Part { day: part.day - 1, ..part.clone() }));
+    assert!(is_new(&Part { version_code: 22, ..part.clone() }));
+    assert_eq!(collector.files("ledgers").len(), 5);
+    let metrics = || {
+        let bearer = [("Authorization", "Bearer metrics-metrics-metrics")];
+        String::from_utf8(collector.send("GET", "/metrics", &bearer, b"").body).unwrap()
+    };
+    while !metrics().lines().any(|line| line == "tracetee_analysis_waiting 0") {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(metrics().contains("tracetee_ledger_conflicts_total 1\n"), "{}", metrics());
+    let found = report(&collector.store());
+    let own = sums(&found, APP);
+    assert_eq!([&own["parts"], &own["device_days"]], [4, 2], "{own}");
+    assert_eq!(own["observed_s"], 4 * part.sums.observed_s - 1);
+    assert_eq!(sums(&found, "com.other")["observed_s"], part.sums.observed_s);
+    // Tables of the directory alone are the same; so is a copy.
+    let directory = collector.into_directory();
+    let [store, copy] = ["store", "copy"].map(|name| directory.path().join(name));
+    run(Command::new(tracetee()).args(["store", "rebuild", "--store"]).arg(&store));
+    assert_eq!(report(&store), found);
+    run(Command::new(tracetee())
+        .args(["store", "backup", "--store"])
+        .arg(&store)
+        .arg("-o")
+        .arg(&copy));
+    assert_eq!(report(&copy), found);
+}
+
+#[test]
+fn what_is_no_part_is_refused_and_stored_nowhere() {
+    let collector = Collector::with_token();
+    let mut rng = Rng::with_seed(2);
+    let DeviceDay { meta, part, .. } = day(&mut rng, "d", 0);
+    let (bytes, put) =
+        (part.encode().unwrap(), |body: &[u8]| collector.put_ledger(TOKEN, &meta, body));
+    let pack = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap();
+    assert_eq!(put(b"no zstd"), 422);
+    assert_eq!(put(&pack(b"")), 422);
+    assert_eq!(put(&pack(&vec![0; 64 << 20])), 422, "64 MB of zeros");
+    assert_eq!(put(&vec![7; (64 << 10) + 1]), 413);
+    for _ in 0..100 {
+        let mut damaged = bytes.clone();
+        let position = rng.usize(..damaged.len());
+        damaged[position] ^= 1 << rng.u8(..8);
+        assert_eq!(put(&pack(&damaged)), 422, "{position}");
+    }
+    assert_eq!(put(&pack(&bytes[..bytes.len() / 2])), 422);
+    let mut wrong = part.clone();
+    for day in [today() + 2, today() - 31, 0, u32::MAX] {
+        wrong.day = day;
+        assert_eq!(put(&packed(&wrong)), 400, "day {day}");
+    }
+    let nobody = CaptureMeta { install_id: None, ..meta.clone() };
+    assert_eq!(collector.put_ledger(TOKEN, &nobody, &packed(&part)), 400);
+    assert_eq!(collector.put_ledger("no-token-of-anybody", &meta, &packed(&part)), 401);
+    assert!(collector.files("ledgers").is_empty(), "{:?}", collector.files("ledgers"));
+    assert_eq!(put(&packed(&part)), 201);
+}
+
+/// The day of an earlier one is today's, so that its rows are those of a test's device-day.
+fn forget(
+    collector: &Collector,
+    store: &str,
+    device: &str,
+    environment: &[(&str, &str)],
+) -> String {
+    let mut command = Command::new(tracetee());
+    command
+        .args(["store", "forget", "--store", store, device])
+        .current_dir(collector.directory.path());
+    run(command.envs(environment.iter().copied()))
+}
+
+#[test]
+fn a_device_is_forgotten_with_its_ledgers() {
+    let (collector, other) = (Collector::start(&[]), Collector::start(&[]));
+    let mut rng = Rng::with_seed(3);
+    for number in 0..20 {
+        let device = format!("device-{}", number % 4);
+        let made = day(&mut rng, &device, number);
+        collector.put_day(&made);
+        if device != "device-1" {
+            other.put_day(&made);
+        }
+    }
+    [&collector, &other].iter().for_each(|collector| collector.settle());
+    let said = forget(&collector, "store", "device-1", &[]);
+    assert!(said.contains("5 parts of ledgers"), "{said}");
+    assert_eq!(report(&collector.store()), report(&other.store()));
+    assert_eq!(collector.files("ledgers").len(), 15);
+    let left = |path: &Path| {
+        let bytes = std::fs::read(path).unwrap();
+        bytes.windows(8).any(|window| window == b"device-1")
+    };
+    let files = collector.files("");
+    assert!(!files.iter().any(|path| left(path)), "its name is in no file");
+}
+
+#[test]
+fn collectors_of_a_bucket_have_the_ledgers_of_a_directory() {
+    let bucket = Bucket::default();
+    let (first, second, local) =
+        (bucket.collector(&[]), bucket.collector(&[]), Collector::start(&[]));
+    let mut rng = Rng::with_seed(4);
+    for number in 0..30 {
+        let mut made = day(&mut rng, &format!("device-{}", number % 7), number);
+        let (one, other) = if number % 2 == 0 { (&first, &second) } else { (&second, &first) };
+        one.put_day(&made);
+        local.put_day(&made);
+        assert_eq!(other.put_ledger(TOKEN, &made.meta, &packed(&made.part)), 412);
+        made.part.sums.sessions += 1;
+        assert_eq!(other.put_ledger(TOKEN, &made.meta, &packed(&made.part)), 409);
+    }
+    [&first, &second, &local].iter().for_each(|collector| collector.settle());
+    let environment = tracetee_tests_upload::s3::environment(&bucket.endpoint);
+    let shared = || {
+        let mut command = Command::new(tracetee());
+        command.args(["report", "--format", "json", "--store", STORE]).envs(environment);
+        let cache = TempDir::new().unwrap();
+        serde_json::from_str::<Value>(&run(command.arg("--cache").arg(cache.path()))).unwrap()
+    };
+    let all = report(&local.store());
+    assert_eq!(sums(&all, APP)["parts"], 30);
+    assert_eq!(shared(), all);
+    let said = forget(&local, STORE, "device-2", &environment);
+    assert!(said.contains("4 parts of ledgers"), "{said}");
+    let _ = forget(&local, "store", "device-2", &[]);
+    assert_eq!(shared(), report(&local.store()));
+    assert_ne!(shared(), all);
+}
+
+fn database(all: &[Rows]) -> Database {
+    let mut database = Database::open(Path::new(":memory:")).unwrap();
+    all.chunks(97).for_each(|some| database.insert(some).unwrap());
+    database
+}
+
+#[test]
+fn a_thousand_device_days_have_the_counts_of_their_frames_and_quantiles_within_the_error() {
+    let mut rng = Rng::with_seed(5);
+    let days: Vec<DeviceDay> = (0..1_000)
+        .map(|number| {
+            let device = format!("device {}", number / 10);
+            let numbers = [20_697 + number % 5, 20 + number / 5 % 2, number % 10];
+            DeviceDay::new(&mut rng, [APP, &device], numbers, 400, 12)
+        })
+        .collect();
+    let rows: Vec<Rows> = days.iter().map(rows_of_day).collect();
+    let report = FleetReport::from_database(&database(&rows), &Ask::default()).unwrap();
+    let ledgers = &report.apps[0].ledgers;
+    assert_eq!(ledgers.versions.iter().map(|version| version.parts).sum::<u64>(), 1_000);
+    assert_eq!(ledgers.versions.iter().map(|version| version.device_days).sum::<u64>(), 1_000);
+    let mut by_screen: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
+    for day in &days {
+        let ver = day.meta.version_name.as_deref().unwrap();
+        for (screen, overrun_us) in &day.frames {
+            by_screen.entry((screen, ver)).or_default().push(*overrun_us);
+        }
+    }
+    assert_eq!(ledgers.screens.len(), by_screen.len());
+    for row in &ledgers.screens {
+        let frames = &by_screen[&(row.screen.as_deref().unwrap(), &*row.ver)];
+        let mut late: Vec<u64> = frames.iter().copied().filter(|&us| us > 0).collect();
+        late.sort_unstable();
+        let frozen = frames.iter().filter(|&&us| us + 16_667 > 700_000).count();
+        let counts = [frames.len(), late.len(), frozen].map(|count| count as u64);
+        assert_eq!([row.frames, row.late, row.frozen], counts, "{row:?}");
+        assert_eq!(row.overrun_us, late.iter().sum::<u64>());
+        for (percent, found_ns) in [(50, row.p50_ns), (90, row.p90_ns), (99, row.p99_ns)] {
+            let exact_ns = late[(late.len() * percent).div_ceil(100) - 1] * 1_000;
+            let is_near = found_ns.abs_diff(exact_ns) * 1_000 <= exact_ns * 32;
+            assert!(is_near, "{row:?}: p{percent} is {exact_ns}");
+        }
+    }
+    for kind in ["cold", "warm", "hot"] {
+        let count = days.iter().flat_map(|day| &day.starts).filter(|(one, _)| one.name() == kind);
+        let found = ledgers.counts.iter().filter(|row| row.kind == kind).map(|row| row.amount);
+        assert_eq!(found.sum::<u64>(), count.count() as u64, "{kind}");
+    }
+    // A report of a version, and since a day, has what is asked for and no more.
+    let chosen = |ask: &Ask| {
+        FleetReport::from_database(&database(&rows), ask).unwrap().apps.remove(0).ledgers
+    };
+    let of_version = chosen(&Ask { version: Some("2.1".to_owned()), ..Ask::default() });
+    let is_of = |row: &&Rows| row.ledger.as_ref().unwrap().day.ver == "2.1";
+    let others: Vec<Rows> = rows.iter().filter(is_of).cloned().collect();
+    let alone = FleetReport::from_database(&database(&others), &Ask::default()).unwrap();
+    assert_eq!(of_version, alone.apps[0].ledgers);
+    let since = tracetee_fleet::selection::Since::parse("2026-09-03").ok();
+    let recent = chosen(&Ask { since, ..Ask::default() });
+    let count = days.iter().filter(|day| day.part.day >= 20_699).count();
+    assert_eq!(recent.versions.iter().map(|row| row.parts).sum::<u64>(), count as u64);
+}
+
+/// Devices update one after the other; the later version has more late frames, or as many.
+fn rollout(later_percent: u8) -> Vec<Rows> {
+    let mut rng = Rng::with_seed(6);
+    let mut all = Vec::new();
+    for device in 0..160 {
+        let update = if device % 2 == 0 { 20_704 } else { u32::MAX };
+        for day in 20_697..20_711 {
+            let is_later = day >= update;
+            let percent = if is_later { later_percent } else { 20 };
+            let version = if is_later { 21 } else { 20 };
+            let name = format!("device {device}");
+            all.push(rows_of_day(&DeviceDay::new(
+                &mut rng,
+                [APP, &name],
+                [day, version, 0],
+                400,
+                percent,
+            )));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_comparison_of_ledgers_says_worse_only_of_a_version_with_more_late_frames() {
+    let ask = Ask { compare: Some(("2.0".to_owned(), "2.1".to_owned())), ..Ask::default() };
+    let compared = |percent| {
+        let report = FleetReport::from_database(&database(&rollout(percent)), &ask).unwrap();
+        let text = report.to_text();
+        assert!(text.contains("Late frames of every device, from ledgers"), "{text}");
+        report.apps[0].ledgers.comparison.clone().unwrap()
+    };
+    let worse = compared(26);
+    let all = &worse.rows[0];
+    assert_eq!(worse.verdict, tracetee_fleet::change::comparison::Verdict::Worse, "{worse:?}");
+    assert!((20.0..45.0).contains(&all.estimate.percent), "{all:?}");
+    // Late frames in a thousand.
+    assert!((190.0..210.0).contains(&all.estimate.ms_in_1000[0]), "{all:?}");
+    let same = compared(20);
+    assert_ne!(same.verdict, tracetee_fleet::change::comparison::Verdict::Worse, "{same:?}");
+}
