@@ -1,46 +1,83 @@
 //! Recovers captures of killed processes: crash-proof recorders become captures, and captures that
 //! were half written go on as far as they are whole.
 //!
-//! The agent's thread does it once, after its first look.
+//! The agent's thread does it once, after its first look, and when the app has reported how earlier processes
+//! ended: their captures say so then, and an end without a recorder becomes a capture of its own.
 
 use super::budget_ledger::Now;
 use super::capture_writer::CaptureWriter;
+use super::deaths::{self, Recorder};
+use super::start::boot_id;
 use super::state_dir::StateDir;
 use super::state_machine::StateMachine;
 use super::uploads;
 use crate::error::Error;
 use crate::recover;
-use tracetee_protocol::CaptureReport;
-use tracetee_uploader::Waiting;
+use tracetee_protocol::death::{self, Exit, Run};
+use tracetee_protocol::{CaptureMeta, CaptureReport, notes};
+use tracetee_text::abandoned::{Abandoned, abandoned_in};
+use tracetee_text::{TextOptions, summarize, write_header};
+use tracetee_uploader::{Quota, Waiting};
 
 /// Stands for the window of a capture whose process was killed.
 const RECOVERED: &str = "recovered";
 
-/// Recovers what killed processes have left in crash-proof recorders, and half written in the spool.
+/// Recovers what killed processes have left in crash-proof recorders, and half written in the spool. Returns the id of
+/// the capture that has each end; an empty one for none.
 /// Another process of the app may do it instead: one at a time has the lock, and does all of it.
 pub(crate) fn recover(
     machine: &mut StateMachine,
     store: &StateDir,
     writer: &mut CaptureWriter,
+    exits: &[Exit],
     now: Now,
-) -> Result<(), Error> {
+) -> (Vec<String>, Result<(), Error>) {
+    let mut ids = vec![String::new(); exits.len()];
     if machine.policy().off.is_some() {
         // Captures are not wanted any more, and names in the recorders are not redacted.
         recover::delete_abandoned(&store.pools());
-        return Ok(());
+        return (ids, Ok(()));
     }
+    let options = writer.text_options(machine.policy(), machine.policy(), None);
+    let is_on = machine.policy().document.deaths.on && machine.policy().off_at(now).is_none();
+    let mut exits = if is_on { exits.to_vec() } else { Vec::new() };
+    exits.iter_mut().for_each(|exit| deaths::redact(exit, &options));
+    let mut outcome =
+        recover_recorders(machine, store, writer, &options, &mut exits, &mut ids, now);
+    for (exit, id) in exits.iter().zip(&mut ids).filter(|(exit, id)| exit.alone && id.is_empty()) {
+        match report_alone(machine, store, writer, exit, now) {
+            Ok(found) => *id = found.unwrap_or_default(),
+            Err(error) => outcome = Err(error),
+        }
+    }
+    (ids, outcome)
+}
+
+fn recover_recorders(
+    machine: &mut StateMachine,
+    store: &StateDir,
+    writer: &mut CaptureWriter,
+    options: &TextOptions,
+    exits: &mut [Exit],
+    ids: &mut [String],
+    now: Now,
+) -> Result<(), Error> {
     let Some(recovery) = writer.spool().lock_recovery() else { return Ok(()) };
     let mut outcome = Ok(());
-    let options = writer.text_options(machine.policy(), machine.policy(), None);
     let to = store.recovered();
     let quota = uploads::quota(&machine.policy().document);
     let mut summaries = Vec::new();
-    for (path, summary) in recover::recover_here(&store.pools(), &to, &options) {
+    for (file, run, exit) in with_ends(store, options, exits, now) {
+        let comments: Vec<_> =
+            run.map(|about| format!("{}{}", notes::PREFIX, about.to_json())).into_iter().collect();
+        let Some((path, summary)) = recover::recover_one(&file, &to, options, &comments) else {
+            continue;
+        };
         let _lock = store.lock_ledger();
         machine.merge_ledger(store.ledger());
         if machine.admit(RECOVERED, summary.file_bytes, now) {
             outcome = outcome.and(store.save_ledger(machine.ledger()));
-            summaries.push((path, summary));
+            summaries.push((path, summary, exit));
         } else {
             let _ = std::fs::remove_file(&path);
             writer.spool().note_loss(RECOVERED, "budget", uploads::time());
@@ -56,14 +93,124 @@ pub(crate) fn recover(
             continue;
         }
         let taken = writer.spool_mut().take_in(&path, RECOVERED, true, &quota, uploads::time());
-        let known = summaries.iter().position(|(summarized, _)| *summarized == path);
-        let summary = known.map(|index| summaries.swap_remove(index).1).unwrap_or_default();
+        let known = summaries.iter().position(|(summarized, ..)| *summarized == path);
+        let known = known.map(|index| summaries.swap_remove(index));
+        let (summary, exit) = known.map(|(_, summary, exit)| (summary, exit)).unwrap_or_default();
+        note_id(ids, exit, &taken);
         note(writer, CaptureReport { summary, ..report() }, taken);
     }
     for taken in writer.spool().recover(&recovery, &quota, uploads::time()) {
+        // A stream that goes on has its capture's id in its name.
+        let is_its = |waiting: &Waiting, path: &std::path::Path| {
+            path.to_string_lossy().contains(&waiting.id())
+        };
+        let known = taken.as_ref().ok().and_then(|waiting| {
+            summaries.iter().find(|(path, ..)| is_its(waiting, path)).and_then(|known| known.2)
+        });
+        note_id(ids, known, &taken);
         note(writer, report(), taken);
     }
     outcome.and(writer.spool().trim(&quota, uploads::time()).map(drop).map_err(Error::from))
+}
+
+/// The abandoned recorder files, each with what is known of its process, and the index of its end.
+fn with_ends(
+    store: &StateDir,
+    options: &TextOptions,
+    exits: &mut [Exit],
+    now: Now,
+) -> Vec<(Abandoned, Option<CaptureMeta>, Option<usize>)> {
+    let files = abandoned_in(&store.pools());
+    let known = files.iter().map(|file| recorder(file, options, !exits.is_empty()));
+    let (places, recorders): (Vec<_>, Vec<_>) =
+        known.enumerate().filter_map(|(place, known)| Some((place, known?))).unzip();
+    let joined = deaths::join(exits, &recorders, &boot_id(), now);
+    let mut with_ends: Vec<_> = files.into_iter().map(|file| (file, None, None)).collect();
+    for (index, (place, recorder)) in places.into_iter().zip(recorders).enumerate() {
+        let mut about = recorder.about;
+        about.pid = u32::try_from(recorder.pid).ok();
+        let is_its = |found: &Option<(usize, &str)>| found.is_some_and(|(its, _)| its == index);
+        let exit = joined.iter().position(is_its);
+        if let Some((exit, found)) = exit.and_then(|exit| exits.get_mut(exit).zip(joined.get(exit)))
+        {
+            exit.death.joined_by = found.map_or("", |(_, by)| by).to_owned();
+            about.why = Some(why(exit));
+            about.death = Some(exit.death.clone());
+        }
+        if let Some(place) = with_ends.get_mut(place) {
+            (place.1, place.2) = (Some(about), exit);
+        }
+    }
+    with_ends
+}
+
+/// The process of a recorder file; the time of its last record only if it `is_timed`: that reads all of it.
+fn recorder(file: &Abandoned, options: &TextOptions, is_timed: bool) -> Option<Recorder> {
+    file.read(|reader| {
+        let run = Run::of_recorder(&reader.meta())?;
+        let about = CaptureMeta::from_json(run.about.as_str().as_bytes())?;
+        let lasted_ns = if is_timed { summarize(&[*reader], options).duration_ns } else { 0 };
+        let last_ms = reader.start_real_ns().saturating_add(lasted_ns) / 1_000_000;
+        Some(Recorder { pid: reader.pid().unsigned_abs().into(), run, about, last_ms })
+    })?
+}
+
+/// Keeps a capture without records that says how a process ended. Returns its id; `None` if the budget has no room.
+fn report_alone(
+    machine: &mut StateMachine,
+    store: &StateDir,
+    writer: &mut CaptureWriter,
+    exit: &Exit,
+    now: Now,
+) -> Result<Option<String>, Error> {
+    if writer.spool().is_off() {
+        return Ok(None);
+    }
+    let facts = writer.facts().clone();
+    let recording = writer.spool_mut().begin(death::WINDOW, 0, uploads::time())?;
+    let mut about = CaptureMeta {
+        id: Some(recording.id()),
+        window: Some(death::WINDOW.to_owned()),
+        why: Some(why(exit)),
+        pid: u32::try_from(exit.death.pid).ok(),
+        config_seq: Some(machine.policy().document.seq),
+        death: Some(exit.death.clone()),
+        ..facts
+    };
+    about.process = Some(exit.death.process.clone());
+    if about.version_code != Some(exit.version_code) {
+        // Of another version, whose name nobody knows.
+        about.version_code = Some(exit.version_code).filter(|code| *code != 0);
+        about.version_name = None;
+    }
+    let pid = i32::try_from(exit.death.pid).unwrap_or(0);
+    let at = (now.boot_ms * 1_000_000, now.real_ms * 1_000_000);
+    let comment = format!("{}{}", notes::PREFIX, about.to_json());
+    let written = write_header(recording.path(), pid, at, &[comment]);
+    let bytes = match written {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            writer.spool().abandon(recording, "not_written");
+            return Err(error.into());
+        }
+    };
+    let lock = store.lock_ledger();
+    machine.merge_ledger(store.ledger());
+    if !machine.admit(death::WINDOW, bytes, now) {
+        writer.spool().abandon(recording, "budget");
+        return Ok(None);
+    }
+    store.save_ledger(machine.ledger())?;
+    drop(lock);
+    let quota: Quota = uploads::quota(&machine.policy().document);
+    let taken = writer.spool().seal(recording, &quota, uploads::time());
+    let id = taken.as_ref().map(Waiting::id).ok();
+    note(writer, CaptureReport { window: death::WINDOW.to_owned(), ..report() }, taken);
+    Ok(id)
+}
+
+fn why(exit: &Exit) -> String {
+    format!("the process ended: {}", exit.death.reason)
 }
 
 /// The report of a recovered capture.
@@ -72,6 +219,16 @@ fn report() -> CaptureReport {
         window: RECOVERED.to_owned(),
         why: "the process was killed".to_owned(),
         ..CaptureReport::default()
+    }
+}
+
+fn note_id(
+    ids: &mut [String],
+    exit: Option<usize>,
+    taken: &Result<Waiting, tracetee_uploader::Error>,
+) {
+    if let (Some(id), Ok(waiting)) = (exit.and_then(|exit| ids.get_mut(exit)), taken) {
+        *id = waiting.id();
     }
 }
 

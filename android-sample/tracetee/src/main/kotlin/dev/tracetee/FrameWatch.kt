@@ -76,6 +76,7 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     /** Adds a report to the frames until now, and the device's state to the capture that [isRecording]. */
     fun keep(frame: FrameRecord, isRecording: Boolean) {
         log?.add(frame, periodNs)
+        if (frame.intendedNs > 0) Deaths.vsyncNs = frame.intendedNs
         device?.writeIfDue(isRecording, Math.round(1e11 / periodNs) / 100.0)
     }
 
