@@ -245,3 +245,162 @@ fn note(
         Err(error) => writer.note_lost(report, error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::policy::{Device, Policy};
+    use crate::controller::state::Input;
+    use std::path::Path;
+    use std::process::Command;
+    use std::sync::Arc;
+    use tracetee_protocol::capture_config::{Config, RecorderConfig};
+    use tracetee_protocol::record::RawJson;
+    use tracetee_protocol::{Death, remote_config};
+    use tracetee_uploader::Spool;
+
+    const RUN: &str = "00000000000000ab";
+    const POOLS: &str = "TRACETEE_TEST_POOLS";
+
+    /// Records into a crash-proof recorder, and is killed.
+    fn live_and_die(pools: &Path) {
+        let now = Now::read();
+        let about = r#"{"process":"com.example","version_name":"1.0","version_code":1}"#;
+        recover::set_run(Run {
+            id: RUN.to_owned(),
+            boot: boot_id(),
+            start_boot_ms: now.boot_ms,
+            start_real_ms: now.real_ms,
+            about: RawJson::parse(about).unwrap(),
+        });
+        let directory = Some(pools.to_owned());
+        let recorder = RecorderConfig { directory, ..RecorderConfig::default() };
+        crate::start(&Config { recorder, ..Config::default() }).unwrap();
+        crate::section::begin_section("kept");
+        // SAFETY: a signal to this process.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
+
+    /// A directory of the agent, and the text of each capture in its spool.
+    struct Fixture {
+        directory: tempfile::TempDir,
+        machine: StateMachine,
+        store: StateDir,
+        writer: CaptureWriter,
+    }
+
+    impl Fixture {
+        fn new(document: &str) -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let store = StateDir::open(directory.path()).unwrap();
+            let spool = Spool::open(&store.spool()).unwrap();
+            let version = (Some("2.0".to_owned()), Some(2));
+            let facts = CaptureMeta {
+                app: Some("com.example".to_owned()),
+                version_name: version.0,
+                version_code: version.1,
+                ..CaptureMeta::default()
+            };
+            let writer = CaptureWriter::new(spool, facts, "id");
+            let mut machine = StateMachine::new(store.ledger());
+            let document = remote_config::parse(document.as_bytes()).unwrap().document;
+            let policy = Policy::new(document, &Device::default());
+            machine.step(Now::read(), Input::Policy(Arc::new(policy)));
+            Self { directory, machine, store, writer }
+        }
+
+        fn leave_recorder(&self) -> u64 {
+            let own = "controller::crash_recovery::tests::the_end_of_a_process_is_in_its_capture";
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", own])
+                .env(POOLS, self.store.pools())
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
+            assert!(!child.wait().unwrap().success());
+            child.id().into()
+        }
+
+        fn recover(&mut self, exits: &[Exit]) -> Vec<String> {
+            let (machine, store, writer) = (&mut self.machine, &self.store, &mut self.writer);
+            let (ids, outcome) = recover(machine, store, writer, exits, Now::read());
+            outcome.unwrap();
+            ids
+        }
+
+        /// The text and the metadata in the header of the capture of that id.
+        fn capture(&self, id: &str) -> (String, CaptureMeta) {
+            let ready = self.directory.path().join("spool/ready");
+            let mut files = std::fs::read_dir(ready).unwrap().flatten().map(|file| file.path());
+            let path = files.find(|path| path.to_string_lossy().contains(id)).unwrap();
+            let text = zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            let line = text.lines().find_map(|line| line.strip_prefix(notes::COMMENT)).unwrap();
+            let meta = CaptureMeta::from_json(line.as_bytes()).unwrap();
+            (text, meta)
+        }
+    }
+
+    fn exit(pid: u64, run: &str, alone: bool) -> Exit {
+        let death = Death {
+            pid,
+            reason: "anr".to_owned(),
+            description: "no answer to bob@example.com".to_owned(),
+            screen: "Order 12345678".to_owned(),
+            process: "com.example".to_owned(),
+            at_ms: Now::read().real_ms,
+            ..Death::default()
+        };
+        Exit { death, run: run.to_owned(), version_code: 1, alone }
+    }
+
+    const DOCUMENT: &str = r#"{"schema": 1, "seq": 5}"#;
+
+    #[test]
+    fn the_end_of_a_process_is_in_its_capture() {
+        if let Some(pools) = std::env::var_os(POOLS) {
+            return live_and_die(Path::new(&pools));
+        }
+        for (run, by) in [(RUN, "summary"), ("", "start")] {
+            let mut fixture = Fixture::new(DOCUMENT);
+            let pid = fixture.leave_recorder();
+            let ids = fixture.recover(&[exit(pid + 1, run, true), exit(pid, run, false)]);
+            let (text, meta) = fixture.capture(&ids[1]);
+            assert!(text.contains(&format!("B|{pid}|kept")), "{text}");
+            assert_eq!(
+                (meta.pid.map(u64::from), meta.version_name.as_deref()),
+                (Some(pid), Some("1.0"))
+            );
+            let death = meta.death.unwrap();
+            assert_eq!((&*death.joined_by, &*death.reason), (by, "anr"));
+            assert_eq!(death.description, "no answer to <email>");
+            assert_eq!(death.screen, "Order <digits>");
+            // Another process of that name and run has none.
+            let (text, meta) = fixture.capture(&ids[0]);
+            assert!(!text.contains("kept") && text.starts_with(notes::FIRST_LINE), "{text}");
+            assert_eq!((meta.window.as_deref(), meta.version_code), (Some(death::WINDOW), Some(1)));
+            assert_eq!((meta.app.as_deref(), meta.version_name), (Some("com.example"), None));
+            assert_eq!(meta.death.unwrap().joined_by, "");
+        }
+    }
+
+    #[test]
+    fn an_end_is_not_reported_against_the_configuration_the_user_or_the_budget() {
+        let kept = |document: &str, consent: bool| {
+            let mut fixture = Fixture::new(document);
+            if !consent {
+                fixture.writer.spool().withdraw().unwrap();
+            }
+            let ends: Vec<_> = (1..=3).map(|pid| exit(pid, RUN, pid < 3)).collect();
+            fixture.recover(&ends).iter().filter(|id| !id.is_empty()).count()
+        };
+        assert_eq!(kept(DOCUMENT, true), 2, "an orderly end is not reported");
+        assert_eq!(kept(DOCUMENT, false), 0);
+        assert_eq!(kept(r#"{"schema": 1, "seq": 5, "deaths": {"on": false}}"#, true), 0);
+        assert_eq!(kept(r#"{"schema": 1, "seq": 5, "kill": {"on": true}}"#, true), 0);
+        assert_eq!(kept(r#"{"schema": 1, "seq": 5, "not_after": 5}"#, true), 0);
+        let budget =
+            r#"{"schema": 1, "seq": 5, "budget": {"captures_per_day": 1, "captures_per_hour": 1}}"#;
+        assert_eq!(kept(budget, true), 1);
+    }
+}
