@@ -206,7 +206,8 @@ mod tests {
         assert_eq!(summary.recorded(), 2);
         assert!(!pool.exists());
         let text = zstd::stream::decode_all(File::open(trace).unwrap()).unwrap();
-        assert!(String::from_utf8(text).unwrap().contains("B|77|kept"));
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("B|77|kept") && text.contains("\n# about it\n"), "{text}");
         assert!(abandoned_in(directory.path()).is_empty());
     }
 }
