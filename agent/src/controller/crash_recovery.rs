@@ -67,10 +67,10 @@ fn recover_recorders(
     let to = store.recovered();
     let quota = uploads::quota(&machine.policy().document);
     let mut summaries = Vec::new();
-    for (file, run, exit) in with_ends(store, options, exits, now) {
-        let comments: Vec<_> =
-            run.map(|about| format!("{}{}", notes::PREFIX, about.to_json())).into_iter().collect();
-        let Some((path, summary)) = recover::recover_one(&file, &to, options, &comments) else {
+    for (file, Recorder { about, exit, .. }) in with_ends(store, options, exits, now) {
+        let comment = format!("{}{}", notes::PREFIX, about.to_json());
+        let comments = if about.is_empty() { &[][..] } else { &[comment] };
+        let Some((path, summary)) = recover::recover_one(&file, &to, options, comments) else {
             continue;
         };
         let _lock = store.lock_ledger();
@@ -113,45 +113,38 @@ fn recover_recorders(
     outcome.and(writer.spool().trim(&quota, uploads::time()).map(drop).map_err(Error::from))
 }
 
-/// The abandoned recorder files, each with what is known of its process, and the index of its end.
+/// The abandoned recorder files, each with what is known of its process and of its end.
 fn with_ends(
     store: &StateDir,
     options: &TextOptions,
     exits: &mut [Exit],
     now: Now,
-) -> Vec<(Abandoned, Option<CaptureMeta>, Option<usize>)> {
+) -> Vec<(Abandoned, Recorder)> {
     let files = abandoned_in(&store.pools());
     let known = files.iter().map(|file| recorder(file, options, !exits.is_empty()));
-    let (places, recorders): (Vec<_>, Vec<_>) =
-        known.enumerate().filter_map(|(place, known)| Some((place, known?))).unzip();
+    let mut recorders: Vec<_> = known.map(Option::unwrap_or_default).collect();
     let joined = deaths::join(exits, &recorders, &boot_id(), now);
-    let mut with_ends: Vec<_> = files.into_iter().map(|file| (file, None, None)).collect();
-    for (index, (place, recorder)) in places.into_iter().zip(recorders).enumerate() {
-        let mut about = recorder.about;
-        about.pid = u32::try_from(recorder.pid).ok();
-        let is_its = |found: &Option<(usize, &str)>| found.is_some_and(|(its, _)| its == index);
-        let exit = joined.iter().position(is_its);
-        if let Some((exit, found)) = exit.and_then(|exit| exits.get_mut(exit).zip(joined.get(exit)))
-        {
-            exit.death.joined_by = found.map_or("", |(_, by)| by).to_owned();
-            about.why = Some(why(exit));
-            about.death = Some(exit.death.clone());
-        }
-        if let Some(place) = with_ends.get_mut(place) {
-            (place.1, place.2) = (Some(about), exit);
+    for (index, (exit, found)) in exits.iter_mut().zip(joined).enumerate() {
+        let Some((recorder, by)) = found else { continue };
+        by.clone_into(&mut exit.death.joined_by);
+        if let Some(recorder) = recorders.get_mut(recorder) {
+            recorder.about.why = Some(why(exit));
+            recorder.about.death = Some(exit.death.clone());
+            recorder.exit = Some(index);
         }
     }
-    with_ends
+    files.into_iter().zip(recorders).collect()
 }
 
 /// The process of a recorder file; the time of its last record only if it `is_timed`: that reads all of it.
 fn recorder(file: &Abandoned, options: &TextOptions, is_timed: bool) -> Option<Recorder> {
     file.read(|reader| {
         let run = Run::of_recorder(&reader.meta())?;
-        let about = CaptureMeta::from_json(run.about.as_str().as_bytes())?;
+        let mut about = CaptureMeta::from_json(run.about.as_str().as_bytes())?;
+        about.pid = u32::try_from(reader.pid()).ok();
         let lasted_ns = if is_timed { summarize(&[*reader], options).duration_ns } else { 0 };
         let last_ms = reader.start_real_ns().saturating_add(lasted_ns) / 1_000_000;
-        Some(Recorder { pid: reader.pid().unsigned_abs().into(), run, about, last_ms })
+        Some(Recorder { run, about, last_ms, exit: None })
     })?
 }
 
@@ -247,6 +240,7 @@ fn note(
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test, which starts itself")]
 mod tests {
     use super::*;
     use crate::controller::policy::{Device, Policy};
@@ -278,7 +272,7 @@ mod tests {
         crate::start(&Config { recorder, ..Config::default() }).unwrap();
         crate::section::begin_section("kept");
         // SAFETY: a signal to this process.
-        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        unsafe { libc::raise(libc::SIGKILL) };
     }
 
     /// A directory of the agent, and the text of each capture in its spool.

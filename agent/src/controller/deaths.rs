@@ -21,24 +21,24 @@ const SAME_MS: u64 = 2_000;
 /// Time from the last record to the end: a thread that hangs, and Android's patience with it, ms.
 const SILENT_MS: u64 = 60_000;
 
-/// A recorder file that a process has left.
-#[derive(Debug, Clone)]
+/// A recorder file that a process has left; empty if it does not name its process.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Recorder {
-    /// Process id.
-    pub(crate) pid: u64,
     /// The process.
     pub(crate) run: Run,
-    /// Metadata of its captures.
+    /// Metadata of its capture.
     pub(crate) about: CaptureMeta,
     /// Unix time of the last record, ms.
     pub(crate) last_ms: u64,
+    /// Index of its end.
+    pub(crate) exit: Option<usize>,
 }
 
 impl Recorder {
     /// True if the recorder and the end name the same process, as far as names and numbers say so.
     fn is_named_as(&self, exit: &Exit) -> bool {
-        self.pid == exit.death.pid
-            && self.about.process.as_ref().is_some_and(|name| *name == exit.death.process)
+        self.about.pid.map(u64::from) == Some(exit.death.pid)
+            && self.about.process.as_ref() == Some(&exit.death.process)
     }
 
     /// True if the times agree.
@@ -82,9 +82,9 @@ pub(crate) fn join(
         let exit = only((0..exits.len()).filter(|&exit| is_possible(exit, recorder)));
         if let Some(exit) = exit
             && only((0..recorders.len()).filter(|&other| is_possible(exit, other))).is_some()
-            && let Some(place) = joined.get_mut(exit)
+            && let Some(its) = joined.get_mut(exit)
         {
-            *place = Some((recorder, START));
+            *its = Some((recorder, START));
         }
     }
     joined
@@ -130,8 +130,9 @@ mod tests {
         let start_boot_ms = NOW.boot_ms - (NOW.real_ms - start_ms);
         let (id, boot) = (id.to_owned(), BOOT.to_owned());
         let run = Run { id, boot, start_boot_ms, start_real_ms: start_ms, ..Run::default() };
-        let about = CaptureMeta { process: Some(process.to_owned()), ..CaptureMeta::default() };
-        Recorder { pid, run, about, last_ms }
+        let (pid, process) = (u32::try_from(pid).ok(), Some(process.to_owned()));
+        let about = CaptureMeta { pid, process, ..CaptureMeta::default() };
+        Recorder { run, about, last_ms, exit: None }
     }
 
     fn joined(exit: Exit, recorder: Recorder) -> Option<&'static str> {
@@ -256,9 +257,9 @@ mod tests {
                         start_real_ms,
                         ..Run::default()
                     };
-                    let process = Some(name.to_owned());
-                    let about = CaptureMeta { process, ..CaptureMeta::default() };
-                    recorders.push(Recorder { pid: life.pid, run, about, last_ms });
+                    let (pid, process) = (u32::try_from(life.pid).ok(), Some(name.to_owned()));
+                    let about = CaptureMeta { pid, process, ..CaptureMeta::default() };
+                    recorders.push(Recorder { run, about, last_ms, exit: None });
                 }
                 if life.has_exit {
                     let summary = if life.has_summary { id.as_str() } else { "" };
