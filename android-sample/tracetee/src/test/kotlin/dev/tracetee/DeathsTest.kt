@@ -241,6 +241,48 @@ class DeathsTest : CaptureTest() {
         assertEquals(times.size, Summaries.left.size)
     }
 
+    /**
+     * The process's own recorder, as a kill leaves it: the next start joins it by the summary, and the capture has the samples of
+     * the late main thread.
+     */
+    @Test
+    fun samplesOfAKilledProcessAreInTheCaptureOfItsEnd() {
+        val agent = File(app.noBackupFilesDir, "tracetee").apply { mkdirs() }
+        val document = REMOTE.replace("\"opens\"", "\"recorder\": {\"crash_proof\": true}, \"opens\"")
+        File(agent, "config.json").writeText(document)
+        install(TraceteeConfig.Builder(), document)
+        await("the summary") { Summaries.left.isNotEmpty() }
+        open()
+        StackWriter(4711).run {
+            beginRow()
+            write(arrayOf(StackTraceElement("com.example.Late", "wait", null, 1)), 0, 5_000_000)
+        }
+        val recorder = File(agent, "pools").listFiles()!!.single()
+        // As long as it is ours, its lock says that the process lives.
+        val left = recorder.copyTo(File(agent, "left.pool"))
+        assertDone(Tracetee.closeWindow("hand"))
+        val ready = File(agent, "spool/ready")
+        await("a capture") { ready.list().orEmpty().size == 1 }
+        Tracetee.uninstall()
+        ready.listFiles()!!.single().delete()
+        left.renameTo(File(agent, "pools/left.pool"))
+        val pid = ProcessHandle.current().pid().toInt()
+        exit(pid + 1, System.currentTimeMillis()) { it.setProcessStateSummary(Summaries.left.last().second) }
+        exit(pid, 5) { it.setProcessStateSummary(Summaries.left.last().second).setDescription("Input dispatching timed out") }
+
+        install(TraceteeConfig.Builder(), document)
+        await("both reports") { ready.list().orEmpty().size == 2 }
+        val texts = ready.listFiles()!!.associate { capture ->
+            val text = ProcessBuilder(System.getenv("TRACETEE"), "convert", capture.path, "-o", "-", "--to", "ftrace").start().inputStream
+            capture.name.split('~')[1] to text.bufferedReader().readText()
+        }
+        val text = texts["recovered"]!!
+        for (expected in listOf("\"joined_by\":\"summary\"", "Input dispatching timed out", "tracetee: stack\n", "com.example.Late.wait")) {
+            assertTrue("$expected: $text", expected in text)
+        }
+        assertTrue(texts["death"]!!, "\"joined_by\":\"\"" in texts["death"]!!)
+    }
+
     private companion object {
         val ORDERLY = setOf("exit_self", "user_requested", "user_stopped", "package_updated", "permission_change", "package_state_change")
 
