@@ -26,7 +26,13 @@ internal object Deaths {
     /** One screen goes before the next one comes. */
     private const val SETTLE_MS = 500L
 
-    private val worker = ScheduledThreadPoolExecutor(1) { Thread(it, "tracetee-deaths").apply { isDaemon = true } }.apply {
+    private val worker = ScheduledThreadPoolExecutor(1) { work ->
+        val inBackground = Runnable {
+            platform(Unit) { Process.setThreadPriority(Process.THREAD_PRIORITY_BACKGROUND) }
+            work.run()
+        }
+        Thread(inBackground, "tracetee-deaths").apply { isDaemon = true }
+    }.apply {
         setKeepAliveTime(10, TimeUnit.SECONDS)
         allowCoreThreadTimeOut(true)
     }
