@@ -21,6 +21,7 @@ pub(crate) mod control_socket;
 mod crash_guard;
 mod crash_recovery;
 pub(crate) mod daily_ledger;
+mod deaths;
 mod glob;
 mod install;
 mod observer;
@@ -52,6 +53,8 @@ pub use agent_thread::uninstall;
 pub(crate) use agent_thread::{install, is_installed, process_exits, reset_after_fork};
 pub use install::{Install, TransportChoice, UploadTo};
 pub(crate) use requests::capture_on_device;
+#[cfg(feature = "jni")]
+pub(crate) use requests::report_exits;
 pub use requests::{
     check_config, close_window, health, low_memory, offer_config, open_window, set_consent,
     set_network, trigger, upload,
@@ -98,6 +101,8 @@ pub(crate) struct Controller {
     /// The recording that the next start begins with, as it is kept.
     kept_at_start: Option<AtStart>,
     has_recovered: bool,
+    /// Boot time up to which recovery waits for the app's report of how earlier processes ended, ms.
+    exits_until_ms: Option<u64>,
     /// The last thing that went wrong in the agent's directory.
     trouble: Option<String>,
 }

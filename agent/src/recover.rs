@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tracetee_os::guard;
+use tracetee_protocol::death::Run;
 use tracetee_protocol::health::Health;
 use tracetee_text::abandoned::{Abandoned, Outcome, abandoned_in};
 use tracetee_text::{Summary, TextOptions};
@@ -14,6 +15,19 @@ static OUTCOMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// See [`Health::recovered`].
 pub(crate) fn outcomes() -> Vec<String> {
     guard::lock(&OUTCOMES).clone()
+}
+
+/// The process as its recorder files name it, once the controller has started.
+static RUN: Mutex<Option<Run>> = Mutex::new(None);
+
+/// Sets how the recorder files of this process name it.
+pub(crate) fn set_run(run: Run) {
+    *guard::lock(&RUN) = Some(run);
+}
+
+/// Adds the process to the metadata of its recorder file.
+pub(crate) fn with_run(meta: String) -> String {
+    guard::lock(&RUN).as_ref().map_or_else(|| meta.clone(), |run| run.add_to(&meta))
 }
 
 fn tell(outcome: String) {
@@ -40,7 +54,7 @@ pub(crate) fn in_background(directory: &Path, to: &Path, options: &TextOptions) 
                 if guard::is_broken() {
                     return;
                 }
-                recover_one(&file, &to, &options);
+                recover_one(&file, &to, &options, &[]);
             }
         });
     };
@@ -50,16 +64,6 @@ pub(crate) fn in_background(directory: &Path, to: &Path, options: &TextOptions) 
     }
 }
 
-/// Recovers what is in `directory` on this thread: the traces that it became.
-pub(crate) fn recover_here(
-    directory: &Path,
-    to: &Path,
-    options: &TextOptions,
-) -> Vec<(PathBuf, Summary)> {
-    let files = abandoned_in(directory).into_iter();
-    files.filter_map(|file| recover_one(&file, to, options)).collect()
-}
-
 /// Deletes what killed processes have left in `directory`.
 pub(crate) fn delete_abandoned(directory: &Path) {
     for file in abandoned_in(directory) {
@@ -67,10 +71,15 @@ pub(crate) fn delete_abandoned(directory: &Path) {
     }
 }
 
-/// One file: the trace that it became, if it did.
-fn recover_one(file: &Abandoned, to: &Path, options: &TextOptions) -> Option<(PathBuf, Summary)> {
+/// One file: the trace that it became, if it did, with these lines in its header.
+pub(crate) fn recover_one(
+    file: &Abandoned,
+    to: &Path,
+    options: &TextOptions,
+    comments: &[String],
+) -> Option<(PathBuf, Summary)> {
     let shown = file.path().display();
-    match file.recover(to, options, streaming_to) {
+    match file.recover(to, options, streaming_to, comments) {
         Outcome::Trace(path, summary) => {
             let records = summary.recorded();
             tell(format!("{}: {records} records of {shown}", path.display()));

@@ -1,7 +1,11 @@
 //! The end of a process as Android tells it (`ApplicationExitInfo`), in the metadata of the capture of its last seconds.
 
+use crate::json::Limits;
 use crate::record;
+use crate::record::RawJson;
 
+/// Window of a capture that has nothing but the end of a process, which left no recorder.
+pub const WINDOW: &str = "death";
 /// First part of the window of a profile with an ANR's stacks of all threads, as text.
 pub const ANR_DUMP: &str = "anr_dump";
 /// First part of the window of a profile with a native crash's tombstone, a protobuf of debuggerd.
@@ -40,4 +44,62 @@ record! {
     }
 }
 
+record! {
+    /// A process, in the metadata of its crash-proof recorder, by which the app's next start finds out how it ended.
+    pub struct Run {
+        /// Random id of the process, which its state summary has as well.
+        pub id: String = String::new(),
+        /// Id of the device's boot.
+        pub boot: String = String::new(),
+        /// Boot time at which the agent started, ms.
+        pub start_boot_ms: u64 = 0,
+        /// Unix time at which the agent started, ms.
+        pub start_real_ms: u64 = 0,
+        /// [Metadata](crate::CaptureMeta) of all captures of the process.
+        pub about: RawJson = RawJson::default(),
+    }
+
+    /// Metadata of a recorder file, beside [`crate::Health`].
+    struct RecorderMeta {
+        /// The process.
+        run: Option<Run> = None,
+    }
+
+    /// The end of a process, as the Android library hands it to the agent.
+    pub struct Exit {
+        /// The end.
+        pub death: Death = Death::default(),
+        /// Id of the process in its state summary; empty if it has none of ours.
+        pub run: String = String::new(),
+        /// Version code of the app then; 0 if it is unknown.
+        pub version_code: u64 = 0,
+        /// True if it is reported also where no recorder is left.
+        pub alone: bool = false,
+    }
+
+    /// The ends of processes since the last report.
+    pub struct Exits {
+        /// The ends.
+        pub exits: Vec<Exit> = Vec::new(); count(0..=MAX_EXITS),
+    }
+}
+
+/// Ends in a report: Android keeps 16 of a package.
+const MAX_EXITS: usize = 64;
+
 record::writes!(Death);
+
+impl Run {
+    /// Reads the process from the metadata of a recorder file.
+    #[must_use]
+    pub fn of_recorder(meta: &str) -> Option<Self> {
+        record::parse::<RecorderMeta>(meta.as_bytes(), Limits::DEFAULT).ok()?.run
+    }
+
+    /// Adds the process to the metadata of a recorder file, a JSON object with members.
+    #[must_use]
+    pub fn add_to(&self, meta: &str) -> String {
+        let members = meta.strip_suffix('}').unwrap_or("{");
+        format!(r#"{members},"run":{}}}"#, record::to_json(self))
+    }
+}

@@ -477,10 +477,10 @@ impl Capture {
         }
     }
 
-    /// Writes the health report into the pool, without the libraries: its room there is small, and a
-    /// reader needs it whole.
+    /// Writes the health report and the process into the pool, without the libraries: its room there is small,
+    /// and a reader needs it whole.
     fn write_meta(&self) {
         let health = Health { libraries: Vec::new(), ..self.health.clone() };
-        self.pool.set_meta(&health.to_json());
+        self.pool.set_meta(&recover::with_run(health.to_json()));
     }
 }

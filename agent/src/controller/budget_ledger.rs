@@ -7,6 +7,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracetee_protocol::SpentReport;
+use tracetee_protocol::death;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
 use tracetee_protocol::remote_config::Budget;
@@ -131,16 +132,19 @@ impl Ledger {
         self.kept.entries = entries;
     }
 
-    fn begun_within(&self, now: Now, ms: u64) -> u64 {
-        let is_in = |entry: &&Entry| self.age_ms(&entry.begun, now) < ms;
+    /// Counts captures. Those of ends of processes without a recorder count by themselves.
+    fn begun_within(&self, now: Now, ms: u64, of_deaths: bool) -> u64 {
+        let is_in = |entry: &&Entry| {
+            (entry.window == death::WINDOW) == of_deaths && self.age_ms(&entry.begun, now) < ms
+        };
         self.kept.entries.iter().filter(is_in).count() as u64
     }
 
     /// Counts the captures begun in the last hour and day, and the bytes of the day.
     pub(crate) fn spent(&self, now: Now) -> SpentReport {
         SpentReport {
-            captures_in_hour: self.begun_within(now, HOUR_MS),
-            captures_in_day: self.begun_within(now, DAY_MS),
+            captures_in_hour: self.begun_within(now, HOUR_MS, false),
+            captures_in_day: self.begun_within(now, DAY_MS, false),
             bytes_in_day: self
                 .kept
                 .entries
@@ -164,6 +168,11 @@ impl Ledger {
         let full = |used: u64, limit: u64, what: &str| {
             (used >= limit).then(|| format!("budget: {used} of {limit} {what} are used"))
         };
+        if window == death::WINDOW {
+            let deaths = self.begun_within(now, DAY_MS, true);
+            return full(deaths, budget.captures_per_day.into(), "ends of processes a day")
+                .or_else(|| full(spent.bytes_in_day, budget.bytes_per_day, "bytes a day"));
+        }
         full(spent.captures_in_hour, budget.captures_per_hour.into(), "captures an hour")
             .or_else(|| {
                 full(spent.captures_in_day, budget.captures_per_day.into(), "captures a day")
@@ -281,6 +290,19 @@ mod tests {
         assert!(ledger.try_record_bytes(first, 100, &budget(), at(9000, 9999)));
         assert!(said(&ledger, "w", at(86_400, 87_400)).starts_with("budget: 100 of 100 bytes"));
         assert_eq!(said(&ledger, "w", at(95_400, 96_400)), "");
+    }
+
+    #[test]
+    fn ends_of_processes_without_a_recorder_have_captures_of_their_own() {
+        let mut ledger = Ledger::default().for_boot("a", 1);
+        for _ in 0..3 {
+            assert_eq!(ledger.refuses(death::WINDOW, 0, &budget(), at(0, 1000)), None);
+            ledger.enter(death::WINDOW, at(0, 1000));
+        }
+        let said = ledger.refuses(death::WINDOW, 0, &budget(), at(0, 1000)).unwrap_or_default();
+        assert_eq!(said, "budget: 3 of 3 ends of processes a day are used");
+        assert_eq!(ledger.refuses("w", 60, &budget(), at(0, 1000)), None);
+        assert_eq!(ledger.spent(at(0, 1000)).captures_in_day, 0);
     }
 
     #[test]

@@ -104,6 +104,11 @@ impl CaptureWriter {
         self.spool.leave();
     }
 
+    /// Metadata of every capture of this process.
+    pub(crate) const fn facts(&self) -> &CaptureMeta {
+        &self.facts
+    }
+
     // ---- recording ----
 
     /// Configures the recorder that `windows` share. `streamed`: the capture of a window that is
@@ -278,12 +283,7 @@ impl CaptureWriter {
             Some((from_ns, _)) => process_signals::screen_at(from_ns),
             None => self.screen.clone(),
         };
-        // Redacted as the instant with the screen's name is in the text.
-        let screen = screen.and_then(|screen| {
-            let written =
-                tracetee_text::redacted(options, &format!("screen:{screen}")).ok().flatten()?;
-            Some(written.strip_prefix("screen:").unwrap_or(&written).to_owned())
-        });
+        let screen = screen.and_then(|screen| process_signals::redacted_screen(options, &screen));
         let mut about = CaptureMeta {
             id: Some(id.to_owned()),
             window: Some(window.to_owned()),

@@ -24,4 +24,7 @@ pub(crate) enum Command {
     Net(NetState),
     /// Starts, dumps or stops a capture for somebody at the device.
     OnDevice(Ask),
+    /// Takes how earlier processes ended; answers with the ids of the captures that say so.
+    #[cfg(feature = "jni")]
+    Exits(Vec<tracetee_protocol::death::Exit>, crossbeam_channel::Sender<Vec<String>>),
 }

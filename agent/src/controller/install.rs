@@ -47,6 +47,9 @@ record! {
         /// Time that the installation waits for files, ms, if something is to be recorded from the
         /// app's start on. What takes longer is recorded later.
         pub start_wait_ms: u32 = 3; within(0..=MAX_START_WAIT_MS),
+        /// A random id of this process, 16 hexadecimal digits. The Android library gives it, reports at the start how
+        /// earlier processes ended, and has each find its crash-proof recorder by it; recovery waits for the report.
+        pub run: Option<String> = None; check(is_run),
         /// The destination of captures. Without it they stay on the device.
         pub upload: Option<UploadTo> = None,
     }
@@ -98,6 +101,14 @@ fn is_install_id(id: &Option<String>) -> Result<(), String> {
     match id.as_ref().map(String::len) {
         None | Some(1..=256) => Ok(()),
         Some(_) => Err("must have 1 to 256 bytes".to_owned()),
+    }
+}
+
+fn is_run(id: &Option<String>) -> Result<(), String> {
+    match id.as_deref().map(|id| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    {
+        Some(false) => Err("is not 16 hexadecimal digits".to_owned()),
+        None | Some(true) => Ok(()),
     }
 }
 
@@ -236,6 +247,7 @@ mod tests {
             (r#", "install_id": """#, "install_id: must have 1 to 256 bytes"),
             (r#", "public_key": "ab""#, "public_key: is not 64 hexadecimal digits (an Ed25519"),
             (&*long, "device: has more than 512 bytes"),
+            (r#", "run": "0123456789abcdeg""#, "run: is not 16 hexadecimal digits"),
             (r#", "start_wait_ms": 10001"#, "start_wait_ms: 10001 is not from 0 to 10000"),
             (
                 r#", "segment": {"a": ""}"#,

@@ -13,6 +13,7 @@ use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
 use tracetee_protocol::remote_config::StackSampling;
 use tracetee_recorder::clock;
+use tracetee_text::TextOptions;
 
 /// The display's refresh rate as it was said, millionths of a Hz; 0 until then.
 static SAID_HZ: AtomicI64 = AtomicI64::new(0);
@@ -137,6 +138,12 @@ pub(crate) fn screen_at(boot_ns: u64) -> Option<String> {
         .rev()
         .find(|(from_ns, _)| *from_ns <= boot_ns)
         .map(|(_, name)| name.clone())
+}
+
+/// Redacts a screen's name as the instant with it is in the text; `None` if it is left out.
+pub(crate) fn redacted_screen(options: &TextOptions, screen: &str) -> Option<String> {
+    let written = tracetee_text::redacted(options, &format!("screen:{screen}")).ok().flatten()?;
+    Some(written.strip_prefix("screen:").unwrap_or(&written).to_owned())
 }
 
 // ---- the main loop ----

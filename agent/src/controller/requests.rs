@@ -107,6 +107,19 @@ pub fn health() -> Option<HealthReport> {
     health_report::assemble(control, capture::inspect())
 }
 
+/// Takes how earlier processes of the app ended: `{"exits": […]}`. Returns the ids of the captures that say so, an empty one for
+/// an end without a capture. Waits for recovery.
+#[cfg(feature = "jni")]
+pub(crate) fn report_exits(json: &str) -> Result<Vec<String>, Error> {
+    use tracetee_protocol::death::Exits;
+    use tracetee_protocol::{json::Limits, record};
+    let exits: Exits = record::parse(json.as_bytes(), Limits::DEFAULT)?;
+    record::check(&exits)?;
+    let (answer, answered) = crossbeam_channel::bounded(1);
+    send(Command::Exits(exits.exits, answer))?;
+    answered.recv_timeout(PATIENCE).map_err(|_| Error::State("the agent does not answer"))
+}
+
 /// Starts, dumps or stops a capture for somebody at the device. Returns the file with the text, where
 /// the request is for text.
 pub(crate) fn capture_on_device(request: AtraceRequest) -> Result<Option<PathBuf>, String> {

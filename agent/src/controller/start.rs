@@ -22,10 +22,21 @@ use crate::controller::state_dir::StateDir;
 use crate::controller::state_machine::StateMachine;
 use crate::controller::uploads::Uploads;
 use crate::error::Error;
-use crate::section;
+use crate::{recover, section};
 use std::sync::Arc;
+use tracetee_protocol::death::Run;
+use tracetee_protocol::record::RawJson;
 use tracetee_protocol::{LateStartReport, notes};
 use tracetee_uploader::Spool;
+
+/// Time that recovery waits for the report of how earlier processes ended.
+const EXITS_MS: u64 = 10_000;
+
+/// Returns the id of the device's boot; empty if it cannot be read.
+pub(super) fn boot_id() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
 
 impl Controller {
     /// Starts with the configuration of the last run. The app's thread waits in `start_wait` while it may
@@ -74,11 +85,20 @@ impl Controller {
             None => {}
         }
         let device = install.device(store.install_id(install.install_id.as_deref())?);
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let ledger = store.ledger().for_boot(boot.trim(), std::process::id());
+        let boot = boot_id();
+        let ledger = store.ledger().for_boot(&boot, std::process::id());
         let now = Now::read();
         let probation = probation.take();
-        let writer = CaptureWriter::new(spool, install.facts(&device), &device.install_id);
+        let facts = install.facts(&device);
+        let run = Run {
+            id: install.run.clone().unwrap_or_default(),
+            boot,
+            start_boot_ms: now.boot_ms,
+            start_real_ms: now.real_ms,
+            about: RawJson::parse(&facts.to_json()).unwrap_or_default(),
+        };
+        recover::set_run(run);
+        let writer = CaptureWriter::new(spool, facts, &device.install_id);
         let segment = install.segment.clone();
         let mut controller = Self {
             ledger: DailyLedger::new(device.version_code, segment, writer.redaction_key()),
@@ -97,6 +117,7 @@ impl Controller {
             late_start: None,
             kept_at_start: None,
             has_recovered: false,
+            exits_until_ms: install.run.as_ref().map(|_| now.boot_ms + EXITS_MS),
             trouble: None,
         };
         match hooked {

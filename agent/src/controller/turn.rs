@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracetee_protocol::ControlReport;
 use tracetee_protocol::control_socket::{AtraceRequest, CaptureOptions};
+use tracetee_protocol::death::Exit;
 use tracetee_protocol::notes;
 use tracetee_protocol::remote_config::Opens;
 
@@ -34,6 +35,8 @@ const RECORDING: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(1);
 /// The pause between looks at the configuration's file, ms.
 const SOURCE_MS: u64 = 1000;
+/// Recorder files, one of this process among them, up to which recovery waits for the report of ends.
+const MOST_RECORDERS: usize = 4;
 
 impl Controller {
     /// Returns the time that the thread may sleep until the next turn.
@@ -79,6 +82,11 @@ impl Controller {
                 }
             }
             Command::OnDevice(ask) => self.answer(&ask, now),
+            #[cfg(feature = "jni")]
+            Command::Exits(exits, answer) => {
+                // The app may wait no longer.
+                let _ = answer.try_send(self.recover(&exits, now));
+            }
             Command::Consent(given) => self.consent(given, now),
             Command::Net(net) => {
                 if let Some(uploads) = &self.uploads {
@@ -91,11 +99,8 @@ impl Controller {
     /// Looks at everything once.
     pub(crate) fn turn(&mut self) {
         let now = Now::read();
-        if !std::mem::replace(&mut self.has_recovered, true) {
-            let (machine, store, writer) = (&mut self.machine, &self.store, &mut self.writer);
-            let recovered = crash_recovery::recover(machine, store, writer, now);
-            self.note_trouble(recovered);
-            self.store.sweep();
+        if !self.has_recovered && !self.awaits_exits(now) {
+            self.recover(&[], now);
         }
         let within_s = self.machine.policy().document.crash_loop.within_s;
         self.probation.look(within_s, now);
@@ -139,6 +144,26 @@ impl Controller {
         let (policy, spool) = (self.machine.policy(), self.writer.spool());
         let counted = self.ledger.turn(policy, spool, now, self.observer.used_ns(), is_last);
         self.note_trouble(counted);
+    }
+
+    /// True while the app's report of how earlier processes ended may come. A process that finds many recorders does not
+    /// wait: the last ones did not live for so long.
+    fn awaits_exits(&mut self, now: Now) -> bool {
+        let awaits = self.exits_until_ms.is_some_and(|until| now.boot_ms < until)
+            && self.machine.policy().off.is_none();
+        let found = || std::fs::read_dir(self.store.pools()).map_or(0, Iterator::count);
+        awaits && found() <= MOST_RECORDERS
+    }
+
+    /// Recovers what killed processes have left. Returns the ids of the captures that have these ends, by their order.
+    fn recover(&mut self, exits: &[Exit], now: Now) -> Vec<String> {
+        let (machine, store, writer) = (&mut self.machine, &self.store, &mut self.writer);
+        let (ids, recovered) = crash_recovery::recover(machine, store, writer, exits, now);
+        self.note_trouble(recovered);
+        if !std::mem::replace(&mut self.has_recovered, true) {
+            self.store.sweep();
+        }
+        ids
     }
 
     /// Ends in order: the process exits, or the agent is uninstalled.

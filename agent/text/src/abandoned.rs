@@ -59,21 +59,28 @@ impl Abandoned {
         &self.path
     }
 
+    /// Calls `read` with the file's content; `None` if it cannot be read.
+    #[must_use]
+    pub fn read<T>(&self, read: impl FnOnce(&PoolReader<'_>) -> T) -> Option<T> {
+        PoolFile::open(&self.path).ok().map(|pool| read(&pool.reader()))
+    }
+
     /// Deletes it.
     pub fn delete(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// Makes it a trace in the directory `to`. `streaming_to` reads from the file's metadata the
-    /// path of a trace that was streamed, which then goes on.
+    /// Makes it a trace in the directory `to`, with these lines in its header. `streaming_to` reads from the
+    /// file's metadata the path of a trace that was streamed, which then goes on, and has the lines at its end.
     #[must_use]
     pub fn recover(
         &self,
         to: &Path,
         options: &TextOptions,
         streaming_to: fn(&str) -> Option<PathBuf>,
+        comments: &[String],
     ) -> Outcome {
-        match write_recovered(&self.path, to, options, streaming_to) {
+        match write_recovered(&self.path, to, options, streaming_to, comments) {
             Ok(done) => {
                 self.delete();
                 done.map_or(Outcome::Empty, |(path, summary)| {
@@ -96,12 +103,13 @@ fn write_recovered(
     to: &Path,
     options: &TextOptions,
     streaming_to: fn(&str) -> Option<PathBuf>,
+    comments: &[String],
 ) -> Result<Option<(PathBuf, Summary)>, Error> {
     let pool = PoolFile::open(path)?;
     let reader = pool.reader();
     if reader.mode() == Mode::Endless
         && let Some(output) = streaming_to(&reader.meta())
-        && let Some(done) = finish_streamed(&reader, options, &output)?
+        && let Some(done) = finish_streamed(&reader, options, &output, comments)?
     {
         return Ok(Some(done));
     }
@@ -116,8 +124,8 @@ fn write_recovered(
     let name =
         format!("recovered-{}-{}.ftrace.zst", reader.pid(), reader.start_real_ns() / 1_000_000);
     let output = to.join(name);
-    let summary =
-        write(&[reader], options, &output, &About { recovered: true, ..About::default() })?;
+    let about = About { recovered: true, span: None, comments };
+    let summary = write(&[reader], options, &output, &about)?;
     if summary.recorded() + summary.lost() == 0 {
         // Killed before its first record.
         let _ = std::fs::remove_file(&output);
@@ -132,6 +140,7 @@ fn finish_streamed(
     reader: &PoolReader<'_>,
     options: &TextOptions,
     output: &Path,
+    comments: &[String],
 ) -> Result<Option<(PathBuf, Summary)>, Error> {
     let bytes = reader.streamed_bytes();
     let Some(sink) = Sink::resume(output, reader.pid(), bytes)? else { return Ok(None) };
@@ -143,6 +152,7 @@ fn finish_streamed(
     }
     let sources = [Source::of(*reader)];
     trace.take(&sources, u64::MAX)?;
+    trace.write_comments(comments);
     let summary = trace.finish_with(&sources)?;
     Ok(Some((output.to_owned(), summary)))
 }
@@ -183,7 +193,7 @@ mod tests {
         let options = TextOptions::default();
         let recover = || {
             let [file] = &abandoned_in(directory.path())[..] else { panic!("one file") };
-            file.recover(&to, &options, |_| None)
+            file.recover(&to, &options, |_| None, &["about it".to_owned()])
         };
         File::create(&to).unwrap();
         let outcome = recover();
@@ -196,7 +206,8 @@ mod tests {
         assert_eq!(summary.recorded(), 2);
         assert!(!pool.exists());
         let text = zstd::stream::decode_all(File::open(trace).unwrap()).unwrap();
-        assert!(String::from_utf8(text).unwrap().contains("B|77|kept"));
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("B|77|kept") && text.contains("\n# about it\n"), "{text}");
         assert!(abandoned_in(directory.path()).is_empty());
     }
 }

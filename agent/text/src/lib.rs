@@ -108,6 +108,23 @@ pub fn write_trace(
     write(pools, options, path, &About::default())
 }
 
+/// Writes a trace without records: a header with those lines, at that boot and Unix time in ns. Returns the bytes of
+/// the file.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be written.
+pub fn write_header(
+    path: &Path,
+    pid: i32,
+    at: (u64, u64),
+    comments: &[String],
+) -> Result<u64, Error> {
+    let mut trace = Trace::create(path, &TextOptions::default())?;
+    comments.iter().for_each(|text| trace.comment(text));
+    trace.write_only_header(pid, at)?;
+    Ok(trace.finish()?.1)
+}
+
 /// Further properties of a trace.
 #[derive(Debug, Default)]
 pub struct About<'a> {

@@ -35,6 +35,10 @@ enum Step {
     Complete(Option<PoolPosition>),
 }
 
+fn comment_line(text: &str) -> String {
+    format!("# {}\n", text.replace(['\n', '\r'], " "))
+}
+
 /// The trace.
 pub struct Trace {
     writer: Writer,
@@ -89,7 +93,19 @@ impl Trace {
 
     /// Puts a line into the header.
     pub(crate) fn comment(&mut self, text: &str) {
-        self.comments.push(format!("# {}\n", text.replace(['\n', '\r'], " ")));
+        self.comments.push(comment_line(text));
+    }
+
+    /// Writes lines where the trace is now: comments may stand anywhere.
+    pub(crate) fn write_comments(&mut self, comments: &[String]) {
+        if let Some(sink) = &mut self.writer.sink {
+            comments.iter().for_each(|text| sink.buffer().extend(comment_line(text).bytes()));
+        }
+    }
+
+    /// Writes the header of a trace without records.
+    pub(crate) fn write_only_header(&mut self, pid: i32, at: (u64, u64)) -> Result<(), Error> {
+        self.writer.header(pid, at, &self.comments, false)
     }
 
     /// Keeps account of what was taken and written, and the file on a failure.

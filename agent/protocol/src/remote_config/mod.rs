@@ -53,6 +53,8 @@ record! {
         pub upload: Upload = Upload::default(),
         /// When the agent stays off after crashes.
         pub crash_loop: CrashLoop = CrashLoop::default(),
+        /// Ends of the app's processes as Android tells them (API 30).
+        pub deaths: Deaths = Deaths::default(),
         /// Profiles of Android's own, beside captures. The Android library reads it.
         pub profiling: Elsewhere<Profiling> = Elsewhere::default(); omit(Elsewhere::is_unwritten),
     }
@@ -149,6 +151,19 @@ record! {
     }
 }
 
+record! {
+    /// Ends of the app's processes as Android tells them (API 30).
+    #[derive(Copy, Eq)]
+    pub struct Deaths {
+        /// Reports each end that is not an orderly one, with the last seconds where a crash-proof recorder has them.
+        /// Up to `budget.captures_per_day` reports without a recorder are made in 24 hours.
+        pub on: bool = true,
+        /// Sends the system's dumps as well: the stacks of all threads after an ANR, the tombstone of a native crash
+        /// (API 31). They are not redacted: `redaction.strict` forbids them.
+        pub dumps: bool = false,
+    }
+}
+
 words! {
     /// Networks that may be used.
     pub enum Network {
@@ -196,6 +211,10 @@ pub fn parse_to_serve(bytes: &[u8]) -> Result<Parsed, Error> {
     if is_strict && !(profiling.requests.is_empty() && profiling.triggers.is_empty()) {
         let reason = "must be empty: redaction.strict forbids results that are not redacted";
         return Err(Error::new("profiling", reason));
+    }
+    if is_strict && parsed.document.deaths.dumps {
+        let reason = "must be false: redaction.strict forbids dumps, which are not redacted";
+        return Err(Error::new("deaths.dumps", reason));
     }
     for (index, request) in profiling.requests.iter().enumerate() {
         let mut named = request.windows.iter();

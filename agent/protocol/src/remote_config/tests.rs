@@ -177,4 +177,7 @@ fn profiles_are_checked_before_they_are_served_and_passed_over_by_the_agent() {
     let strict = in_document(good, r#", "redaction": {"strict": true}"#);
     let said = parse_to_serve(strict.as_bytes()).unwrap_err().to_string();
     assert!(said.starts_with("profiling: must be empty: redaction.strict"), "{said}");
+    let dumps = in_document("{}", r#", "redaction": {"strict": true}, "deaths": {"dumps": true}"#);
+    let said = parse_to_serve(dumps.as_bytes()).unwrap_err().to_string();
+    assert!(said.starts_with("deaths.dumps: must be false: redaction.strict"), "{said}");
 }

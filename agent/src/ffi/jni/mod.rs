@@ -76,6 +76,7 @@ fn register(env: Env) -> bool {
         c"trigger" c"(Ljava/lang/String;)Ljava/lang/String;" trigger,
         c"open" c"(Ljava/lang/String;)Ljava/lang/String;" open,
         c"close" c"(Ljava/lang/String;)Ljava/lang/String;" close,
+        c"exits" c"(Ljava/lang/String;)Ljava/lang/String;" exits,
         c"lowMemory" c"()Ljava/lang/String;" low_memory,
         c"setConsent" c"(Z)Ljava/lang/String;" set_consent,
         c"setNetwork" c"(Ljava/lang/String;)Ljava/lang/String;" set_network,
@@ -198,6 +199,11 @@ extern "system" fn close(env: Env, _: jclass, window: jstring) -> jstring {
 
 extern "system" fn low_memory(env: Env, _: jclass) -> jstring {
     error_text(env, || Ok(controller::low_memory()?))
+}
+
+/// Returns the ids of the captures that say how processes ended, as JSON; null if it fails.
+extern "system" fn exits(env: Env, _: jclass, json: jstring) -> jstring {
+    given(env, || Ok(Some(record::to_json(&controller::report_exits(&text(env, json)?)?))))
 }
 
 extern "system" fn set_consent(env: Env, _: jclass, given: jboolean) -> jstring {

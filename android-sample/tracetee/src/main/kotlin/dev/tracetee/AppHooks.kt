@@ -65,6 +65,7 @@ internal object AppHooks {
     fun setScreen(name: String) {
         front?.let { named[it] = name }
         Native.setScreen(name)
+        Deaths.screen(name, front != null)
     }
 
     private var front: Activity? = null
@@ -78,7 +79,9 @@ internal object AppHooks {
     @Synchronized
     private fun show(activity: Activity?) {
         front = activity
-        if (activity != null) Native.setScreen(named[activity] ?: activity.javaClass.simpleName)
+        val name = activity?.let { named[it] ?: it.javaClass.simpleName }
+        name?.let(Native::setScreen)
+        Deaths.screen(name, activity != null)
     }
 
     private val screens = object : Application.ActivityLifecycleCallbacks {

@@ -85,6 +85,7 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     fun keep(frame: FrameRecord, isRecording: Boolean) {
         log?.add(frame, periodNs)
         ledger?.add(frame, periodNs)
+        if (frame.intendedNs > 0) Deaths.vsyncNs = frame.intendedNs
         device?.writeIfDue(isRecording, Math.round(1e11 / periodNs) / 100.0)
     }
 

@@ -70,6 +70,9 @@ internal object Native {
     @JvmStatic external fun open(window: String): String?
     @JvmStatic external fun close(window: String): String?
     @JvmStatic external fun lowMemory(): String?
+
+    /** Takes `{"exits": […]}`. Returns the ids of the captures that have them, as JSON; null if it fails. Waits for recovery. */
+    @JvmStatic external fun exits(json: String): String?
     @JvmStatic external fun setConsent(given: Boolean): String?
     @JvmStatic external fun setNetwork(json: String): String?
     @JvmStatic external fun setRefreshRate(hz: Double)

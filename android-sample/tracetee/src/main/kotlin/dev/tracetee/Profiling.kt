@@ -67,7 +67,7 @@ internal object Profiling {
         }
     }
 
-    private fun now(): Moment {
+    fun now(): Moment {
         val id = platform(0L) { File("/proc/sys/kernel/random/boot_id").readText().take(8).toLong(16) }
         return Moment(id, Native.nowNs() / 1_000_000, System.currentTimeMillis())
     }

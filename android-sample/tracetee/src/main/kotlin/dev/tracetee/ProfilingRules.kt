@@ -49,13 +49,8 @@ internal class ProfilingRules(
         /** Reads the document that is in force. The agent has checked its signature, and leaves this section to us. */
         fun read(document: JSONObject, device: ProfilingDevice, nowMs: Long): ProfilingRules {
             val section = document.optJSONObject("profiling") ?: return ProfilingRules("the configuration has no profiling")
-            val off = when {
-                document.optJSONObject("kill")?.optBoolean("on") == true -> "the kill switch is on"
-                document.has("not_after") && document.getLong("not_after") < nowMs / 1000 -> "the configuration has expired"
-                document.optJSONObject("redaction")?.optBoolean("strict") == true -> "redaction is strict"
-                !isSampled(document, "", device) -> "not sampled"
-                else -> null
-            }
+            val isStrict = document.optJSONObject("redaction")?.optBoolean("strict") == true
+            val off = off(document, device, nowMs) ?: if (isStrict) "redaction is strict" else null
             if (off != null) return ProfilingRules(off)
             return try {
                 val budget = section.optJSONObject("budget") ?: JSONObject()
@@ -69,6 +64,14 @@ internal class ProfilingRules(
             } catch (error: JSONException) {
                 ProfilingRules("profiling: ${error.message}")
             }
+        }
+
+        /** Returns why nothing of the document applies here; null if it does. */
+        fun off(document: JSONObject, device: ProfilingDevice, nowMs: Long): String? = when {
+            document.optJSONObject("kill")?.optBoolean("on") == true -> "the kill switch is on"
+            document.has("not_after") && document.getLong("not_after") < nowMs / 1000 -> "the configuration has expired"
+            !isSampled(document, "", device) -> "not sampled"
+            else -> null
         }
 
         private fun <T> each(section: JSONObject, name: String, device: ProfilingDevice, read: (JSONObject) -> T): List<T> {

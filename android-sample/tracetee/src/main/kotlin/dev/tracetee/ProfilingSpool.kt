@@ -37,12 +37,20 @@ internal class ProfilingSpool(private val root: File) {
     fun put(trace: File, id: String, label: String, priority: Int, made: Moment, maxBytes: Long) {
         if (!trace.isFile) throw NotKept("no_file")
         if (trace.length() > MAX_TRACE_BYTES) throw NotKept("size")
+        put(id, label, priority, made, maxBytes) { frames ->
+            trace.inputStream().use { Packets(DataInputStream(BufferedInputStream(it, BATCH_BYTES)), frames).copy() }
+        }
+    }
+
+    /** Puts what [write] writes into the spool, in the form of captures. Throws [NotKept] if that is not possible. */
+    @Throws(IOException::class)
+    fun put(id: String, label: String, priority: Int, made: Moment, maxBytes: Long, write: (OutputStream) -> Unit) {
         // The agent deletes it if this process is killed.
-        val momentary = File(root.parentFile, "momentary-${File("/proc/self").canonicalFile.name}-profile.ftrace")
+        val momentary = File(root.parentFile, "momentary-${File("/proc/self").canonicalFile.name}-$id.ftrace")
         try {
             val digest = FileOutputStream(momentary).use { file ->
                 val frames = StoredFrames(file, maxBytes)
-                trace.inputStream().use { Packets(DataInputStream(BufferedInputStream(it, BATCH_BYTES)), frames).copy() }
+                write(frames)
                 frames.flush()
                 file.fd.sync()
                 frames.digest()

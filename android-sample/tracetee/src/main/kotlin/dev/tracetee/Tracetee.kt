@@ -74,6 +74,7 @@ public object Tracetee {
             if (!installed.isDone) return installed
             this.config = config
             Profiling.start(context, settings)
+            Deaths.start(context, settings)
             config.remoteConfig?.let { offerConfig(it.toByteArray(), null) }
             installed
         } catch (error: Exception) {
@@ -91,6 +92,7 @@ public object Tracetee {
         if (!isInstalled) return failed("uninstall", NOT_INSTALLED)
         config = null
         Profiling.stop()
+        Deaths.stop()
         AppHooks.detach()
         return outcome("uninstall", Native.uninstall())
     }
@@ -196,7 +198,7 @@ public object Tracetee {
 
     /** Returns the health report, which explains empty traces and lost captures; null without one. Blocking. */
     @JvmStatic
-    public fun health(): HealthReport? = if (Native.isLoaded) Native.health()?.let { healthReport(Profiling.addTo(it)) } else null
+    public fun health(): HealthReport? = if (Native.isLoaded) Native.health()?.let { healthReport(Deaths.addTo(Profiling.addTo(it))) } else null
 
     // ---- uploads ----
 
@@ -211,6 +213,7 @@ public object Tracetee {
         val report = Native.upload(NetState.of(context).toString(), NativeSender(sender))
         // It may have brought another configuration.
         Profiling.refresh()
+        Deaths.refresh()
         return uploadResult(report)
     }
 
@@ -238,6 +241,7 @@ public object Tracetee {
             .put("version_code", code)
             .put("api", Build.VERSION.SDK_INT)
             .put("device", device)
+        Deaths.addTo(settings)
         info.versionName?.let { settings.put("version_name", it) }
         if (config.segment.isNotEmpty()) settings.put("segment", JSONObject(config.segment))
         config.publicKey?.let { settings.put("public_key", it) }
