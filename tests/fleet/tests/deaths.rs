@@ -3,7 +3,9 @@
 
 use serde_json::{Map, Value, json};
 use std::path::Path;
-use tracetee_tests_upload::collector::{Collector, ID, put_capture};
+use std::process::Command;
+use tracetee_tests::tracetee;
+use tracetee_tests_upload::collector::{Collector, ID, put_capture, run};
 
 const DUMP: &str = "----- pid 5 at 2026-11-28 15:37:52 -----\nCmd line: com.example\nDALVIK THREADS (2):\n\
     \"main\" prio=5 tid=1 Blocked\n  | sysTid=5 nice=0\n  at com.example.Feed.load(Feed.kt:1)\n  \
@@ -113,9 +115,10 @@ fn a_dump_explains_its_capture_whichever_comes_first() {
     assert_eq!((&version["counted"], &version["smoothness"]), (&json!(0), &Value::Null));
     // Made anew from the files, it is the same; without the device, nothing is left.
     let directory = collector.into_directory();
+    let store = directory.path().join("store");
+    run(Command::new(tracetee()).args(["store", "rebuild", "--store"]).arg(&store));
     let again = Collector::start_in(directory, &[]);
-    let store = again.store().display().to_string();
-    again.tracetee(&["store", "rebuild", "--store", &store]);
+    let store = store.display().to_string();
     assert_eq!(deaths(&again), found);
     again.tracetee(&["store", "forget", "d", "--store", &store]);
     let report: Value = serde_json::from_str(&get(&again, "/report.json")).unwrap();
