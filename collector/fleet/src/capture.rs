@@ -122,9 +122,9 @@ pub fn rows_of_text(
 ) -> Result<Rows, Error> {
     let watch = &limits.watch;
     let mut text = Watched { text, watch: watch.clone(), left: limits.text_bytes, since: 0 };
-    let kind = Kind::sniff(&mut text)?;
-    // Its frames are those of the capture that it belongs to: they count once.
+    // Its frames are those of the capture that it belongs to: they count once. It may be a dump, which is no trace.
     let is_profile = is_profile(&about.capture_id);
+    let kind = if is_profile { Kind::Text } else { Kind::sniff(&mut text)? };
     let trace = match kind {
         _ if is_profile => Ok(Trace::default()),
         Kind::Perfetto => perfetto::read_within(text, limits.text_bytes),
@@ -132,7 +132,7 @@ pub fn rows_of_text(
     };
     watch.check()?;
     let mut trace = trace?;
-    if kind == Kind::Perfetto && !is_profile {
+    if kind == Kind::Perfetto {
         // A trace of the system says nothing of the app: its upload did.
         trace.about = about.meta.clone();
         trace.about.pid = app_of(&trace, about);

@@ -91,8 +91,10 @@ pub struct LockOwner {
     pub thread: String,
     /// State of that thread, as ART names it.
     pub state: String,
-    /// Function in which it was.
+    /// Function in which it was: the app's innermost, or else the innermost.
     pub function: String,
+    /// Innermost function.
+    pub innermost: String,
 }
 
 /// Work of the main thread before the end.
@@ -195,6 +197,7 @@ pub(crate) fn explain(
             thread: owner.map(|owner| owner.name.clone()).unwrap_or_default(),
             state: owner.map(|owner| owner.state.clone()).unwrap_or_default(),
             function: owner.map(stack::function).unwrap_or_default(),
+            innermost: owner.map(stack::innermost).unwrap_or_default(),
         })
         .collect();
     let waited_ns = recent.open_ns.max(sentence::waited_ns(&death.description).unwrap_or(0));

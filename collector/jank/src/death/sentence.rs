@@ -104,11 +104,11 @@ impl DeathReport {
         for owner in self.owners.iter().skip(1).take(OWNERS - 1) {
             let _ = write!(text, ", which waited for a lock of {}", named(owner));
         }
-        let last = self.owners.last().filter(|owner| !owner.function.is_empty());
+        let last = self.owners.last().filter(|owner| !owner.innermost.is_empty());
         if self.deadlock {
             text.push_str(": a deadlock");
         } else if let Some(last) = last.filter(|_| self.owners.len() <= OWNERS) {
-            let _ = write!(text, ", which was in {}", stack::short(&last.function));
+            let _ = write!(text, ", which was in {}", stack::short(&last.innermost));
         }
     }
 }

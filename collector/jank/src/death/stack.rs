@@ -122,6 +122,12 @@ pub(super) fn function(thread: &ThreadDump) -> String {
         .unwrap_or_default()
 }
 
+/// Returns the innermost function of a thread that has a name.
+pub(super) fn innermost(thread: &ThreadDump) -> String {
+    let mut names = thread.frames.iter().map(|frame| &frame.function);
+    names.find(|name| !name.is_empty()).cloned().unwrap_or_default()
+}
+
 /// Returns the function in which a thread was, without its package: `FileDescriptor.sync`, `fsync`.
 pub(super) fn short(function: &str) -> &str {
     let end = function.find('(').unwrap_or(function.len());
