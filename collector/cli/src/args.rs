@@ -99,11 +99,6 @@ pub(crate) enum LinuxCommand {
     /// Compares each version with the earlier ones on devices that sent both. Prints the changes of all causes and screens,
     /// the surest first.
     Bisect(BisectArgs),
-    /// Answer agents by the Model Context Protocol, read-only.
-    ///
-    /// Speaks MCP on stdin and stdout, for a client that starts it. Reads a store, or asks a collector, whose page serves the
-    /// same protocol at /mcp.
-    Mcp(McpArgs),
     /// Capture with the options of atrace, and most of systrace.py's.
     ///
     /// Does not take systrace.py's -e, -j, --ktrace, --no-compress, --process-dump, --target and --timeout.
@@ -111,6 +106,11 @@ pub(crate) enum LinuxCommand {
     /// that -a or --pid selects, or all; on a phone, through `adb forward` and --connect. Prints atrace's output, or
     /// writes an HTML page if -o ends in .html.
     Atrace(AtraceArgs),
+    /// Answer agents by the Model Context Protocol, read-only.
+    ///
+    /// Speaks MCP on stdin and stdout, for a client that starts it. Reads a store, or asks a collector, whose page serves the
+    /// same protocol at /mcp.
+    Mcp(McpArgs),
     /// Maintain the store of a collector.
     #[command(subcommand)]
     Store(StoreCommand),
