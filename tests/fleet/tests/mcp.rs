@@ -192,6 +192,7 @@ fn fifteen_questions_of_a_team_have_the_answers_of_the_report_and_of_sql() {
     send_fleet(&collector);
     let store = collector.store();
     let app = json!({"app": APP});
+    let since = text(&store, "SELECT strftime('%Y-%m-%d', 'now', '-5 days')");
     let capture =
         text(&store, "SELECT capture_id FROM captures ORDER BY slow DESC, capture_id LIMIT 1");
     let devices_sql = "SELECT device, SUM(late) AS late, (SELECT capture_id FROM captures c WHERE c.device = r.device \
