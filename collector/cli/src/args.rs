@@ -107,11 +107,6 @@ pub(crate) enum LinuxCommand {
     /// users would have more. Let the builds run in turn, on one phone, at least eight times each. Exits with 1 if a metric is
     /// worse, which has a probability of at most 1 % for a build without a change, and with 125 after an error.
     Gate(GateArgs),
-    /// Answer agents by the Model Context Protocol, read-only.
-    ///
-    /// Speaks MCP on stdin and stdout, for a client that starts it. Reads a store, or asks a collector, whose page serves the
-    /// same protocol at /mcp.
-    Mcp(McpArgs),
     /// Capture with the options of atrace, and most of systrace.py's.
     ///
     /// Does not take systrace.py's -e, -j, --ktrace, --no-compress, --process-dump, --target and --timeout.
@@ -119,6 +114,11 @@ pub(crate) enum LinuxCommand {
     /// that -a or --pid selects, or all; on a phone, through `adb forward` and --connect. Prints atrace's output, or
     /// writes an HTML page if -o ends in .html.
     Atrace(AtraceArgs),
+    /// Answer agents by the Model Context Protocol, read-only.
+    ///
+    /// Speaks MCP on stdin and stdout, for a client that starts it. Reads a store, or asks a collector, whose page serves the
+    /// same protocol at /mcp.
+    Mcp(McpArgs),
     /// Maintain the store of a collector.
     #[command(subcommand)]
     Store(StoreCommand),
