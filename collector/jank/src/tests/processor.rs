@@ -3,7 +3,7 @@
 use crate::processors::{Processors, Usual};
 use crate::tests::late::{HZ_100, analyzed, frame};
 use crate::tests::sched_text::{MAIN, RENDER, Text};
-use crate::{Cause, CoreClass, ProcessorUse, ThreadRole};
+use crate::{Cause, CoreClass, Options, ProcessorUse, ThreadRole, analyze};
 use CoreClass::{Big, Little, Middle};
 use ThreadRole::{Main, Render};
 
