@@ -13,9 +13,6 @@ use tracetee_trace::{NO_PARENT, NameId, Slice, Thread, Trace, UNFINISHED};
 /// Frames that are looked at which begin during another one.
 const MOST_BEGUN: usize = 64;
 
-/// A frame that is complete is reported so much before the render thread wakes the main thread for the next one.
-const SYNCED_NS: u64 = 1_000_000;
-
 /// Finds the frames of the process, by vsync id.
 pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
     let mut all: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
@@ -38,7 +35,7 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
     let frame = |(token, (start_ns, end_ns)): (i64, (u64, u64))| {
         let draws = renders.iter().zip(&mut taken_ns).filter_map(|(&(tid, render), taken_ns)| {
             let wakes_of = |thread, from_ns: u64, waker| {
-                let wakes = wakes(thread, from_ns, end_ns.saturating_add(SYNCED_NS));
+                let wakes = wakes(thread, from_ns, end_ns);
                 let wakes = wakes.filter(move |wake| wake.at_ns >= from_ns);
                 wakes.filter(move |wake| wake.waker == waker).map(|wake| wake.at_ns)
             };
@@ -46,7 +43,7 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
             let from_ns = handed_ns.unwrap_or(start_ns.max(*taken_ns + 1));
             let synced_ns = main.and_then(|main| wakes_of(main, from_ns, tid).next());
             *taken_ns = synced_ns.or(handed_ns).unwrap_or(*taken_ns);
-            let begun_ns = handed_ns.or(synced_ns)?.min(end_ns);
+            let begun_ns = handed_ns.or(synced_ns)?;
             Some((tid, slice(begun_ns, drawn_ns(render, begun_ns, end_ns))))
         });
         let draws: Vec<(u32, Slice)> = draws.collect();
