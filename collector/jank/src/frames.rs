@@ -12,15 +12,15 @@ use crate::latches::Latches;
 use crate::periods::Periods;
 use crate::pipeline::Pipeline;
 use crate::pipelines;
-use crate::process::{DO_FRAME, Process, TRAVERSALS, draw_id, frame_id};
+use crate::process::{DO_FRAME, Process, RENDER_THREAD, TRAVERSALS, draw_id, frame_id};
 use crate::screens::Screens;
 use crate::timeline::Timeline;
 use crate::verdicts::Verdicts;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tracetee_trace::{NameSet, Seeded, Slice, Trace};
+use tracetee_trace::{NameSet, Seeded, Slice, Thread, Trace};
 
 /// Assumed time of a missing render thread (Perfetto's rule).
-pub(crate) const ASSUMED_RENDER_NS: u64 = 5_000_000;
+const ASSUMED_RENDER_NS: u64 = 5_000_000;
 /// Android vitals: frames that take longer are frozen.
 const FROZEN_NS: u64 = 700_000_000;
 /// JankStats: frames that take more times the time to their deadline are janky.
@@ -34,6 +34,8 @@ pub(crate) struct FrameSlices {
     timeline: Timeline,
     pub(crate) verdicts: Verdicts,
     pub(crate) has_render_thread: bool,
+    /// Time that is assumed for the render thread of frames without it.
+    pub(crate) assumed_ns: u64,
 }
 
 impl FrameSlices {
@@ -89,7 +91,15 @@ impl FrameSlices {
                 frame.pipeline = Pipeline::VsyncCallback;
             }
         }
-        Self { found, timeline, verdicts, has_render_thread: !process.render_tids.is_empty() }
+        let has_render_thread = !process.render_tids.is_empty();
+        // The scheduler shows a render thread that draws nothing: its sections have the tag of doFrame.
+        let is_idle = |thread: &Thread| {
+            !thread.states.is_empty() && thread.name(&trace.names) == RENDER_THREAD
+        };
+        let is_known = has_render_thread
+            || trace.threads.values().any(|one| one.pid == Some(process.pid) && is_idle(one));
+        let assumed_ns = if is_known { 0 } else { ASSUMED_RENDER_NS };
+        Self { found, timeline, verdicts, has_render_thread, assumed_ns }
     }
 
     /// Returns the begin of each frame of the thread that begins most of them.
@@ -199,9 +209,8 @@ impl FrameSlices {
 
     /// Returns the end of the threads' work.
     fn own_end_ns(&self, found: &Found) -> u64 {
-        let is_assumed =
-            found.pipeline == Pipeline::Views && found.draws.is_empty() && !self.has_render_thread;
-        found.end_ns() + if is_assumed { ASSUMED_RENDER_NS } else { 0 }
+        let is_assumed = found.pipeline == Pipeline::Views && found.draws.is_empty();
+        found.end_ns() + if is_assumed { self.assumed_ns } else { 0 }
     }
 
     /// Judges a frame of Android's views by its own sections.

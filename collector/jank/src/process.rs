@@ -224,7 +224,7 @@ impl Counts {
 pub(crate) const TRAVERSALS: [&str; 2] = ["traversal", "performTraversals"];
 pub(crate) const DO_FRAME: &[&str] = &["Choreographer#doFrame"];
 /// Android's name of the thread that draws the views.
-const RENDER_THREAD: &str = "RenderThread";
+pub(crate) const RENDER_THREAD: &str = "RenderThread";
 const DRAW: &[&str] = &["DrawFrames", "DrawFrame"];
 
 /// Returns the vsync id in the name of a frame's slice, `Some(None)` if it has no id (before Android 12), `None` if the

@@ -8,21 +8,27 @@ use std::collections::BTreeMap;
 use tracetee_jank::{Cause, Named, StateTimes, ThreadRole};
 
 /// Name of a part of a frame which no thread is known to have made.
-const UNSEEN: &str = "no thread is known to draw it";
+const UNSEEN: &str = "(no thread is known to draw it)";
 
 impl Worst {
     /// Writes the sentence, for instance "16.0 ms late, 1 vsync missed: main slept 25.8 ms in obtainView until a timer".
     pub(super) fn sentence(&self) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
+        let is_late = |part: &&PartRow| is_ready(part) && part.overrun_ns > 0;
         // A thread waits for a processor for one reason, whoever has it.
         let mut waits: BTreeMap<ThreadRole, (u64, u64)> = BTreeMap::new();
-        for part in self.parts.iter().filter(|part| is_ready(part) && part.overrun_ns > 0) {
+        for part in self.parts.iter().filter(is_late) {
             let (overrun_ns, took_ns) = waits.entry(part.thread).or_default();
             *overrun_ns += part.overrun_ns;
             *took_ns += part.self_ns + part.carried_ns;
         }
-        let wait = |part: &PartRow| waits.get(&part.thread).filter(|_| is_ready(part));
-        let overrun_ns = |part: &&PartRow| wait(part).map_or(part.overrun_ns, |wait| wait.0);
+        let wait = |part: &PartRow| waits.get(&part.thread).filter(|_| is_late(&part));
+        let overrun_ns = |part: &&PartRow| match wait(part) {
+            Some(wait) => wait.0,
+            // What is known says more than what is not.
+            None if is_unseen(part) && part.overrun_ns * 2 < self.overrun_ns => 0,
+            None => part.overrun_ns,
+        };
         match self.parts.iter().min_by_key(|part| Reverse(overrun_ns(part))) {
             Some(part) => format!("{late}: {}", cause_of(part, wait(part).map(|wait| wait.1))),
             None => late,
@@ -35,6 +41,11 @@ const fn is_ready(part: &PartRow) -> bool {
     matches!(part.cause, Cause::Runnable | Cause::Preempted)
 }
 
+/// True for the time of a frame which no thread is known to have made.
+fn is_unseen(part: &PartRow) -> bool {
+    part.thread == ThreadRole::Render && part.name == UNSEEN
+}
+
 /// Says what a part was; `waited_ns` is the time of all parts in which its thread waited for a processor.
 fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
     let took_ns = part.self_ns + part.carried_ns;
@@ -44,14 +55,14 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
     if part.thread == ThreadRole::Gpu && !is_section {
         return format!("complete, it waited {took} for the {name}");
     }
-    if part.thread == ThreadRole::Render && part.cause == Cause::Unexplained && name == UNSEEN {
+    if is_unseen(part) {
         return format!("for {took}, {name}");
     }
     let holder = part.key.strip_prefix("by ").filter(|_| part.cause == Cause::Preempted);
     if let Some(ns) = waited_ns.filter(|&ns| ns > took_ns) {
         let holder = holder.filter(|_| took_ns * 2 >= ns);
         let most = holder
-            .map_or(String::new(), |holder| format!(", {took} of them while {holder} had it"));
+            .map_or(String::new(), |holder| format!(", {holder} had it in most of {took} of them"));
         return format!("{} waited for a processor for {}{most}", part.thread.name(), ms(ns));
     }
     let StateTimes { running_ns, runnable_ns, asleep_ns, uninterruptible_ns, io_ns, unknown_ns } =
@@ -77,7 +88,9 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
         (Cause::Wait, key) if let Some(by) = key.strip_prefix("woken by ") => {
             format!(" until {by} woke it")
         }
-        (Cause::Preempted, key) => format!(", which {} had", holder.unwrap_or(key)),
+        (Cause::Preempted, key) => {
+            format!(", which {} had most of the time", holder.unwrap_or(key))
+        }
         (Cause::Runnable | Cause::Section | Cause::Unexplained, _) => String::new(),
         (cause, key) if name.ends_with(key) => format!(" ({})", cause.name()),
         (cause, key) => format!(" ({}: {key})", cause.name()),
@@ -144,7 +157,7 @@ mod tests {
         let rest = ready(Cause::Runnable, "waiting for a processor", 2);
         assert_eq!(
             sentence(vec![ran.clone(), most, rest.clone()]),
-            "main waited for a processor for 12.0 ms, 8.0 ms of them while bg1 had it"
+            "main waited for a processor for 12.0 ms, bg1 had it in most of 8.0 ms of them"
         );
         let others = ready(Cause::Preempted, "by bg2", 2);
         let all = vec![ran, others, rest.clone(), rest.clone()];
@@ -179,7 +192,7 @@ mod tests {
                 "by bg1",
                 "bind",
                 ready,
-                "main waited for a processor for 25.8 ms in bind, which bg1 had",
+                "main waited for a processor for 25.8 ms in bind, which bg1 had most of the time",
             ),
             (
                 Cause::Lock,

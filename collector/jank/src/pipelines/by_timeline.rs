@@ -35,8 +35,8 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
     let frame = |(token, (start_ns, end_ns)): (i64, (u64, u64))| {
         let draws = renders.iter().zip(&mut taken_ns).filter_map(|(&(tid, render), taken_ns)| {
             let wakes_of = |thread, from_ns: u64, waker| {
-                let wakes =
-                    wakes(thread, from_ns, end_ns).filter(move |wake| wake.at_ns >= from_ns);
+                let wakes = wakes(thread, from_ns, end_ns);
+                let wakes = wakes.filter(move |wake| wake.at_ns >= from_ns);
                 wakes.filter(move |wake| wake.waker == waker).map(|wake| wake.at_ns)
             };
             let handed_ns = wakes_of(render, start_ns, process.pid).last();

@@ -13,7 +13,7 @@ pub use phases::{Phase, PhaseCause, PhaseKind};
 
 use crate::Options;
 use crate::found::Found;
-use crate::frames::{ASSUMED_RENDER_NS, FrameSlices};
+use crate::frames::FrameSlices;
 use crate::name_index::NameIndex;
 use crate::pipeline::Pipeline;
 use crate::process::{Error, Process};
@@ -119,7 +119,7 @@ pub(crate) fn startups(
 #[derive(Debug)]
 pub(crate) struct Shown<'a> {
     frames: Vec<&'a Found>,
-    has_render_thread: bool,
+    assumed_ns: u64,
 }
 
 impl<'a> Shown<'a> {
@@ -135,7 +135,7 @@ impl<'a> Shown<'a> {
             | Pipeline::VsyncCallback => false,
         };
         let whole = slices.found.iter().filter(|found| !found.is_torn);
-        Self { frames: whole.filter(shows).collect(), has_render_thread }
+        Self { frames: whole.filter(shows).collect(), assumed_ns: slices.assumed_ns }
     }
 
     /// The first frame that begins at this time or later.
@@ -158,8 +158,8 @@ impl<'a> Shown<'a> {
     }
 
     fn end_ns(&self, found: &Found) -> u64 {
-        let is_assumed = found.pipeline == Pipeline::Views && !self.has_render_thread;
-        found.end_ns() + if is_assumed { ASSUMED_RENDER_NS } else { 0 }
+        let is_views = found.pipeline == Pipeline::Views;
+        found.end_ns() + if is_views { self.assumed_ns } else { 0 }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::processors::{Processors, Usual};
 use crate::tests::late::{HZ_100, analyzed, frame};
 use crate::tests::sched_text::{MAIN, RENDER, Text};
-use crate::{Cause, CoreClass, ProcessorUse, ThreadRole};
+use crate::{Cause, CoreClass, Options, ProcessorUse, ThreadRole, analyze};
 use CoreClass::{Big, Little, Middle};
 use ThreadRole::{Main, Render};
 
@@ -214,4 +214,18 @@ fn every_second_of_more_than_300_frames_in_time_shows_what_is_usual() {
         analyzed(&text).explanations.remove(0).causes.remove(0).cause
     };
     assert_eq!((late(300), late(301)), (Cause::Unexplained, Cause::Core));
+}
+
+#[test]
+fn a_render_thread_that_the_scheduler_shows_idle_is_not_assumed_to_draw() {
+    for (has_states, us) in [(true, 8_000), (false, 13_000)] {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.slice(MAIN, 10_000, 18_000, "Choreographer#doFrame");
+        text.slice(RENDER, 1_000, 1_100, "other");
+        if has_states {
+            text.switch(1_200, 1, RENDER, "S", 0);
+        }
+        let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+        assert_eq!(analysis.frames[0].dur_ns / 1_000, us, "{has_states}");
+    }
 }

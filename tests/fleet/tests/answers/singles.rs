@@ -202,11 +202,38 @@ fn sentence(one: &Value) -> String {
     };
     let late = format!("{} {lateness}", ms(number(one, "overrun_ns")));
     let parts = rows(one, "parts");
-    let most = parts.iter().map(|part| number(part, "overrun_ns")).max();
-    let Some(part) = parts.iter().find(|part| Some(number(part, "overrun_ns")) == most) else {
+    let took_ns = |part: &Value| number(part, "self_ns") + number(part, "carried_ns");
+    let is_ready = |part: &Value| matches!(text(part, "cause"), "runnable" | "preempted");
+    // All waits of the part's thread for a processor.
+    let waits = |part: &Value, value: &dyn Fn(&Value) -> u64| -> u64 {
+        let same = parts.iter().filter(|one| is_ready(one) && number(one, "overrun_ns") > 0);
+        same.filter(|one| one["thread"] == part["thread"]).map(value).sum()
+    };
+    let is_unseen = |part: &Value| text(part, "name") == "(no thread is known to draw it)";
+    let weight = |part: &Value| match number(part, "overrun_ns") {
+        0 => 0,
+        ns if is_unseen(part) && ns * 2 < number(one, "overrun_ns") => 0,
+        _ if is_ready(part) => waits(part, &|one| number(one, "overrun_ns")),
+        ns => ns,
+    };
+    let most = parts.iter().map(weight).max();
+    let Some(part) = parts.iter().find(|part| Some(weight(part)) == most) else {
         return late;
     };
-    let took = ms(number(part, "self_ns") + number(part, "carried_ns"));
+    let took = ms(took_ns(part));
+    if is_unseen(part) {
+        return format!("{late}: for {took}, no thread is known to draw it");
+    }
+    let waited_ns = if is_ready(part) { waits(part, &took_ns) } else { 0 };
+    if waited_ns > took_ns(part) {
+        let holder = text(part, "key").strip_prefix("by ");
+        let holder =
+            holder.filter(|_| part["cause"] == "preempted" && took_ns(part) * 2 >= waited_ns);
+        let most =
+            holder.map_or(String::new(), |who| format!(", {who} had it in most of {took} of them"));
+        let thread = text(part, "thread");
+        return format!("{late}: {thread} waited for a processor for {}{most}", ms(waited_ns));
+    }
     let name = text(part, "name").trim_matches(['(', ')']);
     let is_section = name == text(part, "name");
     if part["thread"] == "gpu" && !is_section {
@@ -227,15 +254,24 @@ fn sentence(one: &Value) -> String {
             longest = state;
         }
     }
+    let did = match text(part, "cause") {
+        "runnable" | "preempted" => "waited for a processor for",
+        "sleep" | "wait" if states.iter().all(|state| number(&part["states"], state.0) == 0) => {
+            "slept"
+        }
+        _ => longest.1,
+    };
     let inside = if is_section { format!(" in {name}") } else { String::new() };
     let (cause, key) = (text(part, "cause"), text(part, "key"));
     let why = match (cause, key) {
         ("sleep", _) => " until a timer".to_owned(),
         ("wait", key) if key.starts_with("woken by ") => format!(" until {} woke it", &key[9..]),
-        ("preempted", key) => format!(", which {} had", key.strip_prefix("by ").unwrap_or(key)),
+        ("preempted", key) => {
+            format!(", which {} had most of the time", key.strip_prefix("by ").unwrap_or(key))
+        }
         ("runnable" | "section" | "unexplained", _) => String::new(),
-        (cause, key) if key == name => format!(" ({cause})"),
+        (cause, key) if name.ends_with(key) => format!(" ({cause})"),
         (cause, key) => format!(" ({cause}: {key})"),
     };
-    format!("{late}: {} {} {took}{inside}{why}", text(part, "thread"), longest.1)
+    format!("{late}: {} {did} {took}{inside}{why}", text(part, "thread"))
 }
