@@ -5,6 +5,7 @@ use super::fixes::{Fix, Fixes};
 use super::fleet::{AppReport, CauseOf, FleetReport, Loss, Smoothness, Version};
 use super::quantile_errors::QuantileErrors;
 use super::table::{Column, broken, left, right, table};
+use super::tone::{Tone, plain};
 use super::{grouped, ms, percent};
 use crate::database::{Exceeded, OTHER};
 use std::collections::BTreeMap;
@@ -18,9 +19,15 @@ const SHOWN: usize = 10;
 const SHOWN_OF: usize = 3;
 
 impl FleetReport {
-    /// Writes the report for a terminal.
+    /// Writes the report as text.
     #[must_use]
     pub fn to_text(&self) -> String {
+        plain(&self.to_terminal()).into_owned()
+    }
+
+    /// Writes the report for a terminal: the text with the marks of [`super::pieces`].
+    #[must_use]
+    pub fn to_terminal(&self) -> String {
         let mut text = String::new();
         if self.apps.is_empty() {
             text.push_str("No captures yet.\n");
@@ -29,7 +36,7 @@ impl FleetReport {
             let _ = writeln!(
                 text,
                 "{}{}",
-                shown(&app.app),
+                Tone::Title.of(&shown(&app.app)),
                 self.filters(|name| shown(name).into_owned())
             );
             app.push(&mut text);
@@ -73,6 +80,11 @@ impl FleetReport {
     }
 }
 
+/// Writes a title below an empty line.
+pub(super) fn push_title(text: &mut String, title: &str) {
+    let _ = writeln!(text, "\n{}", Tone::Title.of(title));
+}
+
 /// Writes the smoothness of groups of frames.
 fn push_groups(
     text: &mut String,
@@ -87,7 +99,7 @@ fn push_groups(
         right("devices", |row: &Smoothness| grouped(row.devices)),
     ];
     columns.extend(smooth(|row: &Smoothness| Some(row)));
-    let _ = write!(text, "\n{title}\n{}", table(groups, &columns));
+    let _ = write!(text, "\n{}\n{}", Tone::Title.of(title), table(groups, &columns));
 }
 
 impl AppReport {
@@ -133,7 +145,7 @@ impl AppReport {
         if let Some(comparison) = &self.comparison {
             push_comparison(text, comparison);
         }
-        text.push_str("\nVersions\n");
+        push_title(text, "Versions");
         let mut columns = vec![
             left("version", |version: &Version| version.ver.clone()),
             right("devices", |version: &Version| grouped(version.devices)),
@@ -186,7 +198,7 @@ impl AppReport {
                 row.pipeline.as_deref()
             });
         }
-        text.push_str("\nCauses of late frames, by devices x overrun\n");
+        push_title(text, "Causes of late frames, by devices x overrun");
         text.push_str(&causes(&self.causes.iter().collect::<Vec<_>>(), SHOWN));
         self.push_causes_by(text, "version", &self.causes_by_version, |cause| cause.ver.as_deref());
         let has_screens = self
@@ -208,7 +220,7 @@ impl AppReport {
             );
         }
         if !self.losses.is_empty() {
-            text.push_str("\nCaptures that devices lost, or that retention deleted\n");
+            push_title(text, "Captures that devices lost, or that retention deleted");
             let columns = [
                 left("reason", |loss: &Loss| loss.reason.clone()),
                 left("window", |loss: &Loss| loss.window.clone()),
@@ -289,7 +301,7 @@ fn push_fixes(text: &mut String, fixes: &Fixes) {
     if fixes.rows.is_empty() {
         return;
     }
-    text.push_str("\nGain of a fix: late frames that would be in time without the cause\n");
+    push_title(text, "Gain of a fix: late frames that would be in time without the cause");
     let columns = [
         left("screen", |fix: &Fix| {
             fix.screen.as_ref().map_or("(all)".to_owned(), |screen| named("screen", screen))
