@@ -5,6 +5,7 @@
  *                      and worker threads that start and end, async sections, counters, instants;
  *                      it ends early when FILE exists
  *   app --cost RECORDS writes that many records in a tight loop, prints the ns of processor time that each took
+ *   app --formatting RECORDS formats them as libcutils does, and does not write them
  */
 #define _GNU_SOURCE
 #define ATRACE_API 34
@@ -260,7 +261,20 @@ static int measure_cost(long records) {
     return 0;
 }
 
+static int measure_formatting(long records) {
+    static const char *const formats[] = {"B|%d|%s", "E|%d%s"};
+    static const char *const names[] = {"Choreographer#doFrame 12345", ""};
+    char record[1024];
+    volatile int length = 0;
+    int64_t begin = processor_ns();
+    for (long i = 0; i < records; i++)
+        length = snprintf(record, sizeof record, formats[i % 2], getpid(), names[i % 2]);
+    printf("%.1f\n", (double)(processor_ns() - begin) / (double)records);
+    return length < 0;
+}
+
 int main(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[1], "--formatting") == 0) return measure_formatting(atol(argv[2]));
     if (argc == 3 && strcmp(argv[1], "--cost") == 0) return measure_cost(atol(argv[2]));
     return behave_like_an_app(argc > 1 ? atof(argv[1]) : 3, argc > 2 ? argv[2] : NULL);
 }

@@ -22,7 +22,7 @@ pub(crate) use store::{
 pub(crate) use traces::{AtraceArgs, ConvertArgs, DmtracedumpArgs};
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -34,7 +34,19 @@ use tracetee_protocol::recording::PassOnSetting;
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Use colours; `auto`: on a terminal, and as NO_COLOR and CLICOLOR_FORCE say.
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, help_heading = EVERYWHERE)]
+    pub(crate) color: ColorChoice,
+    /// Print nothing but errors to stderr.
+    #[arg(short, long, global = true, help_heading = EVERYWHERE)]
+    pub(crate) quiet: bool,
+    /// Log to stderr what the command does, for people who look for a fault.
+    #[arg(short, long, global = true, conflicts_with = "quiet", help_heading = EVERYWHERE)]
+    pub(crate) verbose: bool,
 }
+
+/// Heading of the options that each command has.
+const EVERYWHERE: &str = "Options of all commands";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -204,8 +216,8 @@ pub(crate) struct RunArgs {
     /// Allow http:// to other machines: the trace and the token travel unencrypted.
     #[arg(long, requires = "upload")]
     pub(crate) cleartext: bool,
-    /// Print nothing but errors.
-    #[arg(short, long)]
+    /// `--quiet` of the program, or of the command that runs this one.
+    #[arg(skip)]
     pub(crate) quiet: bool,
     /// Program to run, and its arguments.
     #[arg(required = true, trailing_var_arg = true)]

@@ -40,5 +40,6 @@ pub(crate) fn library() -> Result<Cow<'static, [u8]>> {
 /// The sample app.
 #[cfg(not(embedded))]
 pub(crate) fn sample_app() -> Result<SampleApp> {
-    bail!("a debug build does not embed the sample app; run `cargo run --release -- demo`")
+    let message = "a debug build does not embed the sample app";
+    Err(crate::terminal::hinted(message, "run `cargo run --release -- demo`"))
 }

@@ -23,6 +23,7 @@ pub(crate) fn send(
     body: &[u8],
     timeout: Duration,
 ) -> Result<Response, Failure> {
+    tracing::debug!("{method} {url}: {} bytes", body.len());
     http.send(&Request {
         method,
         url: url.to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::progress;
 use crate::stored;
-use crate::terminal::say;
+use crate::terminal::note;
 use anyhow::{Context, Result, bail};
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -62,6 +62,7 @@ pub(crate) fn unpacked(path: &Path) -> Result<Box<dyn BufRead>, Error> {
     let in_file = |error| Error::File(path.to_owned(), Box::new(error));
     let file = tracetee_trace::open_file(path)?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    tracing::debug!("reading {}: {bytes} bytes", path.display());
     tracetee_trace::open(progress::reading(file, bytes)).map_err(in_file)
 }
 
@@ -75,14 +76,14 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Error> {
 pub(crate) fn say_losses(path: &Path, losses: &Losses) {
     let name = path.display();
     if let Some((offset, why)) = &losses.truncated {
-        say(&format!(
+        note(&format!(
             "{name}: truncated or damaged at byte {offset} of its uncompressed content: {why}; the rest is ignored"
         ));
     }
     if losses.bad_lines > 0 {
-        say(&format!("{name}: {} lines could not be parsed:", losses.bad_lines));
+        note(&format!("{name}: {} lines could not be parsed:", losses.bad_lines));
         for bad in losses.shown.iter().take(5) {
-            say(&format!("  {}: {}: {}", bad.number, bad.why, quoted(&bad.text)));
+            note(&format!("  {}: {}: {}", bad.number, bad.why, quoted(&bad.text)));
         }
     }
     for (count, kind) in [
@@ -95,12 +96,12 @@ pub(crate) fn say_losses(path: &Path, losses: &Losses) {
         (losses.rounded, "counter values of more than 2^53, rounded"),
     ] {
         if count > 0 {
-            say(&format!("{name}: {count} {kind}"));
+            note(&format!("{name}: {count} {kind}"));
         }
     }
     for (fate, counts) in [("not read", &losses.unread), ("lost by the recorder", &losses.lost)] {
         if !counts.is_empty() {
-            say(&format!("{name}: {fate}: {}", counted(counts)));
+            note(&format!("{name}: {fate}: {}", counted(counts)));
         }
     }
 }

@@ -31,6 +31,7 @@ mod stored;
 mod terminal;
 #[cfg(target_os = "linux")]
 mod units;
+mod verbosity;
 
 use std::process::ExitCode;
 
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            terminal::say(&format!("error: {error:#}"));
+            terminal::fail(&error);
             ExitCode::from(EXIT_OWN_FAILURE)
         }
     }

@@ -1,5 +1,6 @@
 //! Shows the progress of a command that takes more than a second, on stderr if that is a terminal.
 
+use crate::verbosity::is_quiet;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{Read, Seek};
 use std::sync::OnceLock;
@@ -13,6 +14,10 @@ static PROGRESS: OnceLock<ProgressBar> = OnceLock::new();
 
 /// Begins with what the command does.
 pub(crate) fn begin(doing: &'static str) {
+    tracing::debug!("{doing}");
+    if is_quiet() {
+        return;
+    }
     let bar =
         PROGRESS.get_or_init(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()));
     bar.set_style(style("{spinner} {msg}, {elapsed}"));
@@ -24,6 +29,17 @@ pub(crate) fn begin(doing: &'static str) {
             bar.enable_steady_tick(TICK);
         }
     });
+}
+
+/// Shows a line, in place of the last one.
+#[cfg(target_os = "linux")]
+pub(crate) fn show(line: String) {
+    if is_quiet() {
+        return;
+    }
+    let bar = PROGRESS.get_or_init(|| ProgressBar::no_length().with_style(style("{msg}")));
+    bar.set_message(line);
+    bar.tick();
 }
 
 /// A file, or what stands for one.

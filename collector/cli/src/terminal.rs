@@ -4,15 +4,104 @@
 //! captures, files and peers, whose control characters are escaped here; a file in a format is written elsewhere, as it is.
 
 use crate::progress;
+use crate::verbosity::is_quiet;
+use anstyle::{AnsiColor, Style};
+use clap::ColorChoice;
 use std::io::{self, Write};
+use tracetee_fleet::report::{Tone, pieces};
 use tracetee_trace::{shown, shown_lines};
+
+/// Uses colours from now on as `--color` says.
+pub(crate) fn set_color(choice: ColorChoice) {
+    match choice {
+        ColorChoice::Auto => anstream::ColorChoice::Auto,
+        ColorChoice::Always => anstream::ColorChoice::Always,
+        ColorChoice::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+}
 
 /// Writes a message of ours to stderr: one line.
 pub(crate) fn say(message: &str) {
+    say_labelled(None, message);
+}
+
+/// Writes a message to stderr, unless `--quiet` was given.
+pub(crate) fn note(message: &str) {
+    if !is_quiet() {
+        say(message);
+    }
+}
+
+/// Writes a message to stderr, after a label with a tone.
+fn say_labelled(label: Option<(Tone, &str)>, message: &str) {
+    let label = label.map(|(tone, label)| {
+        let style = style(tone);
+        format!("{style}{label}:{style:#} ")
+    });
     progress::aside(|| {
         // A closed stderr is no reason to fail.
-        let _ = writeln!(io::stderr(), "tracetee: {}", shown(message.trim_end()));
+        let (label, message) = (label.unwrap_or_default(), shown(message.trim_end()));
+        let _ = writeln!(anstream::stderr(), "tracetee: {label}{message}");
     });
+}
+
+/// An error with what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}; {hint}")]
+pub(crate) struct Hinted {
+    message: String,
+    hint: String,
+}
+
+/// Makes an error of a message and a hint: what to do, beginning with a verb.
+pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    Hinted { message: message.into(), hint: hint.into() }.into()
+}
+
+/// Writes an error to stderr, and its hint on a line of its own.
+pub(crate) fn fail(error: &anyhow::Error) {
+    let (mut message, mut found) = (String::new(), None);
+    for cause in error.chain() {
+        let text = cause.to_string();
+        let (what, hint) = if let Some(Hinted { message, hint }) = cause.downcast_ref() {
+            (&**message, Some(hint.clone()))
+        } else if cause.is::<tracetee_fleet::Error>()
+            && let Some((what, hint)) = text.split_once("; run `")
+        {
+            (what, Some(format!("run `{hint}")))
+        } else {
+            (&*text, None)
+        };
+        message += if message.is_empty() { "" } else { ": " };
+        message += what;
+        found = found.or(hint);
+    }
+    say_labelled(Some((Tone::Worse, "error")), &message);
+    found.iter().for_each(|hint| say_labelled(Some((Tone::Hint, "hint")), hint));
+}
+
+/// Returns the style of a tone on a terminal.
+const fn style(tone: Tone) -> Style {
+    let color = match tone {
+        Tone::Title => return Style::new().bold(),
+        Tone::Worse => return AnsiColor::Red.on_default().bold(),
+        Tone::Better => AnsiColor::Green,
+        Tone::Late => AnsiColor::Yellow,
+        Tone::Hint => AnsiColor::Cyan,
+    };
+    color.on_default()
+}
+
+/// Writes a report to stdout, in colours where these are wanted.
+pub(crate) fn print_report(text: &str) {
+    progress::end();
+    let mut out = anstream::stdout().lock();
+    for (tone, words) in pieces(text) {
+        let (style, words) = (tone.map_or_else(Style::new, style), shown_lines(words));
+        // A closed pipe is no reason to fail.
+        let _ = write!(out, "{style}{words}{style:#}");
+    }
 }
 
 /// Writes a text of ours to stderr, which may have several lines.
@@ -62,14 +151,15 @@ impl<W: Write> Drop for Plain<W> {
 }
 
 /// Writes the log to stderr: each event is one line, written at once.
-#[cfg(target_os = "linux")]
 pub(crate) struct Log;
 
-#[cfg(target_os = "linux")]
 impl Write for Log {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(event.strip_suffix(b"\n").unwrap_or(event));
-        io::stderr().write_all(format!("{}\n", shown(&line)).as_bytes()).map(|()| event.len())
+        let line = format!("{}\n", shown(&line));
+        let mut written = Ok(());
+        progress::aside(|| written = io::stderr().write_all(line.as_bytes()));
+        written.map(|()| event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

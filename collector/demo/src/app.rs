@@ -91,26 +91,30 @@ impl<'a> RunningApp<'a> {
         }
     }
 
-    /// ns of processor time of a record in the app's loop: untraced, with the agent, and as the platform does it.
+    /// ns of processor time of a record in the app's loop: untraced, with the agent, of which libcutils' formatting takes a part, and as
+    /// the platform does it.
     pub(crate) fn costs(&self) -> Result<String> {
         let config = r#"{"pass_on":"never","recorder":{"capacity_kb":65536}}"#;
-        let off = self.least_cost(&[])?;
-        let agent = self.least_cost(&[
+        let off = self.least_cost("--cost", &[])?;
+        let formatting = self.least_cost("--formatting", &[])?;
+        let teed = [
             ("LD_PRELOAD", self.host.library.as_os_str()),
             ("TRACETEE_CONFIG", OsStr::new(config)),
-        ])?;
+        ];
+        let agent = self.least_cost("--cost", &teed)?;
         let marker = ["/sys/kernel/tracing/trace_marker", "/sys/kernel/debug/tracing/trace_marker"]
             .into_iter()
             .find(|path| std::fs::OpenOptions::new().write(true).open(path).is_ok());
         let mut text = String::new();
         let _ = writeln!(
             text,
-            "   {off:.0} ns with tracing off, {agent:.0} ns teed by the agent, of processor time (with the \
-             formatting in libcutils)"
+            "   {off:.0} ns of processor time with tracing off, {agent:.0} ns teed by the agent: {formatting:.0} ns are the \
+             formatting in libcutils, {:.0} ns are the agent's",
+            (agent - formatting).max(0.0)
         );
         match marker {
             Some(_) => {
-                let kernel = self.least_cost(&[("ATRACE_PROPERTY", OsStr::new("8"))])?;
+                let kernel = self.least_cost("--cost", &[("ATRACE_PROPERTY", OsStr::new("8"))])?;
                 let _ = writeln!(
                     text,
                     "   {kernel:.0} ns written to the kernel's trace_marker, as the platform's own tracing does: \
@@ -125,11 +129,11 @@ impl<'a> RunningApp<'a> {
         Ok(text)
     }
 
-    fn least_cost(&self, environment: &[(&str, &OsStr)]) -> Result<f64> {
+    fn least_cost(&self, mode: &str, environment: &[(&str, &OsStr)]) -> Result<f64> {
         let mut costs: Vec<f64> = Vec::new();
         for _ in 0..COST_RUNS {
             let output = Command::new(&self.program)
-                .args(["--cost", COST_RECORDS])
+                .args([mode, COST_RECORDS])
                 .current_dir(self.directory.path())
                 .envs(environment.iter().copied())
                 .output()

@@ -193,7 +193,7 @@ fn push_report(
         page_of_it.display(),
         timeline.display()
     );
-    for line in of_it.to_text().lines() {
+    for line in of_it.to_terminal().lines() {
         let _ = writeln!(text, "     {line}");
     }
     text.push_str(

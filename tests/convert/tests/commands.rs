@@ -63,7 +63,8 @@ fn kinds_are_guessed_from_names_and_packed_as_they_end() {
     assert!(text.starts_with("# tracer: nop\n"));
 
     let said = refused(path, &["convert", "in.ftrace", "-o", "a.xyz"]);
-    assert!(said.contains("cannot infer the output format from \"a.xyz\"; pass --to"), "{said}");
+    assert!(said.contains("cannot infer the output format from \"a.xyz\"\n"), "{said}");
+    assert!(said.contains("hint: pass --to, or use one of these endings"), "{said}");
     let said = refused(path, &["convert", "in.ftrace", "-o", "a.json", "-z"]);
     assert!(said.contains("-z needs --to atrace"), "{said}");
     let said = refused(path, &["convert", "nothing.ftrace", "-o", "b.json"]);

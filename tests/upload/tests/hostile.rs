@@ -212,7 +212,7 @@ fn try_programs(behaviour: Behaviour) -> Vec<String> {
     // The program's own status, whatever becomes of the upload of its trace; 125 is a failure of ours.
     let waits = format!("not uploaded to {}: ", hostile.url);
     for (mut command, status, message, most) in
-        [(uploads, Some(125), "tracetee: error: ", 1), (runs, Some(0), &*waits, 6)]
+        [(uploads, Some(125), "tracetee: error: ", 2), (runs, Some(0), &*waits, 6)]
     {
         let began = Instant::now();
         let output = command.output().unwrap();

@@ -99,8 +99,8 @@ pub(crate) struct ConvertArgs {
     /// Keep only the processes with this name, or part of one.
     #[arg(long, value_name = "NAME")]
     pub(crate) process: Option<String>,
-    /// Print nothing but errors.
-    #[arg(short, long)]
+    /// `--quiet` of the program, or of the command that converts.
+    #[arg(skip)]
     pub(crate) quiet: bool,
 }
 

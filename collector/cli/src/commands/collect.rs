@@ -4,8 +4,9 @@ use super::findings;
 use super::findings::command::Runner;
 use super::guard::look;
 use crate::args::{CollectArgs, LogFormat};
-use crate::terminal::{Log, print};
-use anyhow::{Result, anyhow, bail};
+use crate::terminal::{Log, hinted, print};
+use crate::verbosity::levels;
+use anyhow::{Result, anyhow};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::mpsc::channel;
@@ -15,7 +16,6 @@ use tracetee_server::{
     Limits, Options, Retention, Server, StoreLocation, TlsAcceptor, Tokens, make_private, read_tls,
 };
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -27,14 +27,14 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 static LOST_LOG_LINES: OnceLock<ErrorCounter> = OnceLock::new();
 
 /// Serves until a signal.
-pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
-    let log = log_to_stderr(args.log_format)?;
+pub(crate) fn collect(args: &CollectArgs, is_verbose: bool) -> Result<()> {
+    let log = log_to_stderr(args.log_format, is_verbose)?;
     let (tokens, tls) = (read_tokens(args)?, read_certificate(args)?);
     if tokens.is_none() && !args.listen.ip().is_loopback() {
-        bail!(
-            "--listen {}: anyone on the network could send there; pass --token-file, or a loopback address",
-            args.listen
-        );
+        return Err(hinted(
+            format!("--listen {}: anyone on the network could send there", args.listen),
+            "pass --token-file, or a loopback address",
+        ));
     }
     make_private();
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -117,7 +117,7 @@ fn read_certificate(args: &CollectArgs) -> Result<Option<TlsAcceptor>> {
 }
 
 /// Sends the server's log lines to stderr, on a thread: whoever reads them may stop to do so.
-fn log_to_stderr(format: LogFormat) -> Result<WorkerGuard> {
+fn log_to_stderr(format: LogFormat, is_verbose: bool) -> Result<WorkerGuard> {
     let lines = NonBlockingBuilder::default().buffered_lines_limit(MOST_LOG_LINES);
     let (log, writes) = lines.finish(Log);
     let _ = LOST_LOG_LINES.set(log.error_counter());
@@ -125,12 +125,8 @@ fn log_to_stderr(format: LogFormat) -> Result<WorkerGuard> {
     // that had something to say.
     let builder =
         tracing_subscriber::fmt().with_writer(log).with_target(false).log_internal_errors(false);
-    // The client of object stores has a line for each of its attempts; that of the call tells enough. The protocol of agents has some
-    // for each message, with what clients say.
-    let targets = Targets::new()
-        .with_default(tracing::Level::INFO)
-        .with_target("object_store", tracing::Level::WARN)
-        .with_target("rmcp", tracing::Level::ERROR);
+    let builder = builder.with_max_level(tracing::Level::DEBUG);
+    let targets = levels(is_verbose);
     let set = match format {
         LogFormat::Text => builder.with_ansi(false).finish().with(targets).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).finish().with(targets).try_init(),

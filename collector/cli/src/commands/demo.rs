@@ -2,7 +2,7 @@
 
 use super::{doctor, run};
 use crate::args::DemoArgs;
-use crate::terminal::print;
+use crate::terminal::print_report;
 use crate::{agent_library, embedded};
 use anyhow::Result;
 use tracetee_demo::Program;
@@ -11,7 +11,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     let program = Program {
         library: &agent_library::install()?,
         app: embedded::sample_app()?,
-        print,
+        print: print_report,
         health: doctor::health,
         marker: doctor::marker,
         losses: run::losses,

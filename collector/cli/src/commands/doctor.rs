@@ -15,7 +15,7 @@ mod device;
 use crate::args::DoctorArgs;
 use crate::commands::hooks;
 use crate::commands::run::{self, Session, Setup};
-use crate::terminal::print;
+use crate::terminal::{hinted, print};
 use anyhow::{Context, Result, bail};
 pub(crate) use describe::marker;
 use describe::{describe, push_health, push_summary, well};
@@ -51,9 +51,10 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        _ => bail!(
-            "nothing to examine; pass a process id, a file with a health report, --app, or a program after --"
-        ),
+        _ => Err(hinted(
+            "nothing to examine",
+            "pass a process id, a file with a health report, --app, or a program after --",
+        )),
     }
 }
 

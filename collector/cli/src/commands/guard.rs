@@ -4,7 +4,7 @@ use super::findings::Keeper;
 use super::store::{File, copies_beside, tables_in, with_tables};
 use crate::args::{AnswerFormat, BisectArgs, GuardArgs};
 use crate::input::mapping_of;
-use crate::terminal::{print, say};
+use crate::terminal::{note, print, print_report};
 use anyhow::{Result, anyhow, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,6 +15,7 @@ use tracetee_fleet::change::comparison::{Comparison, comparison};
 use tracetee_fleet::change::examples::{CAPTURES, add_examples};
 use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Database;
+use tracetee_fleet::report::Tone;
 use tracetee_jank::Options;
 use tracetee_server::make_private;
 
@@ -29,15 +30,26 @@ pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
     let names = [&**app, &**from, &**to];
     let look = |tables: &Path, file: &File<'_>| look_at(tables, names, segment, *rise, file);
     let answer = with_tables(store, look)?;
-    print(&match format {
-        AnswerFormat::Text => answer.to_text([from, to]),
-        AnswerFormat::Json => serde_json::to_string_pretty(&answer)? + "\n",
-    });
+    match format {
+        AnswerFormat::Text => print_answer(answer.verdict, &answer.to_text([from, to])),
+        AnswerFormat::Json => print(&(serde_json::to_string_pretty(&answer)? + "\n")),
+    }
     Ok(match answer.verdict {
         Verdict::Go => ExitCode::SUCCESS,
         Verdict::Stop => ExitCode::from(STOP),
         Verdict::NotYet => ExitCode::from(NOT_YET),
     })
+}
+
+/// Prints an answer, whose first line is the verdict.
+fn print_answer(verdict: Verdict, text: &str) {
+    let tone = match verdict {
+        Verdict::Go => Tone::Better,
+        Verdict::Stop => Tone::Worse,
+        Verdict::NotYet => Tone::Late,
+    };
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    print_report(&format!("{}\n{rest}", tone.of(first)));
 }
 
 /// Looks at a rollout in a store; `None` until the tables of a collector of an object store are complete.
@@ -92,7 +104,7 @@ fn open(path: &Result<PathBuf>) -> Option<Capture> {
         let options = Options { mapping: mapping.as_deref(), ..Options::default() };
         Ok(read_file(path, &options)?)
     };
-    read().map_err(|error| say(&format!("left out an example: {error:#}"))).ok()
+    read().map_err(|error| note(&format!("left out an example: {error:#}"))).ok()
 }
 
 /// Finds the versions with which causes changed.

@@ -4,7 +4,7 @@
 
 use super::config::private_pem;
 use crate::args::InitArgs;
-use crate::terminal::print;
+use crate::terminal::{hinted, print};
 use anyhow::{Context, Result, bail};
 use ed25519_compact::{KeyPair, Seed};
 use std::fmt::Write as _;
@@ -49,7 +49,8 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
         .with_context(|| format!("cannot create {}", server.display()))?;
     for name in [TOKENS, KEY, PUBLIC_KEY, REMOTE, SIGNATURE] {
         if out.join(name).exists() {
-            bail!("{} exists; pass another directory with -o", out.join(name).display());
+            let message = format!("{} exists", out.join(name).display());
+            return Err(hinted(message, "pass another directory with -o"));
         }
     }
     remote_config::parse(CONFIGURATION.as_bytes()).context("the example configuration")?;
@@ -190,7 +191,8 @@ mod tests {
         assert!(key.verify(read(REMOTE), &signature).is_ok());
         assert_eq!(remote_config::parse(&read(REMOTE)).unwrap().warnings, Vec::<String>::new());
         tracetee_server::Tokens::read(&out.join(TOKENS)).unwrap();
-        let first = |right| tracetee_server::first_token(&out.join(TOKENS), right).unwrap();
+        let tokens = out.join(TOKENS);
+        let first = |right| tracetee_server::first_token(&tokens, right, None).unwrap().1;
         let rights = [Right::Send, Right::Mappings, Right::Read, Right::Metrics];
         let tokens: std::collections::BTreeSet<_> = rights.map(first).into();
         assert_eq!(tokens.len(), 4);

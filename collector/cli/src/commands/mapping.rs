@@ -3,7 +3,7 @@
 use crate::args::MappingUploadArgs;
 use crate::http::{send, upload_headers};
 use crate::input::unpacked;
-use crate::terminal::print;
+use crate::terminal::{hinted, print};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use tracetee_protocol::http;
@@ -17,7 +17,8 @@ const LEVEL: i32 = 9;
 /// Uploads the files, one after the other.
 pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
     let token = args.token_file.as_deref();
-    let token = token.map(|path| first_token(path, Right::Mappings)).transpose()?;
+    let first = |path| first_token(path, Right::Mappings, Some(&args.app));
+    let token = token.map(first).transpose()?.map(|(_, token)| token);
     let endpoint = Endpoint::new(&args.url, token.as_deref(), false, args.cleartext)
         .map_err(|error| anyhow::anyhow!("--url: {error}"))?;
     let base = endpoint.url().trim_end_matches('/');
@@ -32,6 +33,11 @@ pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
         let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
         match answer.status {
             200 | 201 => print(&format!("{}: {}\n", shown(&path.to_string_lossy()), shown(&said))),
+            status @ (401 | 403) => {
+                let hint =
+                    format!("pass --token-file FILE with a line {} TOKEN mappings", args.app);
+                return Err(hinted(format!("the collector answered {status}: {said}"), hint));
+            }
             status => bail!("{}: the collector answered {status}: {said}", path.display()),
         }
     }

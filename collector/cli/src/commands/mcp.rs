@@ -31,7 +31,8 @@ pub(crate) fn mcp(args: &McpArgs) -> Result<()> {
         return serve_mcp(McpSource::Directory(&args.store));
     };
     let token =
-        args.token_file.as_deref().map(|path| first_token(path, Right::Read)).transpose()?;
+        args.token_file.as_deref().map(|path| first_token(path, Right::Read, None)).transpose()?;
+    let token = token.map(|(_, token)| token);
     let endpoint = Endpoint::new(url, token.as_deref(), false, args.cleartext)
         .map_err(|error| anyhow!("--collector: {error}"))?;
     let base = format!("{}/", endpoint.url().trim_end_matches('/'));

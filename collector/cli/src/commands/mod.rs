@@ -45,16 +45,23 @@ use crate::input::with_stdin;
 use crate::progress;
 #[cfg(target_os = "linux")]
 use crate::terminal::print;
+use crate::terminal::{Log, set_color};
+use crate::verbosity::{be_quiet, levels};
 use anyhow::Result;
-use clap::{CommandFactory, FromArgMatches, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use tracing::Level;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Parses the command line and runs its command.
 pub(crate) fn run_command_line() -> Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // The status of clap's errors, 2, would be the guard's "not yet".
-    let is_guard = arguments.get(1).is_some_and(|command| command == "guard");
+    let is_guard = arguments.iter().any(|argument| argument == "guard");
+    // Before all is parsed, for the messages of clap.
+    color_of(&arguments).into_iter().for_each(set_color);
     let mut command = Cli::command();
     if !cfg!(target_os = "linux") {
         command = command.mut_subcommands(|command| {
@@ -71,8 +78,17 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         Err(error) => error.exit(),
         Ok(cli) => cli,
     };
-    if let Some((width, _)) = terminal_size::terminal_size_of(std::io::stdout()) {
-        tracetee_fleet::report::set_width(width.0.into());
+    set_color(cli.color);
+    let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into());
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    width.or_else(columns).into_iter().for_each(tracetee_fleet::report::set_width);
+    if cli.quiet {
+        be_quiet();
+    }
+    let is_server = matches!(&cli.command, Command::NeedsLinux(LinuxCommand::Collect(_)));
+    if cli.verbose && !is_server {
+        let log = tracing_subscriber::fmt().with_writer(|| Log).with_target(false).with_ansi(false);
+        log.with_max_level(Level::DEBUG).finish().with(levels(true)).init();
     }
     let done = match cli.command {
         Command::Report(mut args) => {
@@ -82,6 +98,7 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         }
         Command::Convert(mut args) => {
             progress::begin("converting");
+            args.quiet = cli.quiet;
             let _stdin = with_stdin(&mut args.inputs)?;
             convert::convert(&args)
         }
@@ -92,18 +109,25 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         }
         Command::Completions { shell } => manual::completions(shell),
         Command::Manual { output } => manual::manual(&output),
-        Command::NeedsLinux(command) => return run_on_linux(command),
+        Command::NeedsLinux(command) => return run_on_linux(command, cli.quiet, cli.verbose),
     };
     done.map(|()| ExitCode::SUCCESS)
 }
 
+/// Returns the value of `--color` on a command line that is not parsed yet.
+fn color_of(arguments: &[OsString]) -> Option<ColorChoice> {
+    let mut own = arguments.iter().filter_map(|argument| argument.to_str());
+    let given = own.find_map(|argument| argument.strip_prefix("--color"))?;
+    given.strip_prefix('=').or_else(|| own.next())?.parse().ok()
+}
+
 #[cfg(not(target_os = "linux"))]
-fn run_on_linux(_: LinuxCommand) -> Result<ExitCode> {
+fn run_on_linux(_: LinuxCommand, _: bool, _: bool) -> Result<ExitCode> {
     anyhow::bail!("this command needs Linux; `tracetee --help` lists those that run here")
 }
 
 #[cfg(target_os = "linux")]
-fn run_on_linux(command: LinuxCommand) -> Result<ExitCode> {
+fn run_on_linux(command: LinuxCommand, is_quiet: bool, is_verbose: bool) -> Result<ExitCode> {
     use crate::args::{MappingCommand, StoreCommand};
     match &command {
         LinuxCommand::Guard(_) | LinuxCommand::Bisect(_) => progress::begin("comparing versions"),
@@ -113,13 +137,16 @@ fn run_on_linux(command: LinuxCommand) -> Result<ExitCode> {
         _ => {}
     }
     let done = match command {
-        LinuxCommand::Run(args) => return run::run(&args),
+        LinuxCommand::Run(mut args) => {
+            args.quiet = is_quiet;
+            return run::run(&args);
+        }
         LinuxCommand::Atrace(args) => return atrace::atrace(&args),
         LinuxCommand::Doctor(args) => return doctor::doctor(&args),
         LinuxCommand::Guard(args) => return guard::guard(&args),
         LinuxCommand::Bisect(args) => guard::bisect(&args),
         LinuxCommand::Gate(args) => return gate::gate(&args),
-        LinuxCommand::Collect(args) => collect::collect(&args),
+        LinuxCommand::Collect(args) => collect::collect(&args, is_verbose),
         LinuxCommand::Store(StoreCommand::Rebuild(args)) => store::rebuild(&args),
         LinuxCommand::Store(StoreCommand::Backup(args)) => store::backup(&args),
         LinuxCommand::Store(StoreCommand::Forget(args)) => store::forget(&args),

@@ -6,7 +6,7 @@ mod of_store;
 use crate::args::{FailOn, ReportArgs, ReportFormat};
 use crate::input::{mapping, mapping_of, unpacked};
 use crate::stored::{dump_beside, profile_beside};
-use crate::terminal::{print, print_file, say};
+use crate::terminal::{note, print, print_file, print_report, say};
 use anyhow::{Context, Result, bail};
 use of_store::{copied, of_store};
 use std::collections::BTreeMap;
@@ -47,6 +47,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
         _ => of_several(args, &args.captures)?,
     };
     match &args.output {
+        None if args.format() == ReportFormat::Text => {
+            print_report(&String::from_utf8_lossy(&text))
+        }
         None if !matches!(args.format(), ReportFormat::Html | ReportFormat::Pprof) => {
             print(&String::from_utf8_lossy(&text))
         }
@@ -98,6 +101,7 @@ fn written(
     file_of: &FileOf<'_>,
 ) -> Result<(Vec<u8>, Vec<Verdict>)> {
     let text = match args.format() {
+        ReportFormat::Text if args.output.is_none() => report.to_terminal(),
         ReportFormat::Text => report.to_text(),
         ReportFormat::Markdown => report.to_markdown(),
         ReportFormat::Json => serde_json::to_string_pretty(report)? + "\n",
@@ -129,7 +133,7 @@ fn timelines(
                 timelines.insert(example.capture_id.clone(), timeline);
             }
             Ok(_) => {}
-            Err(error) => say(&format!("without a timeline: {error:#}")),
+            Err(error) => note(&format!("without a timeline: {error:#}")),
         }
     }
     Ok(timelines)
@@ -178,7 +182,7 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<Vec<u8>>
     let is_page = args.format() == ReportFormat::Html;
     let profile = dumps.is_empty().then(|| profile_beside(path)).flatten();
     let capture = if let Some((kind, profile)) = profile {
-        say(&format!("with the {kind} {}", profile.display()));
+        note(&format!("with the {kind} {}", profile.display()));
         read_with_profile(path, &profile, &options)?
     } else if dumps.is_empty() {
         let read = if is_page { read_file_for_timeline } else { read_file };
@@ -195,6 +199,7 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<Vec<u8>>
     };
     let report = SingleReport::from_capture(&capture);
     let text = match args.format() {
+        ReportFormat::Text if args.output.is_none() => report.to_terminal(),
         ReportFormat::Text => report.to_text(),
         // Its columns are those of a terminal. No name ends the fence.
         ReportFormat::Markdown => {
@@ -210,7 +215,7 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<Vec<u8>>
             match embedded(name, &capture) {
                 Ok(timeline) => html::single(&report, file, Timeline::Embedded(&timeline), None),
                 Err(why) => {
-                    say(&format!("without a timeline: {why}"));
+                    note(&format!("without a timeline: {why}"));
                     html::single(&report, file, Timeline::Without(&why), None)
                 }
             }
@@ -254,7 +259,7 @@ fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<(Vec<u8>, Vec<Verd
         let others: Vec<_> = others.filter(|name| !is_system_process(name)).cloned().collect();
         if !others.is_empty() && matches!(args.process(), Which::App) {
             let (path, others) = (path.display(), others.join(", "));
-            say(&format!("{path}: reports {}; --process chooses: {others}", process.name));
+            note(&format!("{path}: reports {}; --process chooses: {others}", process.name));
         }
         let about = &capture.trace.about;
         let id = about.id.as_deref();

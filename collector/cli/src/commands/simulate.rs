@@ -3,7 +3,7 @@
 use crate::args::SimulateArgs;
 use crate::http::upload_headers;
 use crate::progress;
-use crate::terminal::print;
+use crate::terminal::{hinted, print};
 use anyhow::{Context, Result, bail};
 use std::time::{Instant, SystemTime};
 use tracetee_demo::send::{Fleet, Sent, send};
@@ -37,10 +37,15 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
         return Ok(());
     }
     let Some(url) = args.url.as_deref().map(|url| url.trim_end_matches('/')) else {
-        bail!("no collector to send to; pass --url URL")
+        return Err(hinted("no collector to send to", "pass --url URL"));
     };
     let token = args.token_file.as_deref();
-    let token = token.map(|path| first_token(path, Right::Send)).transpose()?;
+    let token = token.map(|path| first_token(path, Right::Send, None)).transpose()?;
+    let (app, token) = token.unzip();
+    // The collector takes from a token what is of its app.
+    if let (Some(app), None) = (app.flatten(), &args.plan) {
+        plan.app = app;
+    }
     let fleet = Fleet {
         plan: &plan,
         seed: args.seed,

@@ -1,7 +1,7 @@
 //! `tracetee store rebuild`, `backup`, `forget` and `tables`.
 
 use crate::args::{BackupArgs, ForgetArgs, RebuildArgs, StoreOptions, TablesArgs};
-use crate::terminal::{print, say};
+use crate::terminal::{hinted, print, say};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -177,7 +177,9 @@ pub(crate) fn tables(args: &TablesArgs) -> Result<()> {
         }
         return Ok(());
     }
-    let Some(keys) = &args.keys else { bail!("no keys to convert; pass --keys FILE, or --list") };
+    let Some(keys) = &args.keys else {
+        return Err(hinted("no keys to convert", "pass --keys FILE, or --list"));
+    };
     let from: Box<dyn Read> = if keys.as_os_str() == "-" {
         Box::new(std::io::stdin())
     } else {

@@ -1,9 +1,13 @@
-//! The answer at the head of a fleet's report for a terminal: late frames, the causes that make most of them, what changed.
+//! The answer at the head of a report for a terminal: late frames, the causes that make most of them, and what changed (a fleet) or
+//! the worst frame (a capture).
 //! The page says the same in the same words (`web/report/answer.js`).
 
-use super::fleet::{AppReport, CauseOf, Smoothness};
-use super::{counted, grouped, percent};
+use super::fleet::{AppReport, Smoothness};
+use super::single::SingleReport;
+use super::tone::Tone;
+use super::{counted, grouped, ms, percent};
 use std::fmt::Write;
+use tracetee_jank::{Evidence, Named, Totals};
 use tracetee_trace::shown;
 
 /// Most causes that are named, each with a hundredth of the time or more.
@@ -29,10 +33,8 @@ impl AppReport {
         let devices = self.versions.iter().map(|version| version.devices).sum();
         let _ = writeln!(
             text,
-            "  {} of {} frames ({}) {}, on {}{}.{}",
-            grouped(slow),
-            grouped(frames),
-            percent(slow, frames),
+            "  {} {}, on {}{}.{}",
+            late_of(slow, frames),
             match displayed {
                 0 => "took longer than one period",
                 _ if displayed == frames => "were late for people",
@@ -68,27 +70,69 @@ impl AppReport {
     }
 
     fn push_causes(&self, text: &mut String) {
-        let total: u64 = self.causes.iter().map(|cause| cause.overrun_ns).sum();
-        // In the order of the table.
-        let is_large = |cause: &&CauseOf| cause.overrun_ns >= (total / 100).max(1);
-        let top: Vec<_> = self.causes.iter().take(MOST).filter(is_large).collect();
-        let causes = match top.len() {
-            0 => return,
-            1 => "One cause makes",
-            2 => "Two causes make",
-            _ => "Three causes make",
-        };
-        let share = percent(top.iter().map(|cause| cause.overrun_ns).sum(), total);
-        let _ = write!(text, "  {causes} {share} of the time past the deadlines: ");
-        for (index, cause) in top.iter().enumerate() {
-            let separator = match index {
-                0 => "",
-                _ if index + 1 == top.len() => " and ",
-                _ => ", ",
-            };
-            let (kind, key) = (shown(&cause.cause), shown(&cause.key));
-            let _ = write!(text, "{separator}{kind}: {key} ({})", percent(cause.overrun_ns, total));
-        }
-        text.push_str(".\n");
+        let causes = self.causes.iter();
+        let named = causes.map(|cause| (&*cause.cause, &*cause.key, cause.overrun_ns));
+        push_causes(text, &named.collect::<Vec<_>>());
     }
+}
+
+impl SingleReport {
+    /// Writes the answer of a capture: late frames, the causes that make most of them, the worst frame.
+    pub(super) fn push_answer(&self, text: &mut String) {
+        let Totals { frames, slow, .. } = self.totals;
+        let Some(worst) = self.worst.first().filter(|_| slow > 0) else {
+            if frames > 0 {
+                let all = format!("All {} frames were in time.", grouped(frames));
+                let _ = writeln!(text, "  {}\n", Tone::Better.of(&all));
+            }
+            return;
+        };
+        let markers = self.judged.get(&Evidence::Markers).map_or(0, |judged| judged.late);
+        let verb = match markers {
+            0 => "were late for people",
+            _ if markers == slow => "took longer than one period",
+            _ => "were late",
+        };
+        let (late, overrun) = (late_of(slow, frames), ms(worst.overrun_ns));
+        let _ = writeln!(text, "  {late} {verb}, the worst by {overrun}.");
+        let causes = self.causes.iter();
+        let named = causes.map(|row| (row.cause.name(), &*row.key, row.overrun_ns));
+        push_causes(text, &named.collect::<Vec<_>>());
+        let (number, at) = (worst.number, ms(worst.at_ns));
+        let _ =
+            writeln!(text, "  Frame {number} at {at} is the worst: {}.\n", shown(&worst.sentence));
+    }
+}
+
+/// Writes `12 of 340 frames (3.5 %)`.
+fn late_of(slow: u64, frames: u64) -> String {
+    let late =
+        format!("{} of {} frames ({})", grouped(slow), grouped(frames), percent(slow, frames));
+    if slow > 0 { Tone::Late.of(&late) } else { late }
+}
+
+/// Writes the causes that make most of the time past the deadlines, from rows of cause, key and ns, in the order of their table.
+fn push_causes(text: &mut String, causes: &[(&str, &str, u64)]) {
+    let total: u64 = causes.iter().map(|(.., ns)| ns).sum();
+    let is_large = |row: &&(&str, &str, u64)| row.2 >= (total / 100).max(1);
+    let top: Vec<_> = causes.iter().take(MOST).filter(is_large).collect();
+    let count = top.len();
+    let causes = match count {
+        0 => return,
+        1 => "One cause makes",
+        2 => "Two causes make",
+        _ => "Three causes make",
+    };
+    let share = percent(top.iter().map(|(.., ns)| ns).sum(), total);
+    let _ = write!(text, "  {causes} {share} of the time past the deadlines: ");
+    for (index, (cause, key, ns)) in top.into_iter().enumerate() {
+        let separator = match index {
+            0 => "",
+            _ if index + 1 == count => " and ",
+            _ => ", ",
+        };
+        let name = Tone::Title.of(&format!("{}: {}", shown(cause), shown(key)));
+        let _ = write!(text, "{separator}{name} ({})", percent(*ns, total));
+    }
+    text.push_str(".\n");
 }

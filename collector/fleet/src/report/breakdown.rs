@@ -2,6 +2,7 @@
 //! against the fleet. One pass over a sample of the captures that rates count finds all of them; each device counts once.
 
 use super::fleet::AppReport;
+use super::fleet_text::push_title;
 use super::{comparison_text::named, grouped};
 use crate::change::classes::{class_of, range_ms};
 use crate::database::Database;
@@ -245,7 +246,7 @@ impl Breakdowns {
         if self.rows.is_empty() {
             return;
         }
-        text.push_str("\nWhich devices\n");
+        push_title(text, "Which devices");
         for row in &self.rows {
             let _ = writeln!(text, "  {}", shown(&row.sentence));
         }

@@ -1,7 +1,9 @@
 //! A comparison for a terminal.
 
-use super::table::{left, right, table};
-use crate::change::comparison::{Comparison, Difference};
+use super::fleet_text::push_title;
+use super::table::{left, right, toned_table};
+use super::tone::Tone;
+use crate::change::comparison::{Comparison, Difference, Verdict};
 use crate::change::constants::{LEAST_CHANGE, SAME_BELOW};
 use std::fmt::Write;
 use tracetee_trace::shown;
@@ -12,7 +14,9 @@ const SHOWN: usize = 20;
 pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
     let Comparison { from, to, sentence, devices_sentence, level, least_devices, rows, .. } =
         comparison;
-    let _ = writeln!(text, "\nFrom {} to {}\n  {sentence}", shown(from), shown(to));
+    push_title(text, &format!("From {} to {}", shown(from), shown(to)));
+    let tone = tone_of(comparison.verdict);
+    let _ = writeln!(text, "  {}", tone.map_or_else(|| sentence.clone(), |tone| tone.of(sentence)));
     if rows.is_empty() {
         let _ = writeln!(text, "  {devices_sentence}");
         return;
@@ -31,7 +35,7 @@ pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
         left("", |row: &Difference| row.verdict.text().to_owned()),
     ];
     let shown_rows = rows.iter().filter(|row| row.cause.is_none() || row.p < 0.5).take(SHOWN);
-    text.push_str(&table(shown_rows, &columns));
+    text.push_str(&toned_table(shown_rows, &columns, |row| tone_of(row.verdict)));
     let _ = writeln!(text, "  {devices_sentence}");
     let [level, change, same] = [*level, LEAST_CHANGE, SAME_BELOW].map(|share| share * 100.0);
     let _ = writeln!(
@@ -41,6 +45,15 @@ pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
          more. p is adjusted by Holm for all causes. \"WORSE\" and \"better\": p below {level} %, at least {change} % of change, \
          {least_devices} devices. \"same\": a rise of {same} % is excluded."
     );
+}
+
+/// Returns the tone of a verdict.
+const fn tone_of(verdict: Verdict) -> Option<Tone> {
+    match verdict {
+        Verdict::Worse => Some(Tone::Worse),
+        Verdict::Better => Some(Tone::Better),
+        Verdict::Same | Verdict::Unknown => None,
+    }
 }
 
 /// The name of a screen or another group; captures without one come from apps that name none.

@@ -5,6 +5,7 @@ use super::fixes::{Fix, Fixes};
 use super::fleet::{AppReport, CauseOf, FleetReport, Loss, Smoothness, Version};
 use super::quantile_errors::QuantileErrors;
 use super::table::{Column, broken, left, right, table};
+use super::tone::{Tone, plain};
 use super::{grouped, ms, percent};
 use crate::database::{Exceeded, OTHER};
 use std::collections::BTreeMap;
@@ -18,9 +19,15 @@ const SHOWN: usize = 10;
 const SHOWN_OF: usize = 3;
 
 impl FleetReport {
-    /// Writes the report for a terminal.
+    /// Writes the report as text.
     #[must_use]
     pub fn to_text(&self) -> String {
+        plain(&self.to_terminal()).into_owned()
+    }
+
+    /// Writes the report for a terminal: the text with the marks of [`super::pieces`].
+    #[must_use]
+    pub fn to_terminal(&self) -> String {
         let mut text = String::new();
         if self.apps.is_empty() {
             text.push_str("No captures yet.\n");
@@ -29,7 +36,7 @@ impl FleetReport {
             let _ = writeln!(
                 text,
                 "{}{}",
-                shown(&app.app),
+                Tone::Title.of(&shown(&app.app)),
                 self.filters(|name| shown(name).into_owned())
             );
             app.push(&mut text);
@@ -73,6 +80,11 @@ impl FleetReport {
     }
 }
 
+/// Writes a title below an empty line.
+pub(super) fn push_title(text: &mut String, title: &str) {
+    let _ = writeln!(text, "\n{}", Tone::Title.of(title));
+}
+
 /// Writes the smoothness of groups of frames.
 fn push_groups(
     text: &mut String,
@@ -87,7 +99,7 @@ fn push_groups(
         right("devices", |row: &Smoothness| grouped(row.devices)),
     ];
     columns.extend(smooth(|row: &Smoothness| Some(row)));
-    let _ = write!(text, "\n{title}\n{}", table(groups, &columns));
+    let _ = write!(text, "\n{}\n{}", Tone::Title.of(title), table(groups, &columns));
 }
 
 impl AppReport {
@@ -134,12 +146,15 @@ impl AppReport {
             push_comparison(text, comparison);
         }
         if let Some(comparison) = &self.ledgers.comparison {
-            text.push_str("\nLate frames of every device, from ledgers: jank is late frames here, in a thousand frames\n");
+            push_title(
+                text,
+                "Late frames of every device, from ledgers: jank is late frames here, in a thousand frames",
+            );
             push_comparison(text, comparison);
         }
         self.ledgers.push(text);
         let origin = if self.ledgers.versions.is_empty() { "" } else { ", from captures" };
-        let _ = write!(text, "\nVersions{origin}\n");
+        push_title(text, &format!("Versions{origin}"));
         let mut columns = vec![
             left("version", |version: &Version| version.ver.clone()),
             right("devices", |version: &Version| grouped(version.devices)),
@@ -192,7 +207,7 @@ impl AppReport {
                 row.pipeline.as_deref()
             });
         }
-        text.push_str("\nCauses of late frames, by devices x overrun\n");
+        push_title(text, "Causes of late frames, by devices x overrun");
         text.push_str(&causes(&self.causes.iter().collect::<Vec<_>>(), SHOWN));
         self.push_causes_by(text, "version", &self.causes_by_version, |cause| cause.ver.as_deref());
         let has_screens = self
@@ -214,7 +229,7 @@ impl AppReport {
             );
         }
         if !self.deaths.is_empty() {
-            text.push_str("\nEnds of processes, those that users noticed first\n");
+            push_title(text, "Ends of processes, those that users noticed first");
             text.push_str(&table(&self.deaths, &super::deaths::columns(false, false)));
             text.push_str("\n  by cause\n");
             let by_key = self.deaths_by_key.iter().take(SHOWN);
@@ -228,7 +243,7 @@ impl AppReport {
             }
         }
         if !self.losses.is_empty() {
-            text.push_str("\nCaptures that devices lost, or that retention deleted\n");
+            push_title(text, "Captures that devices lost, or that retention deleted");
             let columns = [
                 left("reason", |loss: &Loss| loss.reason.clone()),
                 left("window", |loss: &Loss| loss.window.clone()),
@@ -309,7 +324,7 @@ fn push_fixes(text: &mut String, fixes: &Fixes) {
     if fixes.rows.is_empty() {
         return;
     }
-    text.push_str("\nGain of a fix: late frames that would be in time without the cause\n");
+    push_title(text, "Gain of a fix: late frames that would be in time without the cause");
     let columns = [
         left("screen", |fix: &Fix| {
             fix.screen.as_ref().map_or("(all)".to_owned(), |screen| named("screen", screen))

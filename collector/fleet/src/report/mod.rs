@@ -22,8 +22,10 @@ mod single_sentence;
 mod single_text;
 mod table;
 pub mod timeline;
+mod tone;
 
 pub use table::set_width;
+pub use tone::{Tone, pieces, plain};
 
 /// JSON schema of a report's JSON: of a fleet's and of a capture's. Closed: a field that it does not name is an error.
 pub const SCHEMA: &str = include_str!("../../schema/report.schema.json");

@@ -1,5 +1,6 @@
 //! Sections of a capture's report for a terminal: pipelines, interactions, start-ups, long work, other processes.
 
+use super::fleet_text::push_title;
 use super::single::{Long, SingleReport};
 use super::single_late::in_brackets;
 use super::table::{left, right, table};
@@ -18,7 +19,7 @@ impl SingleReport {
     /// The pipelines, if there are others than the views.
     pub(super) fn push_pipelines(&self, text: &mut String) {
         if self.pipelines.iter().any(|row| row.pipeline != Pipeline::Views) {
-            text.push_str("\nPipelines\n");
+            push_title(text, "Pipelines");
             let share =
                 |part, all: &Totals| format!("{} ({})", grouped(part), percent(part, all.frames));
             let columns = [
@@ -57,7 +58,7 @@ impl SingleReport {
         if self.interactions.is_empty() {
             return;
         }
-        text.push_str("\nInteractions\n");
+        push_title(text, "Interactions");
         let mut ranked: Vec<_> = self.interactions.iter().collect();
         ranked.sort_by_key(|one| (std::cmp::Reverse(one.jank_ns), one.start_ns));
         let columns = [
@@ -81,7 +82,7 @@ impl SingleReport {
     /// The start-ups, with their phases.
     pub(super) fn push_startups(&self, text: &mut String) {
         if !self.startups.is_empty() {
-            text.push_str("\nStart-ups\n");
+            push_title(text, "Start-ups");
         }
         for startup in self.startups.iter().take(SHOWN) {
             push_startup(text, startup);
@@ -104,7 +105,7 @@ impl SingleReport {
         if self.long_slices.is_empty() {
             return;
         }
-        text.push_str("\nLong work on the main thread outside of frames\n");
+        push_title(text, "Long work on the main thread outside of frames");
         let kind = |long: &Long| match (long.kind, long.anr) {
             (LongKind::Input, _) => "not responding: input not answered",
             (LongKind::Open, true) => "not responding: had not ended",

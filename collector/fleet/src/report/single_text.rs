@@ -1,8 +1,10 @@
 //! A capture's report for a terminal.
 
+use super::fleet_text::push_title;
 use super::single::SingleReport;
 use super::single_rows::{CauseRow, FrameRow, Worst};
-use super::table::broken;
+use super::table::{broken, columns_of_terminal};
+use super::tone::{Tone, plain};
 use super::{counted, grouped, ms, percent};
 use crate::rows::UNKNOWN;
 use std::fmt::Write;
@@ -10,8 +12,8 @@ use tracetee_convert::pprof;
 use tracetee_jank::{BudgetSource, Level, Named, Pipeline, StoodStill, ThreadRole};
 use tracetee_trace::shown;
 
-/// Frames per line of the strip.
-const STRIP: usize = 76;
+/// Columns of a line that the strip of frames does not use.
+const STRIP_MARGIN: usize = 4;
 const SHOWN: usize = 10;
 /// Causes whose action is shown, and the least share of the time past the deadlines that one has, percent.
 const ACTIONS: usize = 3;
@@ -21,14 +23,22 @@ const MOST_PARTS: usize = 8;
 const EXPLAINED_PERCENT: u64 = 95;
 
 impl SingleReport {
-    /// Writes the report for a terminal.
+    /// Writes the report as text.
     #[must_use]
     pub fn to_text(&self) -> String {
+        plain(&self.to_terminal()).into_owned()
+    }
+
+    /// Writes the report for a terminal: the text with the marks of [`super::pieces`].
+    #[must_use]
+    pub fn to_terminal(&self) -> String {
         let mut text = String::new();
         let ver =
             if self.ver == UNKNOWN { String::new() } else { format!(" {}", shown(&self.ver)) };
         let app = if self.app.is_empty() { "unnamed app" } else { &self.app };
-        let _ = writeln!(text, "{}{ver} (pid {}), {}", shown(app), self.pid, ms(self.span_ns));
+        let app = Tone::Title.of(&format!("{}{ver}", shown(app)));
+        let _ = writeln!(text, "{app} (pid {}), {}", self.pid, ms(self.span_ns));
+        self.push_answer(&mut text);
         if let Some(window) = &self.window {
             let why = self.why.as_deref().unwrap_or("no reason given");
             let _ = writeln!(text, "window {}: {}", shown(window), shown(why));
@@ -37,10 +47,10 @@ impl SingleReport {
         self.push_others(&mut text);
         self.push_frames(&mut text);
         if !self.causes.is_empty() {
-            text.push_str(
-                "\nCauses of the late frames, by their share of the time past the deadlines\n",
-            );
-            text.push_str("  frames saved    overrun       time    carried  cause\n");
+            let title = "Causes of the late frames, by their share of the time past the deadlines";
+            push_title(&mut text, title);
+            let header = "  frames saved    overrun       time    carried  cause";
+            let _ = writeln!(text, "{}", Tone::Title.of(header));
             for cause in self.causes.iter().take(SHOWN) {
                 let _ = writeln!(
                     text,
@@ -57,7 +67,7 @@ impl SingleReport {
             }
             text.push_str("  saved: frames that would be in time without the cause\n");
             self.push_actions(&mut text);
-            text.push_str("\nWorst frames\n");
+            push_title(&mut text, "Worst frames");
             for worst in &self.worst {
                 push_worst(&mut text, worst);
                 let explanation = worst.explanation.and_then(|index| self.explanations.get(index));
@@ -167,7 +177,7 @@ impl SingleReport {
         let _ = writeln!(text, "\n  . in time   - slow   o janky   O 9, X 42 and more {unit}");
         let rated = self.frames.iter().filter(|frame| frame.pipeline.is_rated());
         let strip: Vec<char> = rated.map(|frame| self.mark(frame)).collect();
-        for line in strip.chunks(STRIP) {
+        for line in strip.chunks(columns_of_terminal() - STRIP_MARGIN) {
             let _ = writeln!(text, "  {}", line.iter().collect::<String>());
         }
         self.push_pipelines(text);
@@ -264,7 +274,7 @@ fn push_worst(text: &mut String, worst: &Worst) {
         worst.number,
         ms(worst.at_ns),
         ms(worst.dur_ns),
-        shown(&worst.sentence),
+        Tone::Late.of(&shown(&worst.sentence)),
         ms(worst.ui_ns),
         render.unwrap_or_default(),
         screen.unwrap_or_default(),

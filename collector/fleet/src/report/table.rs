@@ -1,18 +1,23 @@
 //! Text for a terminal: tables, numbers to the right and texts to the left, and lines that are broken.
 
+use super::tone::{Tone, is_mark};
 use std::sync::OnceLock;
 use tracetee_trace::shown;
 
 /// Columns of a terminal that nobody knows, and of a file.
-const WIDTH: usize = 80;
+const WIDTH: usize = 120;
+/// Least and most columns: narrower rows are hard to follow, and the eye does not find the next one of wider rows.
+const LEAST_WIDTH: usize = 60;
+const MOST_WIDTH: usize = 200;
 static TERMINAL: OnceLock<usize> = OnceLock::new();
 
-/// Lays all text of this process out for a terminal of so many columns.
+/// Lays out all text of this process for a terminal with this number of columns.
 pub fn set_width(columns: usize) {
-    let _ = TERMINAL.set(columns.max(WIDTH));
+    let _ = TERMINAL.set(columns.clamp(LEAST_WIDTH, MOST_WIDTH));
 }
 
-fn columns_of_terminal() -> usize {
+/// Columns of a line.
+pub(crate) fn columns_of_terminal() -> usize {
     TERMINAL.get().copied().unwrap_or(WIDTH)
 }
 
@@ -44,15 +49,24 @@ pub(crate) fn table<'r, R: 'r>(
     rows: impl IntoIterator<Item = &'r R>,
     columns: &[Column<'_, R>],
 ) -> String {
+    toned_table(rows, columns, |_| None)
+}
+
+/// Lays out a table whose rows may have a tone.
+pub(crate) fn toned_table<'r, R: 'r>(
+    rows: impl IntoIterator<Item = &'r R>,
+    columns: &[Column<'_, R>],
+    tone: impl Fn(&R) -> Option<Tone>,
+) -> String {
     let header: Vec<&str> = columns.iter().map(|column| column.title).collect();
     let left = columns.iter().enumerate().filter(|(_, column)| column.is_left).map(|(n, _)| n);
     let left: Vec<usize> = left.collect();
-    let cells = |row| columns.iter().map(|column| (column.cell)(row)).collect();
+    let cells = |row| (tone(row), columns.iter().map(|column| (column.cell)(row)).collect());
     lay_out(&header, &left, &rows.into_iter().map(cells).collect::<Vec<_>>())
 }
 
-/// Lays rows out. `left`: indexes of the columns that are aligned to the left.
-pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> String {
+/// Lays rows out, each with its tone. `left`: indexes of the columns that are aligned to the left.
+fn lay_out(header: &[&str], left: &[usize], rows: &[(Option<Tone>, Vec<String>)]) -> String {
     let cut = |text: &str| {
         let text = shown(text);
         let count = text.chars().count();
@@ -65,11 +79,11 @@ pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> 
         format!("{head}…{tail}")
     };
     let header: Vec<String> = header.iter().map(|text| cut(text)).collect();
-    let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|text| cut(text)).collect()).collect();
+    let rows: Vec<(_, Vec<String>)> =
+        rows.iter().map(|(tone, row)| (tone, row.iter().map(|text| cut(text)).collect())).collect();
     let width = |column: usize| {
         let of_rows =
-            rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count());
+            rows.iter().filter_map(|(_, row)| row.get(column)).map(|text| text.chars().count());
         let of_header = header.get(column).map_or(0, |text| text.chars().count());
         of_rows.max().unwrap_or(0).max(of_header)
     };
@@ -96,11 +110,13 @@ pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> 
             text.push(' ');
             used += width + 2;
         }
-        text.trim_end().to_owned() + "\n"
+        text.trim_end().to_owned()
     };
-    let mut text = line(&header);
-    for row in &rows {
-        text.push_str(&line(row));
+    let mut text = Tone::Title.of(&line(&header)) + "\n";
+    for (tone, row) in &rows {
+        let line = line(row);
+        text.push_str(&tone.map_or_else(|| line.clone(), |tone| tone.of(&line)));
+        text.push('\n');
     }
     text
 }
@@ -110,10 +126,11 @@ pub(crate) fn broken(text: &str) -> String {
     let terminal = columns_of_terminal();
     let mut all = String::with_capacity(text.len());
     for line in text.lines() {
-        let indent = line.chars().take_while(|char| *char == ' ').count() + 4;
+        let unmarked = line.trim_start_matches(is_mark);
+        let indent = unmarked.chars().take_while(|char| *char == ' ').count() + 4;
         let mut used = 0;
         for (number, word) in words(line).into_iter().enumerate() {
-            let count = word.chars().count();
+            let count = word.chars().filter(|char| !is_mark(*char)).count();
             if number > 0 && used + 1 + count > terminal {
                 all.push('\n');
                 all.push_str(&" ".repeat(indent));
@@ -156,17 +173,20 @@ fn words(line: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::tone::plain;
 
     #[test]
     fn a_row_that_is_wider_than_the_terminal_continues_on_the_next_line() {
-        let wide = "w".repeat(50);
-        let rows = [vec![wide.clone(), "123456".to_owned(), wide.clone(), "7".to_owned()]];
-        let text = lay_out(&["name", "count", "what", "n"], &[0, 2], &rows);
+        let wide = "w".repeat(60);
+        let row = vec![wide.clone(), "123456".to_owned(), wide.clone(), "7".to_owned()];
+        let text = lay_out(&["name", "count", "what", "n"], &[0, 2], &[(None, row)]);
+        let text = plain(&text);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert_eq!(text.split_whitespace().collect::<Vec<_>>().len(), 8, "{text}");
         assert_eq!(text.lines().count(), 4, "{text}");
-        let short = lay_out(&["a", "b"], &[0], &[vec!["x".to_owned(), "1".to_owned()]]);
-        assert_eq!(short, "  a  b\n  x  1\n");
+        let row = (Some(Tone::Worse), vec!["x".to_owned(), "1".to_owned()]);
+        let short = lay_out(&["a", "b"], &[0], &[row]);
+        assert_eq!(plain(&short), "  a  b\n  x  1\n");
     }
 
     #[test]
@@ -177,7 +197,7 @@ mod tests {
         assert!(text.lines().skip(1).all(|line| line.starts_with("        12.5 ms")), "{text}");
         assert_eq!(text.split_whitespace().count(), 60);
         assert_eq!(broken("    12.5 ms  main     x\n\n"), "    12.5 ms  main     x\n\n");
-        let long = "x".repeat(100);
+        let long = "x".repeat(WIDTH + 20);
         assert_eq!(broken(&format!("{long} y")), format!("{long}\n    y\n"));
     }
 }

@@ -104,24 +104,29 @@ fn entry(line: &str) -> Result<Option<(&str, Right, &str)>, ()> {
     }
 }
 
-/// Reads the first token of a file that gives this right, for a program that sends.
+/// Reads the first token of a file that gives this right, for a program that sends: one of an app, if `wanted` names it. Returns it
+/// after the app of its line.
 ///
 /// # Errors
 /// When the file is unreadable or has no such token.
-pub fn first(path: &Path, right: Right) -> Result<String> {
+pub fn first(path: &Path, right: Right, wanted: Option<&str>) -> Result<(Option<String>, String)> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the token file {}", path.display()))?;
     let mut entries = text.lines().filter_map(|line| entry(line).ok().flatten());
-    let is_fit = |&(_, given, token): &(&str, Right, &str)| {
-        given.has(right) && ![DIGEST, USER].iter().any(|begin| token.starts_with(begin))
+    let is_fit = |&(app, given, token): &(&str, Right, &str)| {
+        given.has(right)
+            && wanted.is_none_or(|wanted| [wanted, ALL].contains(&app))
+            && ![DIGEST, USER].iter().any(|begin| token.starts_with(begin))
     };
-    let found = entries.find(is_fit).map(|(.., token)| token.to_owned());
+    let found = entries.find(is_fit);
+    let found = found.map(|(app, _, token)| (Some(app.to_owned()), token.to_owned()));
     // Files for `run` had the token alone.
     let mut words = text.split_whitespace();
     let alone = words.next().filter(|_| right == Right::Send && words.next().is_none());
-    let found = found.or_else(|| alone.map(str::to_owned));
+    let found = found.or_else(|| Some((None, alone?.to_owned())));
     found.with_context(|| {
-        format!("{} has no token for this; add a line {}", path.display(), right.form())
+        let form = right.form().replace("APP", wanted.unwrap_or("APP"));
+        format!("{} has no token for this; add a line {form}", path.display())
     })
 }
 

@@ -9,7 +9,7 @@ mod read;
 use crate::args::ConvertArgs;
 use crate::input::{kind, mapping, mapping_of, say_losses, unpacked};
 use crate::output::Output;
-use crate::terminal::say;
+use crate::terminal::{hinted, say};
 use anyhow::{Context, Result, bail};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -228,13 +228,12 @@ fn text(
 /// Infers the format from the output's name.
 fn inferred(path: &Path) -> Result<Format> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    Format::infer(name).with_context(|| {
+    Format::infer(name).ok_or_else(|| {
         let endings = Format::ALL.iter().flat_map(|format| format.endings());
         let endings: Vec<_> = endings.copied().collect();
-        format!(
-            "cannot infer the output format from {}; pass --to, or use one of these endings: {}",
-            quoted(name),
-            endings.join(" ")
+        hinted(
+            format!("cannot infer the output format from {}", quoted(name)),
+            format!("pass --to, or use one of these endings: {}", endings.join(" ")),
         )
     })
 }

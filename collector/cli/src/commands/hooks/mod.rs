@@ -2,8 +2,8 @@
 //! them, of which type they are, and where they lead now. What one wants when a trace is empty.
 
 use crate::args::HooksArgs;
-use crate::terminal::print;
-use anyhow::{Context, Result, bail};
+use crate::terminal::{hinted, print};
+use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::File;
@@ -27,7 +27,7 @@ pub(crate) fn hooks(args: &HooksArgs) -> Result<()> {
             Some(pid) => of_process(pid, &names)?,
             None => of_file(Path::new(target), &names)?,
         },
-        _ => bail!("nothing to examine; pass a process id, a file, or --self"),
+        _ => return Err(hinted("nothing to examine", "pass a process id, a file, or --self")),
     };
     print(&text);
     Ok(())

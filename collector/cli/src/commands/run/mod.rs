@@ -15,7 +15,7 @@ mod upload;
 use crate::EXIT_OWN_FAILURE;
 use crate::args::RunArgs;
 use crate::output::{STDOUT, Target};
-use crate::terminal::{say, say_lines};
+use crate::terminal::{fail, say, say_lines};
 use anyhow::{Context, Result};
 pub(crate) use report::{losses, why_empty};
 pub(crate) use session::{Ended, Session, Setup};
@@ -114,7 +114,7 @@ fn exit_code(ended: Ended, written: Result<()>) -> ExitCode {
     match written {
         Ok(()) => ended.exit_code(),
         Err(error) => {
-            say(&format!("error: {error:#}"));
+            fail(&error);
             match ended {
                 Ended::Exited(0) => ExitCode::from(EXIT_OWN_FAILURE),
                 ended => ended.exit_code(),

@@ -5,14 +5,13 @@
 
 use crate::agent_library;
 use crate::output::Target;
-use crate::units;
+use crate::{progress, units};
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Sent};
 use std::ffi::{OsStr, OsString};
-use std::io::{IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -199,7 +198,6 @@ impl Running<'_> {
     }
 
     fn wait(&mut self, limit: Option<Duration>) -> Option<Ended> {
-        let progress = self.session.setup.show_progress && std::io::stderr().is_terminal();
         let mut next_line = PROGRESS;
         loop {
             if let Some(ended) = self.ended {
@@ -212,8 +210,9 @@ impl Running<'_> {
                 Err(_) => self.ended = Some(Ended::Exited(0)),
             }
             let elapsed = self.started.elapsed();
-            if progress && (elapsed >= next_line || self.ended.is_some()) {
-                show_progress(elapsed, self.session.recorded_bytes(), self.ended.is_some());
+            if self.session.setup.show_progress && elapsed >= next_line && self.ended.is_none() {
+                let size = units::bytes(self.session.recorded_bytes());
+                progress::show(format!("tracetee: {} s, {size} recorded", elapsed.as_secs()));
                 next_line = elapsed + PROGRESS;
             }
             if self.ended.is_none() {
@@ -230,18 +229,6 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.stop_forwarding.store(true, Ordering::Relaxed);
     }
-}
-
-/// One line that rewrites itself; wiped at the end.
-fn show_progress(elapsed: Duration, recorded_bytes: u64, last: bool) {
-    let line = if last {
-        "\r\x1b[K".to_owned()
-    } else {
-        let size = units::bytes(recorded_bytes);
-        format!("\r\x1b[Ktracetee: {} s, {size} recorded", elapsed.as_secs())
-    };
-    let mut stderr = std::io::stderr();
-    let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());
 }
 
 /// Passes on what was sent to tracetee alone. What the terminal sends, the program got itself.

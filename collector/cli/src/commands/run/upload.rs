@@ -43,7 +43,7 @@ impl Upload {
     pub(super) fn new(args: &RunArgs) -> Result<Option<Self>> {
         let Some(url) = &args.upload else { return Ok(None) };
         let token = match &args.token_file {
-            Some(path) => Some(first_token(path, Right::Send)?),
+            Some(path) => Some(first_token(path, Right::Send, None)?.1),
             None => None,
         };
         let endpoint = Endpoint::new(url, token.as_deref(), false, args.cleartext)
