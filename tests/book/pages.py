@@ -33,7 +33,7 @@ def without_code(text):
 def blocks(text):
     """Yields paragraphs, items of lists, headings and cells of tables."""
     lines = []
-    for line in re.sub(r"<!--.*?-->", "", without_code(text), flags=re.S).splitlines() + [""]:
+    for line in [*re.sub(r"<!--.*?-->", "", without_code(text), flags=re.S).splitlines(), ""]:
         if BLOCK.match(line):
             yield " ".join(lines)
             lines = []

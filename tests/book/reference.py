@@ -34,7 +34,7 @@ def command_line():
     snapshot = (ROOT / "collector/cli/tests/snapshots/help.snap").read_text()
     parts = re.split(r"^===== (.+) --help\n", snapshot, flags=re.M)[1:]
     yield "# Command line\n\nThe help of each command. The manual (`man tracetee`) has the same.\n"
-    for name, text in zip(parts[::2], parts[1::2]):
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
         yield f"\n## {name}\n\n```text\n{text.strip()}\n```\n"
 
 
@@ -51,7 +51,8 @@ def kind(schema):
     text = " or ".join(each for each in types if each != "null")
     if "items" in schema:
         text += f" of {kind(schema['items'])}"
-    low, high = (schema.get("minimum"), schema.get("maximum")) if "items" not in schema else (schema.get("minItems"), schema.get("maxItems"))
+    limits = ("minItems", "maxItems") if "items" in schema else ("minimum", "maximum")
+    low, high = map(schema.get, limits)
     if high is not None:
         text += f", {low or 0} to {high}"
     elif low:
@@ -141,7 +142,8 @@ def metrics():
             series |= {f"tracetee_{name}": help_text for name, help_text in gauges}
     if len(series) < 40:
         sys.exit(f"tests/book/reference.py: only {len(series)} series were found in the sources of /metrics")
-    yield "# Metrics\n\n`GET /metrics` has these series for Prometheus. [Health, metrics, log, alerts](../MONITORING.md) shows how to scrape them.\n\n"
+    yield "# Metrics\n\n`GET /metrics` has these series for Prometheus. "
+    yield "[Health, metrics, log, alerts](../MONITORING.md) shows how to scrape them.\n\n"
     yield "| series | |\n|---|---|\n"
     for name, help_text in sorted(series.items()):
         yield f"| `{name}` | {cell(help_text)} |\n"
