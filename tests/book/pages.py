@@ -5,8 +5,8 @@ book has each page. Writes or compares the generated pages of docs/reference.
     tests/book/pages.py [DIRECTORY]     DIRECTORY: the repository, this one if none is named
 
 A word has a letter or a digit; blocks of code are no text, and a code span is one word of a sentence. The limit is for what
-users and contributors read: not for CHANGELOG.md, which is a history, docs/reference, which is generated, and the notes in
-tests. tests/links checks links and anchors.
+users and contributors read: not for CHANGELOG.md, which is a history, docs/reference, which is generated, the table of
+contents, and the notes in tests. tests/links checks links and anchors.
 """
 
 import pathlib
@@ -19,6 +19,7 @@ MAX_SENTENCE = 30
 # A change of this page is a log, by date.
 HISTORY = {"CHANGELOG.md"}
 GENERATED = "docs/reference/"
+CONTENTS = "docs/SUMMARY.md"
 # Pages that may have dates: measurements, and this project's history.
 DATED = {"docs/BENCHMARKS.md"} | HISTORY
 DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b")
@@ -70,18 +71,18 @@ def main():
     listed = subprocess.run(
         ["git", "-C", root, "ls-files", "-co", "--exclude-standard", "*.md"], capture_output=True, text=True, check=True)
     names = [name for name in sorted(set(listed.stdout.splitlines())) if (root / name).exists()]
-    if "docs/SUMMARY.md" not in names:
-        sys.exit(f"{root}: no docs/SUMMARY.md")
+    if CONTENTS not in names:
+        sys.exit(f"{root}: no {CONTENTS}")
     wrong, counts = [], {}
-    summary = (root / "docs/SUMMARY.md").read_text()
+    summary = (root / CONTENTS).read_text()
     for name in names:
         text = (root / name).read_text()
-        if name.startswith("docs/") and name != "docs/SUMMARY.md" and f"]({name.removeprefix('docs/')})" not in summary:
-            wrong.append(f"{name}: docs/SUMMARY.md does not have the page")
+        if name.startswith("docs/") and name != CONTENTS and f"]({name.removeprefix('docs/')})" not in summary:
+            wrong.append(f"{name}: {CONTENTS} does not have the page")
         if name in HISTORY or name.startswith(GENERATED):
             continue
         wrong += findings(name, text)
-        if not name.startswith("tests/"):
+        if not name.startswith("tests/") and name != CONTENTS:
             counts[name] = words(without_code(text))
     total = sum(counts.values())
     if total > MAX_WORDS:
