@@ -20,6 +20,8 @@ MAX_SENTENCE = 30
 HISTORY = {"CHANGELOG.md"}
 GENERATED = "docs/reference/"
 CONTENTS = "docs/SUMMARY.md"
+# Files for coding agents, which the book does not have.
+APART = "docs/skill/"
 # Pages that may have dates: measurements, and this project's history.
 DATED = {"docs/BENCHMARKS.md"} | HISTORY
 DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b")
@@ -77,7 +79,7 @@ def main():
     summary = (root / CONTENTS).read_text()
     for name in names:
         text = (root / name).read_text()
-        if name.startswith("docs/") and name != CONTENTS and f"]({name.removeprefix('docs/')})" not in summary:
+        if name.startswith("docs/") and not name.startswith(APART) and name != CONTENTS and f"]({name.removeprefix('docs/')})" not in summary:
             wrong.append(f"{name}: {CONTENTS} does not have the page")
         if name in HISTORY or name.startswith(GENERATED):
             continue
