@@ -17,7 +17,8 @@ QUERIES = "tests/fleet/sql"
 def packed_paths():
     """Returns the documents in the repository, with their paths beside the program."""
     patterns = [
-        "README.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "docs/skill/*.md", "collector/*.md", "collector/convert/timeline.png",
+        "README.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "docs/reference/*.md", "docs/skill/*.md",
+        "docs/pages/*.png", "collector/*.md", "collector/convert/timeline.png",
         "agent/include/tracetee.h", "agent/schema/remote-config.schema.json", "collector/server/api/openapi.json",
         "collector/server/api/report.schema.json", "collector/fleet/schema/report.schema.json",
         "collector/packaging/grafana/tracetee.json", "collector/packaging/prometheus/tracetee.rules.yml",

@@ -1,5 +1,5 @@
 //! The table of formats: name, file endings, reader, writer, and what the format cannot represent. The library writes
-//! by it, the program takes `--to` and its inference from it, and CONVERT.md is compared with it.
+//! by it, the program takes `--to` and its inference from it, and docs/reference/FORMATS.md is printed from it.
 
 use crate::details::Fractions;
 use crate::lossiness::{Content, Dropped};
@@ -301,6 +301,7 @@ impl Format {
 mod tests {
     use super::*;
     use std::io::Cursor;
+    use std::path::Path;
 
     #[test]
     fn formats_are_inferred_from_the_longest_ending() {
@@ -347,17 +348,30 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_page_about_conversion_has_the_table() {
-        let page = include_str!("../../CONVERT.md");
+    /// `docs/reference/FORMATS.md` as it must be.
+    fn page() -> String {
+        let mut page = "# Formats of traces\n\nThe formats that `tracetee convert` writes, and what each cannot represent. \
+            [Convert traces](../CONVERT.md) lists those that it reads.\n\n\
+            | `--to` | default for | cannot represent |\n|---|---|---|\n"
+            .to_owned();
         for &format in Format::ALL {
             let endings: Vec<_> =
                 format.endings().iter().map(|ending| format!("`{ending}`")).collect();
             let lacks = Content::VARIANTS.iter().filter(|content| format.lacks(**content));
             let lacks: Vec<_> = lacks.map(|content| content.label()).collect();
-            let row =
-                format!("| `{}` | {} | {} |", format.name(), endings.join(" "), lacks.join(", "));
-            assert!(page.contains(&row), "CONVERT.md lacks this row:\n{row}");
+            let row = [&format!("`{}`", format.name()), &endings.join(" "), &lacks.join(", ")];
+            page.push_str(&format!("| {} |\n", row.map(String::as_str).join(" | ")));
         }
+        page
+    }
+
+    /// `TRACETEE_BLESS=1 cargo test -p tracetee-convert page_of_formats` writes it.
+    #[test]
+    fn the_page_of_formats_is_the_table() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/FORMATS.md");
+        if std::env::var_os("TRACETEE_BLESS").is_some() {
+            std::fs::write(&path, page()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), page());
     }
 }

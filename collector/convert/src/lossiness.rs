@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use tracetee_trace::{NameId, Scope, Trace};
 
-/// A kind of content of a trace, in the order in which messages and CONVERT.md name them.
+/// A kind of content of a trace, in the order in which messages and `docs/reference/FORMATS.md` name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub enum Content {
     /// Slices of threads. Every format represents them.

@@ -2,7 +2,7 @@
 //!
 //! Each row carries the columns that reports group by (app, version, day, device, counted), so that a query over
 //! frames needs no join, which costs next to nothing in Parquet (dictionaries). SQLite has captures, losses and `ledger_days` only, without
-//! `part`. `tests/fleet/sql/COLUMNS.md` is printed from this file: `TRACETEE_BLESS=1 cargo test -p tracetee-fleet --lib columns`.
+//! `part`. `docs/reference/COLUMNS.md` is printed from this file: `TRACETEE_BLESS=1 cargo test -p tracetee-fleet --lib columns`.
 
 pub use crate::table::{Cell, Column, Kind, Source, Table, TableRow, Text};
 
@@ -374,10 +374,10 @@ mod tests {
     use std::fmt::Write;
     use std::path::Path;
 
-    /// `tests/fleet/sql/COLUMNS.md` as it must be.
+    /// `docs/reference/COLUMNS.md` as it must be.
     fn columns() -> String {
         let mut text =
-            "# Tables and columns\n\nPrinted from [`schema.rs`](../../../collector/fleet/src/schema.rs).\n"
+            "# Tables and columns\n\nPrinted from [`schema.rs`](../../collector/fleet/src/schema.rs).\n"
                 .to_owned();
         for table in TABLES {
             let _ = write!(text, "\n## `{}`\n\n{}\n\n", table.name, table.doc.trim());
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn the_page_of_columns_is_the_schema() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fleet/sql/COLUMNS.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/COLUMNS.md");
         if std::env::var_os("TRACETEE_BLESS").is_some() {
             std::fs::write(&path, columns()).unwrap();
         }

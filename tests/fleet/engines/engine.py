@@ -39,7 +39,7 @@ def plain(value):
 def duckdb_engine(tables, _jars, sql_dir):
     import duckdb
 
-    # As collector/README.md says: in the directory that has `tables`, first these two files, then any query.
+    # As docs/SQL.md says: in the directory that has `tables`, first these two files, then any query.
     os.chdir(pathlib.Path(tables).parent.parent)
     connection = duckdb.connect()
     for views in ["duckdb.sql", "views.sql"]:

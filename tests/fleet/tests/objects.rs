@@ -151,15 +151,15 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
     assert!(quarantined.contains(&format!("{bad}.com.example.shop.json")), "{quarantined:?}");
 }
 
-/// Returns the block of commands of SCALE.md that makes tables of a bucket.
+/// Returns the block of commands of docs/SQL.md that makes tables of a bucket.
 fn commands_of_workers() -> String {
-    let page = std::fs::read_to_string(tracetee_tests::root().join("collector/SCALE.md")).unwrap();
+    let page = std::fs::read_to_string(tracetee_tests::root().join("docs/SQL.md")).unwrap();
     let mut blocks = page.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap());
     blocks.find(|block| block.contains("split ")).unwrap().to_owned()
 }
 
 #[test]
-fn the_commands_of_the_page_on_scale_work_as_they_stand_there() {
+fn the_commands_of_the_page_on_sql_work_as_they_stand_there() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let bucket = directory.path().join("s3/bucket");

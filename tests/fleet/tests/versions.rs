@@ -55,7 +55,7 @@ fn sqlite3_reads_all_tables() {
 
 /// The queries of the documentation, by their titles.
 fn documented_queries() -> Vec<(String, String)> {
-    let page = std::fs::read_to_string(root().join("collector/README.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/SQL.md")).unwrap();
     let queries = page.split("```sql\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let queries = queries.split(";\n").filter(|query| !query.is_empty());
     let titled = queries.map(|query| query.trim_start_matches("-- ").split_once('\n').unwrap());

@@ -132,7 +132,7 @@ fn a_command_that_never_ends_holds_up_no_look_and_no_end() {
 /// The command of the documentation, with a stand-in for Slack that is a program of curl's.
 #[test]
 fn the_documented_command_sends_slack_a_text_without_markup() {
-    let text = fs::read_to_string(tracetee_tests::root().join("collector/README.md")).unwrap();
+    let text = fs::read_to_string(tracetee_tests::root().join("docs/COMPARE.md")).unwrap();
     let (_, rest) = text.split_once("--on-finding '").unwrap();
     let command = rest.split_once("'\n").unwrap().0;
     let own = TempDir::new().unwrap();

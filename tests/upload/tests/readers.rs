@@ -1,5 +1,5 @@
 //! Readers of reports and metrics: tokens as bearer and as the password of HTTP Basic; Debian's nginx with the configuration of
-//! `collector/README.md`, below a path, before a page in Chromium; users whom a proxy names; and what nobody may see.
+//! `docs/ACCESS.md`, below a path, before a page in Chromium; users whom a proxy names; and what nobody may see.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -31,7 +31,7 @@ fn bearer(token: &str) -> String {
 
 /// The block of a language in the collector's documentation that has a word.
 fn documented(language: &str, word: &str) -> String {
-    let text = fs::read_to_string(root().join("collector/README.md")).unwrap();
+    let text = fs::read_to_string(root().join("docs/ACCESS.md")).unwrap();
     let begin = format!("```{language}\n");
     let mut blocks = text.split(&begin).skip(1).filter_map(|rest| rest.split_once("\n```"));
     blocks.find(|(block, _)| block.contains(word)).unwrap().0.to_owned()

@@ -12,7 +12,7 @@ use tracetee_trace::shown;
 
 /// Most causes that are named, each with a hundredth of the time or more.
 const MOST: usize = 3;
-/// Calibrated on traces that show the display: collector/README.md.
+/// Calibrated on traces that show the display: docs/JANK.md.
 const SEEN: &str =
     "people see about a third of such frames late, as in traces that show the display";
 
