@@ -99,7 +99,7 @@ fn a_dump_has_main_the_states_and_the_chain_of_owners() {
 #[test]
 fn a_dump_that_is_cut_says_so_and_the_process_is_chosen_by_its_id() {
     for end in (0..CHAIN.len()).step_by(7).filter(|&end| CHAIN.is_char_boundary(end)) {
-        let cut = Dump::parse(CHAIN[..end].as_bytes(), None);
+        let cut = Dump::parse(&CHAIN.as_bytes()[..end], None);
         let has_main = CHAIN[..end].contains("\n\"main\" prio=5 tid=1");
         assert_eq!(cut.as_ref().is_some_and(|dump| dump.main().is_some()), has_main, "{end}");
         assert_eq!(cut.is_some_and(|dump| dump.is_cut), has_main_block(end), "{end}");
