@@ -132,6 +132,7 @@ fn a_question_ends_and_takes_little_memory() {
     for sql in [
         "SELECT group_concat(printf('%01000d', i)) FROM n",
         "SELECT json_group_array(printf('%01000d', i)) FROM n",
+        "SELECT nearest_rank(i, 1, 50) FROM n",
         "SELECT length(randomblob(1000000000))",
         "SELECT printf('%.*c', 1000000000, 'x')",
         "SELECT replace(hex(zeroblob(50000)), '0', '0000')",
