@@ -113,9 +113,9 @@ pub(crate) enum LinuxCommand {
     /// Compares each version with the earlier ones on devices that sent both. Prints the changes of all causes and screens,
     /// the surest first.
     Bisect(BisectArgs),
-    /// Say whether a build is slower than another one by their macrobenchmarks.
+    /// Compare two builds by their macrobenchmarks.
     ///
-    /// Compares runs in pairs, names the sections whose time changed, and with --field estimates the late frames that the app's
+    /// Says whether the build is slower: compares runs in pairs, names the sections whose time changed, and with --field estimates the late frames that the app's
     /// users would have more. Let the builds run in turn, on one phone, at least eight times each. Exits with 1 if a metric is
     /// worse, which has a probability of at most 1 % for a build without a change, and with 125 after an error.
     Gate(GateArgs),
