@@ -22,7 +22,7 @@
 //!
 //! A row is its key (screen, refresh rate in mHz, pipeline, source), frames, late, frozen (more than 700 ms), frames by
 //! verdict of the compositor (not janky, app, compositor, other), and a histogram of the late frames' overrun in µs.
-//! [`Pipeline`] and [`Source`] have the codes.
+//! The codes of [`Pipeline`] and [`Source`] are the positions of their values, from 0.
 //!
 //! A histogram has 16 buckets for each power of two; values below 16 have a bucket each. It is the number of buckets
 //! that are not empty, then for each of them `2 × count + g`. `g` is 1 if a number follows that says how many empty
