@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracetee_fleet::capture::{self, Limits};
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::rows::{self, About, Rows};
+use tracetee_fleet::rows::{About, Rows};
 use tracetee_fleet::stored_report;
 use tracetee_jank::{Stopped, Watch};
 use tracetee_trace::Mapping;
