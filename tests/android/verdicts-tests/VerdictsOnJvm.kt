@@ -308,7 +308,7 @@ private fun ledgerOfAgent(directory: File) {
     }
     counted.pass(0)
     Native.countStart(0, 5000, -1)
-    Native.countExit("anr", true)
+    expect("""[""]""", Native.exits("""{"exits": [{"death": {"reason": "anr", "visible": true, "pid": 4}}]}"""))
     Native.setVisible(false)
     Thread.sleep(2500)
     val file = File(directory, "spool/ledger").listFiles()!!.single()
