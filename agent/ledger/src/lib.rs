@@ -12,7 +12,7 @@
 //! | | |
 //! |---|---|
 //! | version | one byte, 1 |
-//! | day, version code, part | numbers: days since 1970-01-01; `versionCode`; number of the part within day and version |
+//! | day, version code, part | days since 1970-01-01; `versionCode`; number of the part within day and version |
 //! | segment | number of attributes, then name and value of each, by name |
 //! | sums | observed s, stood still s, sessions, slow sessions, major faults, own cost µs, peak PSS KiB |
 //! | starts | for cold, warm, hot: starts, slow starts, histogram of TTID in ms, histogram of TTFD in ms |

@@ -84,6 +84,9 @@ impl Controller {
             Command::OnDevice(ask) => self.answer(&ask, now),
             #[cfg(feature = "jni")]
             Command::Exits(exits, answer) => {
+                for exit in &exits {
+                    daily_ledger::count_exit(&exit.death.reason, exit.death.visible);
+                }
                 // The app may wait no longer.
                 let _ = answer.try_send(self.recover(&exits, now));
             }

@@ -5,11 +5,10 @@
 
 use crate::error::Error;
 use crate::object_keys::{ReportKey, app_of_report};
-use crate::rows::{NO_NAME, cut, version_of};
+use crate::rows::{Ledger, NO_NAME, cut, version_of};
 use crate::schema::{LedgerBucketRow, LedgerDayRow, LedgerScreenRow, Text};
 use crate::sums::schema::{LedgerFrames, LedgerHistogram, LedgerRollup};
 use crate::sums::{MOST, Sums, whole};
-use serde::{Deserialize, Serialize};
 use tracetee_ledger::{Histogram, Part, Row, RowKey, StartType};
 use tracetee_protocol::CaptureMeta;
 use twox_hash::XxHash64;
@@ -25,17 +24,6 @@ const EXIT: &str = "exit";
 const VISIBLE_EXIT: &str = "visible_exit";
 const NS_OF_US: u64 = 1_000;
 pub(crate) const NS_OF_MS: u64 = 1_000_000;
-
-/// The rows of a part of a ledger.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ledger {
-    /// The part's own row.
-    pub day: LedgerDayRow,
-    /// Its screens.
-    pub screens: Vec<LedgerScreenRow>,
-    /// The buckets of its histograms.
-    pub buckets: Vec<LedgerBucketRow>,
-}
 
 /// Returns the id of a device's part, which is one for a device, a day, a version and a number.
 #[must_use]

@@ -25,6 +25,7 @@ pub mod rows;
 pub mod schema;
 pub mod selection;
 pub mod significance;
+pub mod stored_report;
 pub mod sums;
 mod table;
 #[cfg(test)]

@@ -6,8 +6,8 @@
 //! takes them from the path.
 
 use crate::error::Error;
-use crate::ledger::Ledger;
 use crate::object_keys::encode;
+use crate::rows::Ledger;
 use crate::rows::{Rows, Value};
 use crate::schema::{
     CAPTURES, Column, Kind, LEDGER_DAYS, Source, TABLES, Table, TableRow, VERSION,

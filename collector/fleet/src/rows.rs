@@ -1,9 +1,9 @@
 //! Fills the rows of an analyzed capture, or of a report.
 
-use crate::error::Error;
-use crate::ledger::Ledger;
-use crate::object_keys::{ReportKey, ReportKind, app_of_report};
-use crate::schema::{CaptureRow, DeathRow, FrameRow, FrameSliceRow, LossRow, StackRow, Text};
+use crate::schema::{
+    CaptureRow, DeathRow, FrameRow, FrameSliceRow, LedgerBucketRow, LedgerDayRow, LedgerScreenRow,
+    LossRow, StackRow, Text,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tracetee_jank::{Analysis, DeathReport, Frame, Named, Part, Stack, StartKind};
@@ -33,6 +33,17 @@ pub struct Rows {
     pub ledger: Option<Ledger>,
     /// The install id in the metadata that came with the capture, if its text names another device.
     pub other_device: Option<Text>,
+}
+
+/// The rows of a part of a ledger.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// The part's own row.
+    pub day: LedgerDayRow,
+    /// Its screens.
+    pub screens: Vec<LedgerScreenRow>,
+    /// The buckets of its histograms.
+    pub buckets: Vec<LedgerBucketRow>,
 }
 
 impl Rows {
@@ -266,35 +277,6 @@ fn death_row(death: &DeathReport) -> DeathRow {
         waited_ns: death.waited_ns,
         dump: Text::new_static(death.dump.name()),
         sentence: text(&death.sentence),
-    }
-}
-
-/// Makes the rows of a stored report.
-///
-/// # Errors
-/// [`Error::Report`] if it is none.
-pub fn from_report(key: &ReportKey, bytes: &[u8]) -> Result<Rows, Error> {
-    let app = app_of_report(&key.name);
-    match key.kind {
-        ReportKind::Losses => {
-            let report =
-                LossReport::from_json(bytes).ok_or_else(|| Error::Report("a loss report"))?;
-            Ok(from_loss_report(&key.name, &key.day, app.as_deref(), &report))
-        }
-        ReportKind::Ledger => {
-            Ok(Rows { ledger: Some(Ledger::read(key, bytes)?), ..Rows::default() })
-        }
-    }
-}
-
-/// Returns the install id of the device that has sent a report; `None` if it has none, or if this is no report.
-#[must_use]
-pub fn device_of_report(key: &ReportKey, bytes: &[u8]) -> Option<String> {
-    match key.kind {
-        ReportKind::Losses => LossReport::from_json(bytes)?.device.install_id,
-        ReportKind::Ledger => {
-            from_report(key, bytes).ok()?.ledger.map(|own| own.day.device.to_string())
-        }
     }
 }
 

@@ -84,7 +84,6 @@ fn register(env: Env) -> bool {
         c"setScreen" c"(Ljava/lang/String;)V" set_screen,
         c"countFrames" c"([JIJ)V" count_frames,
         c"countStart" c"(IJJ)V" count_start,
-        c"countExit" c"(Ljava/lang/String;Z)V" count_exit,
         c"setVisible" c"(Z)V" set_visible,
         c"watchMain" c"(Ljava/lang/Runnable;)Ljava/lang/String;" watch_main,
         c"mainIsAlive" c"()V" main_is_alive,
@@ -253,13 +252,6 @@ extern "system" fn count_frames(
 extern "system" fn count_start(_: Env, _: jclass, kind: jint, ttid_ms: jlong, ttfd_ms: jlong) {
     let _ = caught(|| {
         daily_ledger::count_start(usize::try_from(kind).unwrap_or(usize::MAX), ttid_ms, ttfd_ms);
-        Ok(())
-    });
-}
-
-extern "system" fn count_exit(env: Env, _: jclass, reason: jstring, is_visible: jboolean) {
-    let _ = caught(|| {
-        daily_ledger::count_exit(&text(env, reason)?, is_visible);
         Ok(())
     });
 }

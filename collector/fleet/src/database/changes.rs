@@ -6,8 +6,9 @@ use super::rollups::{Changes, apply};
 use super::tables::{self, ANALYZED_BY, CONTRIBUTIONS, LEDGER_CONTENTS, LEDGER_NUMBER, NUMBER};
 use super::{Database, all, value};
 use crate::error::Error;
-use crate::ledger::{Days, Ledger};
+use crate::ledger::Days;
 use crate::object_keys::{ReportKey, ReportKind};
+use crate::rows::Ledger;
 use crate::rows::{Rows, Value};
 use crate::schema::{
     ANALYSIS, CAPTURES, CaptureRow, LEDGER_DAYS, LOSSES, LedgerDayRow, LossRow, Text,

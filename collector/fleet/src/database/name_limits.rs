@@ -5,7 +5,7 @@
 //! exactly. The thread that inserts calls this, in its transaction.
 
 use crate::error::Error;
-use crate::ledger::Ledger;
+use crate::rows::Ledger;
 use crate::schema::{CaptureRow, LedgerBucketRow, LedgerScreenRow, LossRow};
 use crate::sums::{Contribution, Replaced};
 use crate::table::Text;

@@ -4,8 +4,8 @@
 //! ([`crate::part`]). It is a tenth of the rows.
 
 use super::Sums;
-use crate::ledger::Ledger;
 use crate::object_keys::{ReportKey, ReportKind};
+use crate::rows::Ledger;
 use crate::rows::Rows;
 use crate::schema::{CaptureRow, LossRow, Text};
 use serde::{Deserialize, Serialize};

@@ -14,8 +14,8 @@ use std::fs::{self, File};
 use std::path::Path;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind};
-use tracetee_fleet::rows::device_of_report;
 use tracetee_fleet::schema::CAPTURES;
+use tracetee_fleet::stored_report::device_of_report;
 use tracetee_protocol::CaptureMeta;
 
 /// Counts of what was deleted.

@@ -17,7 +17,8 @@ use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind};
-use tracetee_fleet::rows::{Rows, from_report};
+use tracetee_fleet::rows::Rows;
+use tracetee_fleet::stored_report::from_report;
 use tracetee_fleet::{capture, parquet};
 
 /// Lists the keys of the captures and reports of a store, sorted; of one day (`YYYY-MM-DD`) if given.

@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracetee_fleet::capture::{self, Limits};
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::rows::{self, About, Rows};
+use tracetee_fleet::rows::{About, Rows};
+use tracetee_fleet::stored_report;
 use tracetee_jank::{Stopped, Watch};
 use tracetee_trace::Mapping;
 
@@ -204,7 +205,7 @@ fn rows_of(
         }
         Work::Report(key, path) => {
             let Ok(bytes) = fs::read(path) else { return Ok(None) };
-            Ok(Some(rows::from_report(key, &bytes)?))
+            Ok(Some(stored_report::from_report(key, &bytes)?))
         }
     }
 }

@@ -30,7 +30,7 @@ use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind};
 use tracetee_fleet::part::directory;
-use tracetee_fleet::rows::device_of_report;
+use tracetee_fleet::stored_report::device_of_report;
 
 /// Captures of a transaction.
 pub(crate) const BATCH: usize = if cfg!(test) { 4 } else { 500 };

@@ -78,19 +78,16 @@ internal object Native {
     @JvmStatic external fun setRefreshRate(hz: Double)
     @JvmStatic external fun setScreen(name: String)
 
-    /** Runs [ping] once a second on the agent's thread, until it is called with null. */
-
     /** Counts [count] frames, at most 256, by two words each (FrameLedger.kt), at this value of `System.nanoTime`. */
     @JvmStatic external fun countFrames(words: LongArray, count: Int, nowNs: Long)
 
     /** Counts a start: 0 cold, 1 warm, 2 hot. Times in ms until the first frame, and until the app was fully drawn; negative: unknown. */
     @JvmStatic external fun countStart(kind: Int, ttidMs: Long, ttfdMs: Long)
 
-    /** Counts the end of an earlier process of the app; [isVisible]: a user saw it. */
-    @JvmStatic external fun countExit(reason: String, isVisible: Boolean)
-
     /** The app is visible from now on, or hidden. */
     @JvmStatic external fun setVisible(isVisible: Boolean)
+
+    /** Runs [ping] once a second on the agent's thread, until it is called with null. */
     @JvmStatic external fun watchMain(ping: Runnable?): String?
     @JvmStatic external fun mainIsAlive()
     @JvmStatic external fun isRecording(): Boolean
