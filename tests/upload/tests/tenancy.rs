@@ -13,7 +13,7 @@ use tracetee_tests_upload::s3::Bucket;
 use tracetee_uploader::Response;
 
 /// The routes of the collector; `ID` and `APP` are replaced. The test counts those of the source, so that a new one needs a row.
-const ROUTES: [&str; 16] = [
+const ROUTES: [&str; 17] = [
     "/",
     "/report.json",
     "/report.md",
@@ -21,6 +21,7 @@ const ROUTES: [&str; 16] = [
     "/captures/ID/timeline",
     "/mcp",
     "/v1/captures/ID",
+    "/v1/ledgers/ID",
     "/v1/losses/ID",
     "/v1/mappings/APP/1",
     "/v1/tickets",
