@@ -134,7 +134,7 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
     let keys = file(directory.path(), "keys", &listed);
     let output = convert(&["--keys", keys.to_str().unwrap()]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.starts_with("2 captures, 0 loss reports: "), "{said}");
+    assert!(said.starts_with("2 captures, 0 loss reports, 0 parts of ledgers: "), "{said}");
     let wrong = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         !output.status.success() && wrong.contains("1 of 3 objects could not be converted"),
