@@ -147,8 +147,13 @@ fn without_links(said: &str) -> String {
     links.replace_all(said, "|").trim_end_matches('|').to_owned()
 }
 
+/// Every so many fleets have a long rollout.
+const LONG: u64 = 200;
+
 /// Makes a plan whose older devices have more of all causes.
 fn plan(number: u64) -> Plan {
+    // Devices of a long rollout can be compared.
+    let is_long = number.is_multiple_of(LONG);
     let class = |name: &str, share, slowness_percent, causes_percent| PlannedClass {
         name: name.to_owned(),
         share,
@@ -156,17 +161,17 @@ fn plan(number: u64) -> Plan {
         apis: vec![33, 34],
         slowness_percent,
         causes_percent,
-        update_hours: 24,
+        update_hours: if is_long { 240 } else { 24 },
     };
     let rollout = PlannedRollout {
         from: "2.0".to_owned(),
         to: "2.1".to_owned(),
-        release_hour: 36,
-        captures: 2,
+        release_hour: if is_long { 120 } else { 36 },
+        captures: if is_long { 14 } else { 2 },
     };
     Plan {
-        frames: 40,
-        days: 3,
+        frames: if is_long { 240 } else { 40 },
+        days: if is_long { 14 } else { 3 },
         triggered_percent: 30,
         classes: vec![class("Fast", 2, 80, 60), class("Old", 1, 100, 100 + number % 7 * 100)],
         rollout: number.is_multiple_of(2).then_some(rollout),

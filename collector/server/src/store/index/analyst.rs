@@ -24,6 +24,7 @@ use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{About, Rows};
 use tracetee_fleet::stored_report;
 use tracetee_jank::{Stopped, Watch};
+use tracetee_protocol::CaptureMeta;
 use tracetee_trace::Mapping;
 
 /// Processor time that a capture may take: the largest that is taken in needs a quarter of it.
@@ -177,7 +178,10 @@ fn rows_of(
 ) -> Result<Option<Rows>> {
     match work {
         Work::Capture(key, arrived) => {
-            // Open before anything else is read, even if its content is here: it may have been deleted.
+            // Whoever removes a capture removes the metadata after it: those of a file that is still there are whole.
+            let beside =
+                if arrived.is_none() { meta_of(root, key) } else { CaptureMeta::default() };
+            // Open before its content is read, even if that is here: it may have been deleted.
             let file = match File::open(root.join(key.path())) {
                 Ok(file) => file,
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -193,7 +197,7 @@ fn rows_of(
                     catch_unwind(AssertUnwindSafe(rows))
                 }
                 None => {
-                    let about = with_dump(root, key, about_with(key, meta_of(root, key), bytes));
+                    let about = with_dump(root, key, about_with(key, beside, bytes));
                     let rows = || capture::rows(file, &about, mapping, limits);
                     catch_unwind(AssertUnwindSafe(rows))
                 }

@@ -66,13 +66,16 @@ pub(crate) trait Objects: Debug + Send + Sync {
         let Some((bytes, meta)) = self.find(path)? else { return Ok(None) };
         let file = copies.join(path);
         make_parent(&file)?;
-        if RawKey::parse(path).is_some() {
-            fs::write(sidecar_of(&file), meta.to_json())?;
-        }
         // Whole, or not there.
-        let making = file.with_added_extension("fetching");
-        fs::write(&making, bytes)?;
-        fs::rename(making, &file)?;
+        let write = |to: &Path, content: &[u8]| {
+            let making = to.with_added_extension("fetching");
+            fs::write(&making, content)?;
+            fs::rename(making, to)
+        };
+        if RawKey::parse(path).is_some() {
+            write(&sidecar_of(&file), meta.to_json().as_bytes())?;
+        }
+        write(&file, &bytes)?;
         Ok(Some(file))
     }
 
