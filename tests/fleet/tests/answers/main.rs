@@ -20,6 +20,7 @@ use tracetee_fleet::rows::{About, Rows};
 use tracetee_jank::Options;
 use tracetee_simulate::{Plan, PlannedClass, PlannedRollout};
 use tracetee_tests::tools::{chromium, phone_trace};
+use tracetee_tests_upload::rollout;
 
 /// Frames of the page's chart that have a bar each.
 const MOST_BARS: usize = 170;
@@ -147,13 +148,8 @@ fn without_links(said: &str) -> String {
     links.replace_all(said, "|").trim_end_matches('|').to_owned()
 }
 
-/// Every so many fleets have a long rollout.
-const LONG: u64 = 200;
-
 /// Makes a plan whose older devices have more of all causes.
 fn plan(number: u64) -> Plan {
-    // Devices of a long rollout can be compared.
-    let is_long = number.is_multiple_of(LONG);
     let class = |name: &str, share, slowness_percent, causes_percent| PlannedClass {
         name: name.to_owned(),
         share,
@@ -161,17 +157,17 @@ fn plan(number: u64) -> Plan {
         apis: vec![33, 34],
         slowness_percent,
         causes_percent,
-        update_hours: if is_long { 240 } else { 24 },
+        update_hours: 24,
     };
     let rollout = PlannedRollout {
         from: "2.0".to_owned(),
         to: "2.1".to_owned(),
-        release_hour: if is_long { 120 } else { 36 },
-        captures: if is_long { 14 } else { 2 },
+        release_hour: 36,
+        captures: 2,
     };
     Plan {
-        frames: if is_long { 240 } else { 40 },
-        days: if is_long { 14 } else { 3 },
+        frames: 40,
+        days: 3,
         triggered_percent: 30,
         classes: vec![class("Fast", 2, 80, 60), class("Old", 1, 100, 100 + number % 7 * 100)],
         rollout: number.is_multiple_of(2).then_some(rollout),
@@ -181,7 +177,7 @@ fn plan(number: u64) -> Plan {
 
 /// Simulates a fleet. Returns the rows of its captures, and the first capture.
 fn simulated(number: u64, devices: u64) -> (Vec<Rows>, capture::Capture) {
-    let plan = plan(number);
+    let plan = if number == 0 { rollout::plan() } else { plan(number) };
     let captures = (0..devices).flat_map(|device| plan.device(number, device).0);
     let mut first = None;
     let rows = captures.map(|captured| {
@@ -245,8 +241,13 @@ fn no_sentence_contradicts_a_table_a_chart_or_the_comparison() {
     let Some(chromium) = chromium() else { return };
     let mut reports = Vec::new();
     for number in 0..200 {
-        // Some are large enough to compare versions.
-        let (rows, first) = simulated(number, if number % 20 == 0 { 150 } else { 8 });
+        // The first has a rollout whose versions can be compared.
+        let devices = match number {
+            0 => u64::from(rollout::DEVICES),
+            _ if number % 20 == 0 => 150,
+            _ => 8,
+        };
+        let (rows, first) = simulated(number, devices);
         reports.push(fleet(number, &rows));
         reports.push(single(format!("capture of fleet {number}"), &first));
     }
