@@ -93,7 +93,7 @@ fn a_report_is_of_the_process_that_is_named_and_names_it_whole() {
         let (text, _) = run_tool(path, &["report", "in.ftrace", "ps.txt", chosen[0], chosen[1]]);
         assert!(text.starts_with("com.example.second (pid 20)"), "{text}");
         assert!(words(&text).contains("com.example.first (pid 10, 3 frames)"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
     }
     let (page, _) = run_tool(path, &["report", "in.ftrace", "--pid", "20", "--format", "html"]);
     assert!(page.contains("\"app\":\"second\""), "the page is of the second app");
