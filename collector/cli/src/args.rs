@@ -115,9 +115,10 @@ pub(crate) enum LinuxCommand {
     Bisect(BisectArgs),
     /// Compare two builds by their macrobenchmarks.
     ///
-    /// Says whether the build is slower: compares runs in pairs, names the sections whose time changed, and with --field estimates the late frames that the app's
-    /// users would have more. Let the builds run in turn, on one phone, at least eight times each. Exits with 1 if a metric is
-    /// worse, which has a probability of at most 1 % for a build without a change, and with 125 after an error.
+    /// Says whether the build is slower: compares runs in pairs, names the sections whose time changed, and with --field
+    /// estimates the late frames that the app's users would have more. Let the builds run in turn, on one phone, at least
+    /// eight times each. Exits with 1 if a metric is worse, which has a probability of at most 1 % for a build without a
+    /// change, and with 125 after an error.
     Gate(GateArgs),
     /// Capture with the options of atrace, and most of systrace.py's.
     ///

@@ -204,6 +204,9 @@ impl Gate {
             // A pair of which one is missing says nothing.
             runs.extend(run(base).zip(run(head)).map(|(base, head)| [base, head]));
         }
+        if runs.is_empty() {
+            self.unread.push(format!("{name}: no traces of both builds lie beside the results"));
+        }
         let names = runs.iter().flatten().flat_map(|run| run.sections.keys());
         let names: BTreeSet<&String> = names.collect();
         let mut found: Vec<Section> = Vec::new();
@@ -259,9 +262,10 @@ fn times_of(runs: &[[Run; 2]], time: impl Fn(&[Run; 2]) -> f64) -> Vec<f64> {
 }
 
 fn answer(change: &Change, level: f64, same_percent: f64) -> Answer {
-    let percent = change.percent();
-    if change.p_value <= level && percent.abs() >= LEAST_PERCENT {
-        return if percent > 0.0 { Answer::Worse } else { Answer::Better };
+    // Of nothing, any time is large.
+    let is_large = change.base <= 0.0 || change.percent().abs() >= LEAST_PERCENT;
+    if change.p_value <= level && is_large {
+        return if change.by > 0.0 { Answer::Worse } else { Answer::Better };
     }
     let limit = change.base * same_percent / 100.0;
     match change.interval {
@@ -308,4 +312,38 @@ fn time_of(path: &Path) -> Option<String> {
 #[allow(clippy::cast_precision_loss, reason = "no trace has 2^53 frames")]
 const fn real(count: usize) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(base: f64, by: f64) -> Answer {
+        let runs: Vec<f64> = (0..10_u8).map(|run| base + f64::from(run) / 100.0).collect();
+        let head: Vec<f64> = runs.iter().map(|run| run + by).collect();
+        answer(&Change::of(&runs, &head).unwrap(), LEVEL, 5.0)
+    }
+
+    #[test]
+    fn a_time_that_was_nothing_is_worse_and_a_small_change_is_none() {
+        assert_eq!(of(10.0, 1.0), Answer::Worse);
+        assert_eq!(of(10.0, -1.0), Answer::Better);
+        assert_eq!(of(10.0, 0.1), Answer::Same);
+        let (none, some) = ([0.0; 10], [5.0; 10]);
+        let change = Change::of(&none, &some).unwrap();
+        assert_eq!(answer(&change, LEVEL, 5.0), Answer::Worse);
+        assert_eq!(answer(&Change::of(&none, &none).unwrap(), LEVEL, 5.0), Answer::Unknown);
+    }
+
+    #[test]
+    fn runs_that_came_one_after_the_other_are_known_by_the_names_of_their_traces() {
+        let traces = |minutes: [u8; 2]| {
+            minutes.map(|minute| {
+                PathBuf::from(format!("a_iter000_2026-11-28-10-{minute:02}-00.perfetto-trace"))
+            })
+        };
+        assert!(ran_in_turn(&traces([0, 4]), &traces([2, 6])));
+        assert!(!ran_in_turn(&traces([0, 4]), &traces([5, 6])));
+        assert!(ran_in_turn(&traces([0, 4]), &[PathBuf::from("x.perfetto-trace")]));
+    }
 }

@@ -32,7 +32,8 @@ pub(crate) fn gate(args: &GateArgs) -> Result<ExitCode> {
             let mut field = Field::new(sections.clone());
             for (raw_key, device) in captures {
                 let path = file(&raw_key)?;
-                let mapping = mapping_of(given.as_ref(), &path)?;
+                // That of the capture's version: the given one is the build's.
+                let mapping = mapping_of(None, &path)?;
                 let options = Options {
                     mapping: mapping.as_deref(),
                     without_details: true,
