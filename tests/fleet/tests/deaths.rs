@@ -110,6 +110,13 @@ fn a_dump_explains_its_capture_whichever_comes_first() {
     assert!(text.contains("dump (threads): Blocked 1, Native 1"), "{text}");
     let fleet = get(&collector, "/report.md");
     assert!(fleet.contains("| `anr` | `lock` |"), "{fleet}");
+    let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "deaths", "arguments": {"app": "com.example"}}});
+    let headers =
+        [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+    let answer = collector.send("POST", "/mcp", &headers, ask.to_string().as_bytes());
+    let said = String::from_utf8_lossy(&answer.body);
+    assert!(said.contains("held by com.example.Db.put") && said.contains(one), "{said}");
     let captures: Value = serde_json::from_str(&get(&collector, "/report.json")).unwrap();
     let version = &captures["apps"][0]["versions"][0];
     assert_eq!((&version["counted"], &version["smoothness"]), (&json!(0), &Value::Null));

@@ -245,8 +245,8 @@ fn fifteen_questions_of_a_team_have_the_answers_of_the_report_and_of_sql() {
         assert_eq!(
             names,
             [
-                "apps", "versions", "report", "compare", "causes", "devices", "capture", "frame",
-                "query"
+                "apps", "versions", "report", "compare", "causes", "devices", "deaths", "capture",
+                "frame", "query"
             ]
         );
         for tool in tools.as_array().unwrap() {

@@ -75,6 +75,7 @@ impl Call<'_> {
             "compare" => self.part(&["comparison"]),
             "causes" => self.part(&["causes", "causes_by_screen", "fixes"]),
             "devices" => self.part(&["breakdowns"]),
+            "deaths" => self.part(&["deaths", "deaths_by_key", "deaths_by_version"]),
             "capture" => capture(&self),
             "frame" => frame(&self),
             "query" => query(&self),
