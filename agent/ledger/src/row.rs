@@ -27,7 +27,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Who said how long the frames took. Numbers of different sources are not comparable.
+    /// Source of the frames' times. Numbers of different sources are not comparable.
     Source {
         /// `SurfaceControl.JankData`: the compositor's verdict; Android 16.
         JankData = "jank_data",
@@ -69,7 +69,7 @@ pub struct RowKey {
     pub refresh_mhz: u32,
     /// The way in which the frames were made.
     pub pipeline: Pipeline,
-    /// Who said how long they took.
+    /// Source of their times.
     pub source: Source,
 }
 

@@ -39,7 +39,8 @@ record! {
         pub screen: String = String::new(),
         /// Boot time of the last vsync that the process has noted, ns; 0 if none.
         pub last_vsync_ns: u64 = 0,
-        /// How the capture was found: `summary`, `start` (pid, name and time of start), or empty if the process left none.
+        /// Evidence that the capture is that of the process: `summary`, or `start` (pid, name and time of start). Empty if the process
+        /// has no capture.
         pub joined_by: String = String::new(),
     }
 }

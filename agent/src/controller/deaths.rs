@@ -247,7 +247,7 @@ mod tests {
                 real_ms = (real_ms + life.lasts_ms).saturating_add_signed(life.clock_ms);
                 let id = format!("{id:016x}");
                 if life.has_recorder {
-                    // Its own clock, from its start on: nobody tells it that the clock was set.
+                    // The recorder counts from its own start, and does not notice that the clock is set.
                     let last_ms = start_real_ms + life.lasts_ms - life.silent_ms;
                     let boot = boot.to_string();
                     let run = Run {

@@ -41,8 +41,8 @@ record! {
         pub version_name: Option<String> = None,
         /// Other facts about the device for the collector (`model` …): at most 512 bytes of JSON.
         pub device: BTreeMap<String, RawJson> = BTreeMap::new(); check(is_short),
-        /// Attributes of this installation by which the ledger's counts are told apart, as `{"plan": "premium"}`: at most 4,
-        /// each of few values.
+        /// Attributes of this installation, for example `{"plan": "premium"}`. The ledger counts each combination of values
+        /// by itself: at most 4 attributes, each of few values.
         pub segment: BTreeMap<String, String> = BTreeMap::new(); check(is_segment),
         /// Time that the installation waits for files, ms, if something is to be recorded from the
         /// app's start on. What takes longer is recorded later.

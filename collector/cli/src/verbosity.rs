@@ -1,4 +1,4 @@
-//! How much the program says on stderr: `--quiet`, and the events of the log with `--verbose`.
+//! Verbosity of stderr: `--quiet` prints errors only, `--verbose` prints the events of the log as well.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::Level;

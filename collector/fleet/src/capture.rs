@@ -122,7 +122,7 @@ pub fn rows_of_text(
 ) -> Result<Rows, Error> {
     let watch = &limits.watch;
     let mut text = Watched { text, watch: watch.clone(), left: limits.text_bytes, since: 0 };
-    // Its frames are those of the capture that it belongs to: they count once. It may be a dump, which is no trace.
+    // A profile has the frames of its capture, which count once. It may be a dump, which is no trace.
     let is_profile = is_profile(&about.capture_id);
     let kind = if is_profile { Kind::Text } else { Kind::sniff(&mut text)? };
     let trace = match kind {

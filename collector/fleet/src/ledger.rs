@@ -62,7 +62,7 @@ impl Ledger {
             Some((CaptureMeta::from_json(json)?, Part::decode(part)?))
         };
         let (mut meta, part) = read().ok_or(Error::Report("a part of a ledger"))?;
-        // What the part says decides.
+        // The part decides, not what came with it.
         meta.version_code = Some(part.version_code).filter(|&code| code > 0);
         let known = |text: Option<&str>| {
             text.filter(|text| !text.is_empty()).map(|text| Text::from(cut(text)))

@@ -89,7 +89,7 @@ pub(crate) fn write(
     dropped: &mut Dropped,
 ) -> io::Result<()> {
     let title = escaped(about.title);
-    // What a name has of another place's mark is not replaced.
+    // A name may have the mark of another field of the page, which must not be replaced.
     let shown = escaped(&about.about).replace("{{", "{ {");
     let shown = if shown.is_empty() { shown } else { format!("<p id=\"about\">{shown}</p>") };
     let page =

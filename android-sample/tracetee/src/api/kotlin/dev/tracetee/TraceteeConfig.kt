@@ -106,8 +106,8 @@ public class TraceteeConfig private constructor(builder: Builder) {
         public fun setDevice(properties: Map<String, String>): Builder = apply { device = properties.toMap() }
 
         /**
-         * Sets attributes by which the ledger's counts are told apart, as `mapOf("plan" to "premium")`: at most 4, each of few values
-         * in the fleet, names and values of at most 64 bytes. Default: none.
+         * Sets attributes of this installation, for example `mapOf("plan" to "premium")`. The ledger counts each combination of
+         * values by itself: at most 4 attributes, each of few values, names and values of at most 64 bytes. Default: none.
          */
         public fun setSegment(attributes: Map<String, String>): Builder = apply { segment = attributes.toMap() }
 

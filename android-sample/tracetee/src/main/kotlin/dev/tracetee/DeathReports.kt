@@ -11,7 +11,7 @@ import org.json.JSONArray
 import org.json.JSONException
 import org.json.JSONObject
 
-/** What the configuration allows: reports, the system's dumps, and names that are not redacted. */
+/** Rules of the configuration: whether reports, the system's dumps, and names that are not redacted are allowed. */
 internal class DeathRules(val isOn: Boolean, val hasDumps: Boolean, val hasNames: Boolean)
 
 /**
