@@ -129,7 +129,7 @@ fn nothing_is_counted_unless_the_configuration_says_so_and_the_user_consents() {
     };
     assert_eq!(counts(false), (1, 0));
     assert!(part(&spool(&device)).unwrap().sums.observed_s > 0);
-    // What was counted before is left to a process that counts again.
+    // A process that counts again gets the earlier counts.
     let before = part(&spool(&device));
     assert_eq!(counts(true), (1, 0));
     assert_eq!(part(&spool(&device)), before);
@@ -179,7 +179,7 @@ fn a_kill_loses_at_most_a_second_and_leaves_no_wrong_sum() {
         let counted =
             part.sums.rows().first().map_or(0, |(_, row)| usize::try_from(row.frames).unwrap());
         assert!(counted <= frames.len(), "{counted} of {}", frames.len());
-        // What the part has is what the first frames are.
+        // The part has the first frames.
         let late: Vec<u64> =
             frames[..counted].iter().map(|frame| frame.1).filter(|us| *us > 5_000).collect();
         let row = part.sums.rows().first().map(|(_, row)| row.clone()).unwrap_or_default();

@@ -29,7 +29,7 @@ pub struct Rows {
     pub deaths: Vec<DeathRow>,
     /// The loss report's rows; a capture has none.
     pub losses: Vec<LossRow>,
-    /// What a part of a ledger has.
+    /// Rows of a part of a ledger.
     pub ledger: Option<Ledger>,
     /// The install id in the metadata that came with the capture, if its text names another device.
     pub other_device: Option<Text>,

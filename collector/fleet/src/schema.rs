@@ -219,7 +219,7 @@ tables! {
         cause: Text,
         /// Key of the cause: the functions of a lock, a section, a function, the limit; or empty.
         cause_key: Text,
-        /// Who noticed it: `user` (a screen was visible), `background`, or `frozen`.
+        /// `user` (a screen was visible: a user noticed it), `background`, or `frozen`.
         noticed_by: Text,
         /// 1 if a screen of the app was visible.
         visible: bool,

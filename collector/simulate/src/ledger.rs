@@ -12,7 +12,7 @@ const PERIOD_US: u64 = 16_667;
 /// A part of the ledger of a simulated device-day.
 #[derive(Debug, Clone)]
 pub struct DeviceDay {
-    /// What goes with the part.
+    /// Metadata that go with the part.
     pub meta: CaptureMeta,
     /// The part.
     pub part: Part,

@@ -229,7 +229,7 @@ mod tests {
             )
         };
         assert_eq!(text(page(&data).into_bytes()), TEXT);
-        // What is no base64 stays a page, as one that is cut before its data.
+        // Other texts than base64 stay a page, as one that is cut before its data.
         for other in [page("%"), viewer.clone(), "<".to_owned()] {
             assert_eq!(text(other.clone().into_bytes()), other);
         }

@@ -590,7 +590,7 @@ fn a_token_sees_its_apps_and_nothing_is_answered_without_one() {
     assert_eq!(own[5].data["rows"], json!([[1, 1]]));
     assert!(own[6].is_error);
     assert_eq!(own[7].data["captures"][0]["link"], format!("captures/{ID}"));
-    // What another app has is as what nobody has.
+    // Captures of another app are answered as those that do not exist.
     let (_, foreign) = ask("auto", &of_other, &calls(APP, &mine)).unwrap();
     let (_, none) =
         ask("auto", &of_other, &calls("com.nobody", "019a1fd7-2955-7cfa-a44a-ffffffffffff"))

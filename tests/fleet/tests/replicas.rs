@@ -42,7 +42,7 @@ fn report(store: &Path, options: &[&str]) -> String {
     run(Command::new(tracetee()).args([&store, options].concat()))
 }
 
-/// What the page of a collector says.
+/// Returns the page of a collector.
 fn shown(collector: &Collector) -> Value {
     serde_json::from_slice(&collector.send("GET", "/report.json", &[], b"").body).unwrap()
 }

@@ -106,7 +106,7 @@ fn agree(name: &str, pid: u32, pipeline: &str) -> Option<(Value, Connection)> {
         .collect();
     let found: Vec<i64> = rows.iter().map(|(at, ui_at, dur)| at + dur - ui_at).collect();
     let sql = FRAMES.replace("{PID}", &pid.to_string());
-    // What draws nothing needs no render thread.
+    // A frame that draws nothing needs no render thread.
     let sql = if pipeline == "views" { sql } else { sql.replace("5000000", "0") };
     let expected = numbers(&connection, &sql);
     assert_eq!(found, expected, "{name}");
@@ -189,7 +189,7 @@ fn a_list_that_janks_is_told_as_sql_tells_it() {
         assert_eq!((&part["cause"], &part["key"]), (&json!("sleep"), &json!("obtainView")));
         assert_eq!(part["states"]["asleep_ns"], part["self_ns"]);
     }
-    // What one late frame hands on to the next one counts once: the cause has no more time than its slices.
+    // Time that a late frame hands on to the next one counts once: the cause has no more time than its slices.
     let all = "SELECT SUM(end - begin) FROM slice WHERE name = 'obtainView' AND tid = 24874";
     let [self_ns, carried_ns] = ["self_ns", "carried_ns"].map(|name| first[name].as_i64().unwrap());
     assert!(self_ns <= numbers(&connection, all)[0] && carried_ns > 0, "{first}");

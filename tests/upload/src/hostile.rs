@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What the server does to each request.
+/// Behaviour of the server for each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Behaviour {
     /// Reads, and says nothing.

@@ -84,7 +84,7 @@ impl Database {
         database.restrict(only)?;
         database.within(Some(TIME_LIMIT), is_unwanted, || {
             database.answer_of(sql, parameters).map_err(|error| match error {
-                // Whoever asks can mend these. The end of the time, and damage, are none of them.
+                // These are faults of the question. The end of the time, and damage, are none of them.
                 Error::Sqlite(error)
                     if error.sqlite_error_code() != Some(ErrorCode::OperationInterrupted)
                         && !is_damage(&error) =>

@@ -2,6 +2,7 @@
 
 use super::comparison_text::named;
 use super::fleet_markdown::{name, push_table};
+use super::fleet_text::push_title;
 use super::table::{Column, left, right, table};
 use super::{grouped, ms, percent};
 use crate::change::comparison::Comparison;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// What the ledgers of an app say.
+/// Counts of the ledgers of an app.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Ledgers {
     /// Days of devices by version.
@@ -156,7 +157,7 @@ impl Ledgers {
         })
     }
 
-    /// Says which devices and days the numbers are of.
+    /// Returns the title: of which devices and days the numbers are.
     fn heading(&self) -> String {
         let days = self.versions.iter().map(|version| version.device_days).sum();
         format!("Every device, from ledgers of {} device-days", grouped(days))
@@ -167,21 +168,18 @@ impl Ledgers {
         if self.versions.is_empty() {
             return;
         }
-        let _ = write!(
-            text,
-            "\n{}\n{}",
-            self.heading(),
-            table(&self.frames, &rates(|ver| ver.to_owned()))
-        );
+        push_title(text, &self.heading());
+        text.push_str(&table(&self.frames, &rates(|ver| ver.to_owned())));
         if self.screens.iter().any(|row| !row.screen.as_deref().unwrap_or_default().is_empty()) {
             let screen =
                 |row: &LedgerRates| named("screen", row.screen.as_deref().unwrap_or_default());
             let mut columns = vec![left("screen", screen)];
             columns.extend(rates(|ver| ver.to_owned()));
-            let _ = write!(text, "\nScreens, from ledgers\n{}", table(&self.screens, &columns));
+            push_title(text, "Screens, from ledgers");
+            text.push_str(&table(&self.screens, &columns));
         }
-        let play = table(&self.versions, &play(|ver| ver.to_owned()));
-        let _ = write!(text, "\nAs Google Play defines them, from ledgers\n{play}");
+        push_title(text, "As Google Play defines them, from ledgers");
+        text.push_str(&table(&self.versions, &play(|ver| ver.to_owned())));
         text.push_str(
             "  ANR days: device-days with an ANR that a user saw. Slow sessions: more than a quarter of the frames late. Slow \
              starts: cold of 5 s, warm of 2 s, hot of 1.5 s and more. Frozen frames take more than 700 ms.\n",
@@ -196,8 +194,8 @@ impl Ledgers {
             right("p99", |row: &LedgerCount| time(row, row.p99_ns)),
         ];
         if !self.counts.is_empty() {
-            let counts = table(&self.counts, &columns);
-            let _ = write!(text, "\nStarts and ends of processes, from ledgers\n{counts}");
+            push_title(text, "Starts and ends of processes, from ledgers");
+            text.push_str(&table(&self.counts, &columns));
         }
     }
 

@@ -25,7 +25,7 @@ impl Worst {
         let wait = |part: &PartRow| waits.get(&part.thread).filter(|_| is_late(&part));
         let overrun_ns = |part: &&PartRow| match wait(part) {
             Some(wait) => wait.0,
-            // What is known says more than what is not.
+            // A known cause says more than an unknown one.
             None if is_unseen(part) && part.overrun_ns * 2 < self.overrun_ns => 0,
             None => part.overrun_ns,
         };
@@ -77,7 +77,7 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
         (unknown_ns, "took"),
     ];
     let did = match (part.cause, states.into_iter().max_by_key(|&(ns, _)| ns)) {
-        // What an earlier frame has is without states.
+        // Time that an earlier frame carries has no states.
         _ if is_ready(part) => "waited for a processor for",
         (Cause::Sleep | Cause::Wait, Some((0, _))) => "slept",
         (_, did) => did.map_or("took", |(_, did)| did),

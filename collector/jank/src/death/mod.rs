@@ -125,7 +125,7 @@ pub struct DeathReport {
     pub description: String,
     /// Exit status, or the number of the signal.
     pub status: i64,
-    /// Who noticed the end: `user` (a screen was visible), `frozen` (the process stood still), or `background`.
+    /// `user` (a screen was visible: a user noticed the end), `frozen` (the process stood still), or `background`.
     pub noticed_by: &'static str,
     /// True if a screen of the app was visible.
     pub visible: bool,

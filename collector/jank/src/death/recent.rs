@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tracetee_trace::{NO_PARENT, Trace};
 
-/// What the main thread did before the end.
+/// Work of the main thread before the end.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// True if the capture has records of the main thread.

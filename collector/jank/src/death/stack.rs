@@ -1,10 +1,10 @@
-//! What the stack of a thread in a dump shows.
+//! Reads from the stack of a thread in a dump what the thread did.
 
 use crate::cause::is_platform;
 use crate::idle::is_idle;
 use tracetee_trace::dump::{StackEntry, ThreadDump};
 
-/// What a thread did.
+/// Work of a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     /// No frame.

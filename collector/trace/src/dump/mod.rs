@@ -107,7 +107,7 @@ impl Dump {
     pub fn read<R: Read + 'static>(file: R, pid: Option<u32>) -> Option<Self> {
         let mut bytes = Vec::new();
         let unpacked = crate::decompress(file).ok()?;
-        // What came before an error counts.
+        // Threads before an error count.
         let _ = unpacked.take(MAX_DUMP_BYTES + 1).read_to_end(&mut bytes);
         let is_long = bytes.len() as u64 > MAX_DUMP_BYTES;
         bytes.truncate(usize::try_from(MAX_DUMP_BYTES).unwrap_or(usize::MAX));

@@ -300,7 +300,7 @@ pub(crate) fn key_of(id: Uuid, meta: &CaptureMeta, today: i64) -> RawKey {
 /// Returns a capture's properties besides its text: key, size, and the metadata beside it.
 pub(crate) fn about(root: &Path, key: &RawKey) -> io::Result<About> {
     let meta = meta_of(root, key);
-    // Looked at last: whoever removes a capture removes the metadata after it.
+    // Looked at last: a capture is removed before its metadata.
     let bytes = root.join(key.path()).metadata()?.len();
     Ok(about_with(key, meta, bytes))
 }

@@ -178,7 +178,7 @@ fn rows_of(
 ) -> Result<Option<Rows>> {
     match work {
         Work::Capture(key, arrived) => {
-            // Whoever removes a capture removes the metadata after it: those of a file that is still there are whole.
+            // A capture is removed before its metadata: those of a file that is still there are whole.
             let beside =
                 if arrived.is_none() { meta_of(root, key) } else { CaptureMeta::default() };
             // Open before its content is read, even if that is here: it may have been deleted.
