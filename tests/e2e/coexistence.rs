@@ -4,21 +4,16 @@
 use serde_json::json;
 use tempfile::TempDir;
 use tracetee_tests::device::{Device, sections};
-use tracetee_tests::{Tracefs, fixture, libcutils, library, run, trace, writer};
+use tracetee_tests::{Tracefs, fixture, libcutils, library, run_traced, trace, writer};
 
 /// Records in the kernel's buffer and in ours after a run of 100 records.
 fn counts(tracefs: &Tracefs, pass_on: &str, property: &str) -> (usize, usize) {
     let (directory, program) = writer();
     let output = directory.path().join("out.ftrace");
     tracefs.start(1024);
-    let command = [
-        "env".to_owned(),
-        format!("ATRACE_PROPERTY={property}"),
-        program.display().to_string(),
-        "1".to_owned(),
-        "100".to_owned(),
-    ];
-    run(&["--pass-on", pass_on], &output, &command);
+    let property = format!("ATRACE_PROPERTY={property}");
+    let command = ["env", &property, program.to_str().unwrap(), "1", "100"];
+    run_traced(tracefs, &["--pass-on", pass_on], &output, &command);
     let kernel = trace::parse_kernel(&tracefs.stop());
     (kernel.len(), trace::records(&output).len())
 }
@@ -44,7 +39,7 @@ fn a_system_trace_that_begins_during_a_capture_gets_the_records_from_then_on() {
         let program = fixture(directory.path(), "system_session", &[&define]);
         let output = directory.path().join("out.ftrace");
         tracefs.start(1024);
-        run(&[], &output, &[program]);
+        run_traced(&tracefs, &[], &output, &[program]);
         let kernel: Vec<_> =
             trace::parse_kernel(&tracefs.stop()).into_iter().map(|(_, _, p)| p).collect();
         let ours: Vec<_> = trace::records(&output).into_iter().map(|line| line.payload).collect();
@@ -92,8 +87,7 @@ fn a_system_session_misses_nothing_whenever_it_begins_and_ends_in_a_window() {
             script.push_str(&format!("{session} burst idle 5 sleep {off} burst idle 5 "));
         }
         script.push_str("sleep 600 section {forced again} 1 health");
-        // Other tests may write to the kernel's marker meanwhile.
-        tracefs.start(32_768);
+        tracefs.start(4096);
         let ran = device.run(&script);
         let text = tracefs.stop();
         let written = text.lines().find(|line| line.contains("entries-written"));

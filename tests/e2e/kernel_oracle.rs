@@ -2,7 +2,7 @@
 //! the same writes, agree on every record, its thread, its order and its time.
 
 use std::collections::BTreeMap;
-use tracetee_tests::{Tracefs, run, trace, writer};
+use tracetee_tests::{Tracefs, run_traced, trace, writer};
 
 #[test]
 fn agent_and_kernel_agree_on_every_record_its_thread_its_order_and_its_time() {
@@ -11,7 +11,7 @@ fn agent_and_kernel_agree_on_every_record_its_thread_its_order_and_its_time() {
     let output = directory.path().join("out.ftrace");
     let program = program.to_str().unwrap();
     tracefs.start(16 * 1024);
-    run(&["--pass-on", "always"], &output, &[program, "4", "9000", "all"]);
+    run_traced(&tracefs, &["--pass-on", "always"], &output, &[program, "4", "9000", "all"]);
     let kernel = trace::parse_kernel(&tracefs.stop());
 
     let ours = trace::records(&output);

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use tempfile::TempDir;
-use tracetee_tests::{Tracefs, compile, fixture, libcutils, run, source, trace};
+use tracetee_tests::{Tracefs, compile, fixture, libcutils, run, run_traced, source, trace};
 
 /// Records of the fixture `sections` by kind letter, and its stand-in's options.
 fn records_of(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Vec<String> {
@@ -142,7 +142,7 @@ fn a_record_passed_on_through_write_chk_and_write_is_in_both_traces_once() {
     let program = fixture(directory.path(), "sections", &[]);
     let output = directory.path().join("out.ftrace");
     tracefs.start(1024);
-    run(&["--pass-on", "always"], &output, &[program]);
+    run_traced(&tracefs, &["--pass-on", "always"], &output, &[program]);
     let kernel = trace::parse_kernel(&tracefs.stop());
     let ours: Vec<_> = trace::records(&output).into_iter().map(|line| line.payload).collect();
     let kernels: Vec<_> = kernel.into_iter().map(|(_, _, payload)| payload).collect();
@@ -152,16 +152,17 @@ fn a_record_passed_on_through_write_chk_and_write_is_in_both_traces_once() {
 
 #[test]
 fn a_marker_that_the_program_opened_itself_is_teed_and_always_passed_on() {
-    let Some(tracefs) = Tracefs::open() else { return };
+    let Some(tracefs) = Tracefs::of_all() else { return };
     let directory = TempDir::new().unwrap();
     libcutils(directory.path(), 34, &[]);
     let program = fixture(directory.path(), "own_marker", &[]);
     let output = directory.path().join("out.ftrace");
     tracefs.start(1024);
     run(&["--pass-on", "never"], &output, &[program]);
-    let kernel = trace::parse_kernel(&tracefs.stop());
-    let ours: Vec<_> =
-        trace::records(&output).iter().map(|line| without_pid(&line.payload)).collect();
+    let lines = trace::records(&output);
+    let mut kernel = trace::parse_kernel(&tracefs.stop());
+    kernel.retain(|(tid, ..)| *tid == lines[0].tid);
+    let ours: Vec<_> = lines.iter().map(|line| without_pid(&line.payload)).collect();
     assert_eq!(ours, ["B|from the stack", "E", "B|from the heap", "E", "B|from an instance", "E"]);
     // The instance's buffer is another one; the other four records are in the main buffer, and so
     // is the line that is no record.

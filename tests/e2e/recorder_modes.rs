@@ -132,7 +132,7 @@ fn in_mode_systrace_the_records_go_to_the_kernel_and_nowhere_else() {
     tracefs.start(1024);
     // It writes only where the tag is on: nobody else has set it.
     let result = preloaded(&program, &setup.agent, &config)
-        .env_remove("ATRACE_MARKER")
+        .env("ATRACE_MARKER", tracefs.marker())
         .args(["1", "100"])
         .output()
         .unwrap();

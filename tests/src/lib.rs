@@ -14,14 +14,14 @@ pub mod slow_disk;
 pub mod tools;
 pub mod trace;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The repository's root: of the package whose tests cargo runs, not of the clone that this was compiled in
 /// (clones may share a target directory).
@@ -180,6 +180,21 @@ pub fn run(options: &[&str], output: &Path, program: &[impl AsRef<OsStr>]) -> Ou
     result
 }
 
+/// As [`run`], of a program whose libcutils writes to this buffer.
+pub fn run_traced(
+    tracefs: &Tracefs,
+    options: &[&str],
+    output: &Path,
+    program: &[impl AsRef<OsStr>],
+) -> Output {
+    let marker = OsString::from(format!("ATRACE_MARKER={}", tracefs.marker()));
+    let words: Vec<_> = ["env".into(), marker]
+        .into_iter()
+        .chain(program.iter().map(|word| word.as_ref().to_owned()))
+        .collect();
+    run(options, output, &words)
+}
+
 /// As [`run`], whatever the exit status.
 pub fn run_any(options: &[&str], output: &Path, program: &[impl AsRef<OsStr>]) -> Output {
     Command::new(tracetee())
@@ -205,22 +220,49 @@ pub fn skip(why: &str) {
     println!("skipped: {why}");
 }
 
-/// The kernel's tracing directory, mounted if need be, and ours alone until it is dropped.
+/// A buffer of the kernel's tracing that no other process writes to: an instance, removed when dropped.
 #[derive(Debug)]
 pub struct Tracefs {
     path: PathBuf,
-    _lock: File,
+    /// While it is open, no other process can remove the instance.
+    marker: Option<File>,
 }
 
 impl Tracefs {
     /// `None`, and said so, without root or without tracefs in the kernel.
     #[must_use]
     pub fn open() -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let instances = Self::mounted()?.join("instances");
+        for left_over in std::fs::read_dir(&instances).unwrap().map(Result::unwrap) {
+            if left_over.file_name().to_string_lossy().starts_with("tracetee-tests-") {
+                // Fails for an instance that is in use.
+                let _ = std::fs::remove_dir(left_over.path());
+            }
+        }
+        // Of two processes, one may remove the other's instance before its marker is open.
+        for _ in 0..100 {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = instances.join(format!("tracetee-tests-{}-{number}", std::process::id()));
+            std::fs::create_dir(&path).unwrap();
+            if let Ok(marker) = File::options().write(true).open(path.join("trace_marker")) {
+                return Some(Self { path, marker: Some(marker) });
+            }
+        }
+        panic!("no instance of tracefs could be kept");
+    }
+
+    /// The buffer that all processes of the machine write to: its reader selects its own records.
+    #[must_use]
+    pub fn of_all() -> Option<Self> {
+        Some(Self { path: Self::mounted()?, marker: None })
+    }
+
+    fn mounted() -> Option<PathBuf> {
         let path = PathBuf::from("/sys/kernel/tracing");
-        // Before the mount: of two tests that mount at once, one fails.
+        // Of two tests that mount at once, one fails.
         let lock = File::create(std::env::temp_dir().join("tracetee-tests-tracefs.lock")).unwrap();
-        // SAFETY: a valid descriptor; released when the file is closed.
-        assert_eq!(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) }, 0);
+        lock.lock().unwrap();
         if !path.join("trace_marker").exists() {
             let mount = Command::new("mount").args(["-t", "tracefs", "nodev"]).arg(&path).output();
             if !mount.is_ok_and(|output| output.status.success()) {
@@ -232,7 +274,7 @@ impl Tracefs {
             skip("trace_marker may not be written (needs root)");
             return None;
         }
-        Some(Self { path, _lock: lock })
+        Some(path)
     }
 
     /// Has these events of the kernel recorded (`sched/sched_switch`), until the end of the recording.
@@ -284,6 +326,15 @@ impl Tracefs {
 
     fn write(&self, file: &str, text: &str) {
         std::fs::write(self.path.join(file), text).unwrap();
+    }
+}
+
+impl Drop for Tracefs {
+    fn drop(&mut self) {
+        if self.marker.take().is_some() {
+            // The next test removes it if a process still has its marker open.
+            let _ = std::fs::remove_dir(&self.path);
+        }
     }
 }
 

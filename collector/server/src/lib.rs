@@ -35,7 +35,7 @@ pub use store::interrupted::go_on;
 pub use store::make_private;
 pub use store::mappings::mapping_of_stored;
 pub use store::objects::disk::tables_of;
-pub use store::objects::location::StoreLocation;
+pub use store::objects::location::{StoreLocation, s3_endpoint};
 pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
 pub use store::share::reader::Reader;
 pub use store::share::replica::Replica;

@@ -130,20 +130,6 @@ fn what_is_no_part_is_refused_and_stored_nowhere() {
     assert_eq!(put(&packed(&part)), 201);
 }
 
-/// The day of an earlier one is today's, so that its rows are those of a test's device-day.
-fn forget(
-    collector: &Collector,
-    store: &str,
-    device: &str,
-    environment: &[(&str, &str)],
-) -> String {
-    let mut command = Command::new(tracetee());
-    command
-        .args(["store", "forget", "--store", store, device])
-        .current_dir(collector.directory.path());
-    run(command.envs(environment.iter().copied()))
-}
-
 #[test]
 fn a_device_is_forgotten_with_its_ledgers() {
     let (collector, other) = (Collector::start(&[]), Collector::start(&[]));
@@ -157,7 +143,7 @@ fn a_device_is_forgotten_with_its_ledgers() {
         }
     }
     [&collector, &other].iter().for_each(|collector| collector.settle());
-    let said = forget(&collector, "store", "device-1", &[]);
+    let said = collector.tracetee(&["store", "forget", "--store", "store", "device-1"]);
     assert!(said.contains("5 parts of ledgers"), "{said}");
     assert_eq!(report(&collector.store()), report(&other.store()));
     assert_eq!(collector.files("ledgers").len(), 15);
@@ -185,19 +171,19 @@ fn collectors_of_a_bucket_have_the_ledgers_of_a_directory() {
         assert_eq!(other.put_ledger(TOKEN, &made.meta, &packed(&made.part)), 409);
     }
     [&first, &second, &local].iter().for_each(|collector| collector.settle());
-    let environment = tracetee_tests_upload::s3::environment(&bucket.endpoint);
     let shared = || {
-        let mut command = Command::new(tracetee());
-        command.args(["report", "--format", "json", "--store", STORE]).envs(environment);
         let cache = TempDir::new().unwrap();
-        serde_json::from_str::<Value>(&run(command.arg("--cache").arg(cache.path()))).unwrap()
+        let cache = cache.path().to_str().unwrap();
+        let report = ["report", "--format", "json", "--store", STORE, "--cache", cache];
+        serde_json::from_str::<Value>(&run(&mut bucket.command(&report))).unwrap()
     };
     let all = report(&local.store());
     assert_eq!(sums(&all, APP)["parts"], 30);
     assert_eq!(shared(), all);
-    let said = forget(&local, STORE, "device-2", &environment);
+    let forget = |store| ["store", "forget", "--store", store, "device-2"];
+    let said = run(&mut bucket.command(&forget(STORE)));
     assert!(said.contains("4 parts of ledgers"), "{said}");
-    let _ = forget(&local, "store", "device-2", &[]);
+    let _ = local.tracetee(&forget("store"));
     assert_eq!(shared(), report(&local.store()));
     assert_ne!(shared(), all);
 }

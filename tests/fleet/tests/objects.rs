@@ -345,10 +345,7 @@ fn a_capture_that_comes_by_a_ticket_after_its_device_was_forgotten_is_deleted() 
     let ask = || ticket(&collector.url, &id, &meta, &body, &tracetee_tests_upload::digest(&body));
     let from_before = ask();
     let device = first.meta.install_id.as_deref().unwrap();
-    let mut forget = Command::new(tracetee());
-    forget.args(["store", "forget", device, "--store", STORE]);
-    let cache = tempfile::tempdir().unwrap();
-    run(forget.env("XDG_CACHE_HOME", cache.path()).envs(environment(&bucket.endpoint)));
+    run(&mut bucket.command(&["store", "forget", device, "--store", STORE]));
     assert_eq!(objects(&files, ".ftrace.zst"), [""; 0]);
     assert_eq!((send(), ask().status), (Some(503), 503));
     // S3 knows nothing of that.

@@ -85,10 +85,8 @@ fn a_capture_and_its_system_trace_are_one_trace_and_count_once() {
     let remote = bucket.collector(&[]);
     shown_as_one(&remote);
     let report_of = |capture: &str| -> Value {
-        let mut command = Command::new(tracetee());
-        command.args(["report", capture, "--format", "json"]).envs(environment(&bucket.endpoint));
-        command.env("XDG_CACHE_HOME", bucket.directory.path());
-        serde_json::from_str(&run(&mut command)).unwrap()
+        let report = &mut bucket.command(&["report", capture, "--format", "json"]);
+        serde_json::from_str(&run(report)).unwrap()
     };
     let path = path_of(&collector, ID);
     let report = report_of(&path);

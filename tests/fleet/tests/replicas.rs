@@ -19,18 +19,11 @@ use tracetee_tests_upload::s3::{Bucket, STORE, environment};
 /// A machine that others use is slow.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-fn command(bucket: &Bucket, arguments: &[&str]) -> Command {
-    let mut command = Command::new(tracetee());
-    command.args(arguments).envs(environment(&bucket.endpoint));
-    command.env("XDG_CACHE_HOME", bucket.directory.path());
-    command
-}
-
 /// The report of a new machine, which has nothing yet.
 fn report_of(bucket: &Bucket, options: &[&str]) -> String {
     let cache = TempDir::new().unwrap();
     let cache = ["--cache", cache.path().to_str().unwrap()];
-    run(&mut command(bucket, &[&["report", "--store", STORE], options, &cache].concat()))
+    run(&mut bucket.command(&[&["report", "--store", STORE], options, &cache].concat()))
 }
 
 fn send(url: &str, capture: &Simulated) -> Option<u16> {
@@ -122,7 +115,7 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
             arguments.insert(index, store);
             let cache = TempDir::new().unwrap();
             let cache = ["--cache", cache.path().to_str().unwrap()];
-            let output = command(&bucket, &[&arguments, &cache[..]].concat()).output().unwrap();
+            let output = bucket.command(&[&arguments, &cache[..]].concat()).output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap();
             assert!(!text.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
             (output.status.code(), text)
@@ -134,7 +127,7 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
     let copy = copies.path().join("store");
     let backup = || {
         let to = ["--output", copy.to_str().unwrap()];
-        run(&mut command(&bucket, &[&["store", "backup", "--store", STORE], &to[..]].concat()))
+        run(&mut bucket.command(&[&["store", "backup", "--store", STORE], &to[..]].concat()))
     };
     let said = backup();
     assert!(said.contains("; 0 files were there already, 0 deleted"), "{said}");
@@ -147,7 +140,7 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
 
     // Forgotten, also on collectors that run.
     let device = install_id(&captures[0]);
-    let forgot = run(&mut command(&bucket, &["store", "forget", &device, "--store", STORE]));
+    let forgot = run(&mut bucket.command(&["store", "forget", &device, "--store", STORE]));
     assert_eq!(forgot, local.tracetee(&["store", "forget", &device, "--store", "store"]));
     assert_eq!(report_of(&bucket, &["--format", "json"]), report(&store, &["--format", "json"]));
     assert!(!backup().contains(", 0 deleted"));
@@ -163,7 +156,7 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
     assert_eq!(report_of(&bucket, &["--format", "json"]), report(&store, &["--format", "json"]));
 
     // All anew.
-    let said = run(&mut command(&bucket, &["store", "rebuild", "--store", STORE]));
+    let said = run(&mut bucket.command(&["store", "rebuild", "--store", STORE]));
     assert!(said.ends_with(&format!("captures and loss reports are in {STORE}/sums\n")), "{said}");
     assert_eq!(report_of(&bucket, &["--format", "json"]), report(&store, &["--format", "json"]));
 }
@@ -177,7 +170,7 @@ fn a_cache_whose_tables_a_disk_has_changed_is_made_anew() {
     let report = || {
         let cache = ["--cache", cache.path().to_str().unwrap()];
         let report = ["report", "--store", STORE, "--format", "json"];
-        run(&mut command(&bucket, &[&report[..], &cache].concat()))
+        run(&mut bucket.command(&[&report[..], &cache].concat()))
     };
     let whole = report();
     // Damage of sums that the report reads, of the rows that say which captures are analyzed again, and of values that it does not read.
@@ -318,7 +311,7 @@ fn kills_of_collectors_forgets_and_rebuilds_lose_nothing_and_count_nothing_twice
         std::thread::sleep(Duration::from_millis(10 + numbers.below(2500)));
         if kill % 8 == 7 {
             let mut rebuild =
-                command(&bucket, &["store", "rebuild", "--store", STORE]).spawn().unwrap();
+                bucket.command(&["store", "rebuild", "--store", STORE]).spawn().unwrap();
             std::thread::sleep(Duration::from_millis(numbers.below(3000)));
             rebuild.kill().unwrap();
             rebuild.wait().unwrap();
@@ -334,7 +327,7 @@ fn kills_of_collectors_forgets_and_rebuilds_lose_nothing_and_count_nothing_twice
     senders.into_iter().for_each(|sender| sender.join().unwrap());
     for _ in 0..2 {
         let forget = ["store", "forget", &device, "--store", STORE];
-        let mut forget = command(&bucket, &forget).spawn().unwrap();
+        let mut forget = bucket.command(&forget).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(10_000 + numbers.below(1500)));
         let _ = forget.kill();
         forget.wait().unwrap();

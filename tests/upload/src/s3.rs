@@ -8,9 +8,11 @@ use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use tracetee_tests::tracetee;
 
 /// Access key and secret.
 pub const KEYS: [&str; 2] = ["AKIATRACETEE", "secret"];
@@ -134,6 +136,16 @@ impl Bucket {
     #[must_use]
     pub fn collector_in(&self, directory: TempDir, options: &[&str]) -> Collector {
         Collector::start_with(directory, STORE, options, &environment(&self.endpoint), None)
+    }
+
+    /// Returns `tracetee` with these arguments on a machine that can read the bucket. Its tables are beside the bucket: those in the
+    /// user's cache may be of an earlier bucket at the same address.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(tracetee());
+        command.args(arguments).envs(environment(&self.endpoint));
+        command.env("XDG_CACHE_HOME", self.directory.path());
+        command
     }
 }
 

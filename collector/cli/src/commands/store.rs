@@ -8,7 +8,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tracetee_server::{
-    BackedUp, Forgotten, Reader, StoreLocation, list_keys, make_private, make_tables, tables_of,
+    BackedUp, Forgotten, Reader, StoreLocation, list_keys, make_private, make_tables, s3_endpoint,
+    tables_of,
 };
 use tracetee_trace::shown;
 
@@ -37,7 +38,7 @@ pub(crate) fn cache_of(address: &str, given: Option<&Path>) -> Option<PathBuf> {
     }
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    let endpoint = std::env::var("AWS_ENDPOINT").unwrap_or_default();
+    let endpoint = s3_endpoint().unwrap_or_default();
     let mut name = hex::encode(hmac_sha256::Hash::hash(format!("{address} {endpoint}").as_bytes()));
     name.truncate(16);
     let directory = cache.join("tracetee/stores").join(name);

@@ -5,6 +5,7 @@
 
 use crate::store::captures::days::today;
 use crate::store::captures::local_store::{key_of, losses_key};
+use crate::store::objects::location::s3_endpoint;
 use anyhow::{Context, Result, bail};
 use axum::http::header;
 use base64::Engine;
@@ -42,7 +43,7 @@ impl Tickets {
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let region = var("AWS_REGION").or_else(|| var("AWS_DEFAULT_REGION"));
         let region = region.unwrap_or_else(|| "us-east-1".to_owned());
-        let (endpoint, style) = match var("AWS_ENDPOINT").or_else(|| var("AWS_ENDPOINT_URL")) {
+        let (endpoint, style) = match s3_endpoint() {
             Some(endpoint) => (endpoint, UrlStyle::Path),
             None => (format!("https://s3.{region}.amazonaws.com"), UrlStyle::VirtualHost),
         };

@@ -49,6 +49,14 @@ impl<'a> StoreLocation<'a> {
     }
 }
 
+/// Returns the S3 endpoint of the environment, where AWS's own is not meant; the first variable that is set counts, as in the
+/// AWS command line.
+#[must_use]
+pub fn s3_endpoint() -> Option<String> {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AWS_ENDPOINT_URL"].into_iter().find_map(set)
+}
+
 /// Opens the objects of an object store.
 pub(crate) fn open_shared(address: &str) -> Result<Arc<dyn Shared>> {
     #[cfg(feature = "cloud")]

@@ -159,7 +159,7 @@ impl Replica {
         );
         let parts = root.join("parts");
         fs::create_dir_all(&parts).with_context(|| format!("cannot create {}", parts.display()))?;
-        let endpoint = std::env::var("AWS_ENDPOINT").unwrap_or_default();
+        let endpoint = location::s3_endpoint().unwrap_or_default();
         let known = root.join("store");
         let is_here = format!("{address} {endpoint}\n");
         match fs::read_to_string(&known) {
