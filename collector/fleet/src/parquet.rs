@@ -137,7 +137,7 @@ impl Group<'_> {
 /// Merges a row's own values with those of its capture or ledger, and fills in the part's name.
 fn full_row(
     table: &Table,
-    (head, shared): &(Table, Vec<Value>),
+    (head, common): &(Table, Vec<Value>),
     own: Vec<Value>,
     part: &str,
 ) -> Vec<Value> {
@@ -146,7 +146,7 @@ fn full_row(
         let value = match column.source {
             Source::Own => own.next(),
             Source::Shared => {
-                head.index_of(column.name).and_then(|index| shared.get(index)).cloned()
+                head.index_of(column.name).and_then(|index| common.get(index)).cloned()
             }
         };
         if column.name == "part" { Some(Value::Text(part.into())) } else { value }

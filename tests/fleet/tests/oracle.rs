@@ -77,13 +77,13 @@ fn captures(rng: &mut Rng) -> Vec<Rows> {
 
 /// A death at random: few names, so that devices and versions share them.
 fn death(rng: &mut Rng) -> DeathRow {
-    let mut of = |names: &[&str]| names[rng.usize(0..names.len())].into();
+    let mut any = |names: &[&str]| names[rng.usize(0..names.len())].into();
     DeathRow {
-        reason: of(&["anr", "crash_native", "other"]),
-        cause: of(&["lock", "section", "frozen"]),
-        cause_key: of(&["", "a held by b", "parse json"]),
-        noticed_by: of(&["user", "background", "frozen"]),
-        screen: of(&["", "Feed", "Map"]),
+        reason: any(&["anr", "crash_native", "other"]),
+        cause: any(&["lock", "section", "frozen"]),
+        cause_key: any(&["", "a held by b", "parse json"]),
+        noticed_by: any(&["user", "background", "frozen"]),
+        screen: any(&["", "Feed", "Map"]),
         pss_kb: rng.u64(0..1 << 20),
         rss_kb: rng.u64(0..1 << 20),
         // Some are alike: the capture's id decides then.

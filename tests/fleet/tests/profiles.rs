@@ -2,10 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use std::path::Path;
-use std::process::Command;
-use tracetee_tests::tracetee;
 use tracetee_tests_upload::collector::{Collector, ID, file, put_capture, run};
-use tracetee_tests_upload::s3::{Bucket, STORE, environment};
+use tracetee_tests_upload::s3::{Bucket, STORE};
 
 /// A trace of one late frame, with a section of 30 ms that begins at `from_ms`.
 fn text(section: &str, from_ms: u32) -> String {

@@ -14,7 +14,7 @@ use tracetee_tests::{files_below, read_if_there, tracetee};
 use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::Numbers;
 use tracetee_tests_upload::collector::{Collector, put_capture, run};
-use tracetee_tests_upload::s3::{Bucket, STORE, environment};
+use tracetee_tests_upload::s3::{Bucket, STORE};
 
 /// A machine that others use is slow.
 const PATIENCE: Duration = Duration::from_secs(240);

@@ -270,10 +270,10 @@ fn with_names(dump: &Dump, mapping: Option<&Mapping>) -> Dump {
 }
 
 fn line(frame: &StackEntry) -> String {
-    match (&*frame.function, &*frame.place) {
-        ("", place) => place.to_owned(),
+    match (&*frame.function, &*frame.location) {
+        ("", location) => location.to_owned(),
         (function, "") => function.to_owned(),
-        (function, place) => format!("{function} ({place})"),
+        (function, location) => format!("{function} ({location})"),
     }
 }
 

@@ -55,7 +55,7 @@ impl Recent {
         // Time of each slice without that of its children; a slice whose name has no cause has that of the one around it.
         let mut selves = vec![0_u64; main.slices.len()];
         let mut causes: Vec<Option<(Cause, Arc<str>)>> = Vec::with_capacity(main.slices.len());
-        for (place, slice) in main.slices.iter().enumerate() {
+        for (index, slice) in main.slices.iter().enumerate() {
             let name = names.mapped(slice.name);
             let around = causes.get(slice.parent as usize).cloned().flatten();
             let is_wait = is_idle(&name) || is_loop(&name);
@@ -68,7 +68,7 @@ impl Recent {
             {
                 *around = around.saturating_sub(ns);
             }
-            if let Some(own) = selves.get_mut(place) {
+            if let Some(own) = selves.get_mut(index) {
                 *own = ns;
             }
             if let Some((cause, key)) = cause.as_ref().filter(|_| !slice.ended) {

@@ -28,7 +28,7 @@ impl DeathReport {
         } else {
             String::new()
         };
-        let of = |words: &str| {
+        let with_key = |words: &str| {
             if key.is_empty() { words.to_owned() } else { format!("{words} in {key}") }
         };
         match self.cause {
@@ -36,8 +36,10 @@ impl DeathReport {
             DeathCause::Section => {
                 let _ = write!(text, "main was {waited}in {key}");
             }
-            DeathCause::Binder => text += &of(&format!("main waited {waited}for another process")),
-            DeathCause::Io => text += &of(&format!("main waited {waited}for the disk")),
+            DeathCause::Binder => {
+                text += &with_key(&format!("main waited {waited}for another process"))
+            }
+            DeathCause::Io => text += &with_key(&format!("main waited {waited}for the disk")),
             DeathCause::Swap => {
                 text.push_str("main waited for memory that was swapped out");
                 if self.major_faults > 0 {
@@ -71,7 +73,7 @@ impl DeathReport {
             DeathCause::NativeCrash => {
                 let thread = if self.thread.is_empty() { "a thread" } else { &self.thread };
                 let signal = if self.signal.is_empty() { "a signal" } else { &self.signal };
-                text += &of(&format!("{thread} crashed with {signal}"));
+                text += &with_key(&format!("{thread} crashed with {signal}"));
                 if !self.abort_message.is_empty() {
                     let _ = write!(text, ": {}", self.abort_message);
                 }

@@ -79,9 +79,9 @@ impl Shown {
         let is_binder =
             |frame: &StackEntry| BINDER.iter().any(|known| is_function(&frame.function, known));
         // Native frames lie above those of Java; behind them is what has called.
-        if let Some(place) = thread.frames.iter().take(8).rposition(is_binder) {
+        if let Some(index) = thread.frames.iter().take(8).rposition(is_binder) {
             let caller =
-                thread.frames.iter().skip(place + 1).find(|frame| !frame.function.is_empty());
+                thread.frames.iter().skip(index + 1).find(|frame| !frame.function.is_empty());
             return Self::Binder(caller.map(|frame| frame.function.clone()).unwrap_or_default());
         }
         let java_name = java.map_or("", |frame| &*frame.function);
@@ -139,11 +139,11 @@ pub(super) fn short(function: &str) -> &str {
 /// Returns the function in which native code crashed: the caller of the C library, which aborts and copies; without symbols, its library.
 pub(super) fn crashed_in(thread: &ThreadDump) -> String {
     let is_passed = |frame: &StackEntry| {
-        frame.place == "libc.so" || ABORTS.iter().any(|begin| frame.function.starts_with(begin))
+        frame.location == "libc.so" || ABORTS.iter().any(|begin| frame.function.starts_with(begin))
     };
     let found = thread.frames.iter().find(|frame| !is_passed(frame)).or(thread.frames.first());
     let named = |frame: &StackEntry| {
-        if frame.function.is_empty() { &frame.place } else { &frame.function }.clone()
+        if frame.function.is_empty() { &frame.location } else { &frame.function }.clone()
     };
     found.map(named).unwrap_or_default()
 }

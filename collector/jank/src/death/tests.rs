@@ -383,9 +383,9 @@ fn a_sentence_names_the_screen_the_owners_and_the_last_one_s_work() {
 #[test]
 fn a_native_crash_has_its_function_behind_those_that_abort() {
     use tracetee_trace::dump::{Signal, ThreadDump};
-    let frame = |function: &str, place: &str| StackEntry {
+    let frame = |function: &str, location: &str| StackEntry {
         function: function.to_owned(),
-        place: place.to_owned(),
+        location: location.to_owned(),
         is_native: true,
     };
     let crash = |frames: Vec<StackEntry>| {

@@ -85,7 +85,7 @@ pub struct StackEntry {
     /// Function: `com.example.Feed.load`; empty for native code without symbols.
     pub function: String,
     /// Source file and line, or library.
-    pub place: String,
+    pub location: String,
     /// True for native code.
     pub is_native: bool,
 }
@@ -137,7 +137,7 @@ impl Dump {
     #[must_use]
     pub fn owners<'a>(
         &'a self,
-        of: &'a ThreadDump,
+        thread: &'a ThreadDump,
     ) -> (Vec<(&'a Monitor, Option<&'a ThreadDump>)>, bool) {
         let by_tid: BTreeMap<u32, usize> = (0..)
             .zip(&self.threads)
@@ -149,7 +149,7 @@ impl Dump {
                 thread.holds.iter().map(move |lock| (&*lock.address, index))
             })
             .collect();
-        let (mut chain, mut visited, mut current) = (Vec::new(), vec![of.tid], of);
+        let (mut chain, mut visited, mut current) = (Vec::new(), vec![thread.tid], thread);
         while let Some(lock) = &current.waits_for {
             let index = match lock.owner {
                 Some(tid) => by_tid.get(&tid),

@@ -79,7 +79,7 @@ fn a_dump_has_main_the_states_and_the_chain_of_owners() {
     assert_eq!((&*main.name, &*main.state, main.kernel_state), ("main", "Blocked", b'S'));
     assert_eq!((main.cpu_ticks, &*main.waits_in), ([91, 6], "futex_wait_queue_me"));
     assert_eq!(main.frames[0].function, "com.example.Feed.load");
-    assert_eq!((&*main.frames[0].place, main.frames.len()), ("Feed.kt:106", 2));
+    assert_eq!((&*main.frames[0].location, main.frames.len()), ("Feed.kt:106", 2));
     let (chain, is_circle) = dump.owners(main);
     let names: Vec<_> =
         chain.iter().map(|(lock, owner)| (&*lock.class, &*owner.unwrap().name)).collect();
@@ -87,7 +87,7 @@ fn a_dump_has_main_the_states_and_the_chain_of_owners() {
     assert!(!is_circle);
     let disk = chain[1].1.unwrap();
     assert_eq!((disk.kernel_state, &*disk.waits_in), (b'D', "folio_wait_bit_common"));
-    assert_eq!((&*disk.frames[0].function, &*disk.frames[0].place), ("fsync", "libc.so"));
+    assert_eq!((&*disk.frames[0].function, &*disk.frames[0].location), ("fsync", "libc.so"));
     assert_eq!(
         (&*disk.frames[1].function, &*disk.frames[2].function),
         ("", "java.io.FileDescriptor.sync")
@@ -201,7 +201,7 @@ fn a_tombstone_has_the_thread_that_crashed_its_signal_and_functions() {
     assert_eq!((&*signal.name, &*signal.abort_message), ("SIGABRT (SI_QUEUE)", "no feed"));
     let main = dump.main().unwrap();
     let frames: Vec<_> =
-        main.frames.iter().map(|frame| (&*frame.function, &*frame.place)).collect();
+        main.frames.iter().map(|frame| (&*frame.function, &*frame.location)).collect();
     assert_eq!(main.name, "FeedLoader");
     assert_eq!(frames, [("abort", "libfeed.so"), ("Feed::load(int)", "libfeed.so")]);
     // One that is cut off has what came before.

@@ -159,13 +159,13 @@ impl ThreadDump {
 /// `com.example.Feed.load(Feed.java:12)`.
 fn managed(frame: &[u8]) -> StackEntry {
     let end = memchr::memchr(b'(', frame).unwrap_or(frame.len());
-    let (function, place) = frame.split_at(end);
+    let (function, location) = frame.split_at(end);
     // ART marks functions that it has compiled on the way: `sleep!`, `parkFor$`.
     let function = function.trim_ascii_end();
     let function = function.strip_suffix(b"!").unwrap_or(function);
-    let place =
-        place.strip_prefix(b"(").and_then(|place| place.strip_suffix(b")")).unwrap_or_default();
-    StackEntry { function: name(function), place: name(place), is_native: false }
+    let location =
+        location.strip_prefix(b"(").and_then(|text| text.strip_suffix(b")")).unwrap_or_default();
+    StackEntry { function: name(function), location: name(location), is_native: false }
 }
 
 /// `00 pc 000cf0b8  /system/lib64/libc.so (__epoll_pwait+8) (BuildId: …)`.
@@ -197,7 +197,7 @@ fn native(frame: &[u8]) -> StackEntry {
     let library = library.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     StackEntry {
         function: if is_none { String::new() } else { name(symbol) },
-        place: name(library),
+        location: name(library),
         is_native: true,
     }
 }

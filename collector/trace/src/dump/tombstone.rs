@@ -101,7 +101,7 @@ fn thread(message: &[u8]) -> Result<ThreadDump, Malformed> {
                         (field::FUNCTION, value) => frame.function = name(value.bytes()?),
                         (field::FILE, value) => {
                             let file = value.bytes()?;
-                            frame.place =
+                            frame.location =
                                 name(file.rsplit(|&byte| byte == b'/').next().unwrap_or_default());
                         }
                         _ => {}

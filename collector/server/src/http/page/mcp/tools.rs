@@ -173,9 +173,9 @@ fn text(app: &AppReport) -> String {
     if app.unfinished.is_some() {
         return "The report takes too long; ask for one screen, version or a later day.".to_owned();
     }
-    let sum = |of: fn(&Version) -> u64| app.versions.iter().map(of).sum::<u64>();
+    let sum = |count: fn(&Version) -> u64| app.versions.iter().map(count).sum::<u64>();
     let rates = app.versions.iter().filter_map(|version| version.smoothness.as_ref());
-    let (frames, late) = rates.fold((0, 0), |sum, of| (sum.0 + of.frames, sum.1 + of.slow));
+    let (frames, late) = rates.fold((0, 0), |sum, row| (sum.0 + row.frames, sum.1 + row.slow));
     let days = || app.days.iter().filter_map(|day| day.dt.as_deref());
     let mut text = format!(
         "{late} of {frames} frames late ({}), {} versions, {} to {}; {} of {} captures count for rates \
@@ -184,11 +184,11 @@ fn text(app: &AppReport) -> String {
         app.versions.len(),
         days().min().unwrap_or("-"),
         days().max().unwrap_or("-"),
-        sum(|of| of.counted),
-        sum(|of| of.captures),
-        sum(|of| of.triggered),
-        sum(|of| of.over_budget),
-        sum(|of| of.recovered),
+        sum(|version| version.counted),
+        sum(|version| version.captures),
+        sum(|version| version.triggered),
+        sum(|version| version.over_budget),
+        sum(|version| version.recovered),
     );
     if let Some(Comparison { verdict, coverage, .. }) = &app.comparison {
         let _ = write!(
