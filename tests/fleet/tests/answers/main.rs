@@ -20,6 +20,7 @@ use tracetee_fleet::rows::{About, Rows};
 use tracetee_jank::Options;
 use tracetee_simulate::{Plan, PlannedClass, PlannedRollout};
 use tracetee_tests::tools::{chromium, phone_trace};
+use tracetee_tests_upload::rollout;
 
 /// Frames of the page's chart that have a bar each.
 const MOST_BARS: usize = 170;
@@ -176,13 +177,14 @@ fn plan(number: u64) -> Plan {
 
 /// Simulates a fleet. Returns the rows of its captures, and the first capture.
 fn simulated(number: u64, devices: u64) -> (Vec<Rows>, capture::Capture) {
-    let plan = plan(number);
+    let plan = if number == 0 { rollout::plan() } else { plan(number) };
     let captures = (0..devices).flat_map(|device| plan.device(number, device).0);
     let mut first = None;
     let rows = captures.map(|captured| {
         let about = About {
             meta: captured.meta.clone(),
             capture_id: captured.id.to_string(),
+            day: format!("day {:06}", captured.meta.made_ms.unwrap() / 86_400_000),
             raw_key: captured.id.to_string(),
             ..About::default()
         };
@@ -240,8 +242,13 @@ fn no_sentence_contradicts_a_table_a_chart_or_the_comparison() {
     let Some(chromium) = chromium() else { return };
     let mut reports = Vec::new();
     for number in 0..200 {
-        // Some are large enough to compare versions.
-        let (rows, first) = simulated(number, if number % 20 == 0 { 150 } else { 8 });
+        // The first has a rollout whose versions can be compared.
+        let devices = match number {
+            0 => u64::from(rollout::DEVICES),
+            _ if number % 20 == 0 => 150,
+            _ => 8,
+        };
+        let (rows, first) = simulated(number, devices);
         reports.push(fleet(number, &rows));
         reports.push(single(format!("capture of fleet {number}"), &first));
     }
@@ -268,14 +275,15 @@ fn no_sentence_contradicts_a_table_a_chart_or_the_comparison() {
     for (index, pointer) in [
         (0, "/apps/0/versions/0/smoothness/slow"),
         (0, "/apps/0/causes/1/overrun_ns"),
+        (0, "/apps/0/comparison/rows/0/percent"),
         (0, "/apps/0/comparison/coverage/compared"),
         (0, "/apps/0/fixes/saved_by_any"),
         (0, "/apps/0/breakdowns/rows/0/groups/0/lift"),
-        (1, "/totals/slow"),
-        (1, "/frames/3/dur_ns"),
-        (1, "/causes/0/overrun_ns"),
-        (1, "/worst/0/parts/0/overrun_ns"),
-        (1, "/worst/0/overrun_ns"),
+        (3, "/totals/slow"),
+        (3, "/frames/3/dur_ns"),
+        (3, "/causes/0/overrun_ns"),
+        (3, "/worst/0/parts/0/overrun_ns"),
+        (3, "/worst/0/overrun_ns"),
     ] {
         let mut wrong = reports[index].clone();
         let value = wrong.json.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer}"));
