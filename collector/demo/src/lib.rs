@@ -1,9 +1,10 @@
 //! `tracetee demo`: a sample app with the agent installed, and a collector, the real way, in half a
 //! minute.
 //!
-//! The app's first start has its configuration from the collector; at its second one that opens and
-//! closes the window at the start, and arms the flight recorder for the jank that follows. Both
-//! captures go to the collector, which is where the demo's traces are taken from.
+//! The app's first start has its configuration from the collector, and one capture by schedule, from which the fleet's
+//! report has its rates. At the second start the configuration opens and closes the window at the start, and arms the
+//! flight recorder for the jank that follows. All captures go to the collector, which is where the demo's traces are
+//! taken from.
 //!
 //! The app plants late frames of known causes: sections, a function that only samples of the callstack show (the app
 //! samples itself, as the Android library does), and a frame that the compositor made late. Linux has no compositor to ask,
@@ -39,7 +40,7 @@ use tracetee_protocol::health::TagReport;
 use tracetee_protocol::{CaptureReport, HealthReport, Summary};
 use tracetee_server::{Options, Server, StoredCapture, tables_of};
 
-/// Running time of the sample app: at most until it has its configuration, on a busy machine, too; then the start-up
+/// Running time of the sample app: at most until the capture by schedule, on a busy machine, too; then the start-up
 /// window, and a capture behind it in which each kind of its late frames has room.
 const FIRST_SECONDS: &str = "60";
 const SECONDS: &str = "10";
@@ -48,12 +49,13 @@ const MORE_STARTS: usize = 2;
 /// The address that the collector listens on.
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Configuration that a fleet's owner would serve: a window at the start, then a flight recorder.
+/// Configuration that a fleet's owner would serve: a window at the start, one by schedule, then a flight recorder.
 const REMOTE_CONFIG: &str = r#"{
   "schema": 1,
   "seq": 1,
   "windows": [
     {"id": "start-up", "opens": "app_start", "max_s": 3, "frame_counters": true, "recorder": {"capacity_kb": 16384}},
+    {"id": "sample", "opens": {"schedule": {"every_s": 86400}}, "max_s": 3, "frame_counters": true},
     {"id": "jank", "cool_down_s": 3, "frame_counters": true, "stacks": {"percent": 100}, "recorder": {"capacity_kb": 4096},
      "opens": {"triggers": {"any": [{"jank": {"over_ms": 40}}], "before_s": 1, "after_s": 2.5}}}
   ]
@@ -97,7 +99,7 @@ pub fn demo(program: &Program<'_>, output: &Path) -> Result<()> {
     print(&format!("1. A collector listens on {url}.\n"));
 
     print("2. The sample app starts for the first time, with the agent installed …\n");
-    app.run_installed(&url, FIRST_SECONDS, |progress| progress.has_config())?;
+    app.run_installed(&url, FIRST_SECONDS, |progress| !progress.captures.is_empty())?;
     print(&format!("3. It starts again and runs for {SECONDS} s …\n"));
     let mut captures = app.run_installed(&url, SECONDS, |_| false)?;
     let is_start_up = |capture: &CaptureReport| capture.window == "start-up";
@@ -118,7 +120,7 @@ pub fn demo(program: &Program<'_>, output: &Path) -> Result<()> {
     collector.settle();
     collector.stop();
     print(&format!("   the collector has stored {} captures\n", collected.len()));
-    let start_ups = collected.iter().filter(|capture| !is_of_jank(capture));
+    let start_ups = collected.iter().filter(|capture| is_of(capture, "start-up"));
     for capture in start_ups.chain(longest_of_jank(&collected)) {
         keep(capture, output)?;
     }
@@ -215,7 +217,11 @@ fn longest_of_jank(collected: &[StoredCapture]) -> Option<&StoredCapture> {
 }
 
 fn is_of_jank(capture: &StoredCapture) -> bool {
-    capture.meta.window.as_deref() == Some("jank")
+    is_of(capture, "jank")
+}
+
+fn is_of(capture: &StoredCapture, window: &str) -> bool {
+    capture.meta.window.as_deref() == Some(window)
 }
 
 /// Copies a capture to where the demo leaves it; that of the start-up as plain text too.

@@ -28,11 +28,6 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Returns true if the app has a configuration.
-    pub(crate) fn has_config(&self) -> bool {
-        self.config.is_some()
-    }
-
     /// Says what is new.
     pub(crate) fn tell(&mut self, stats: &HealthReport, after: Duration) {
         let Some(control) = &stats.control else { return };

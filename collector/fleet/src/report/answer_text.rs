@@ -27,7 +27,13 @@ impl AppReport {
         let sum = |field: fn(&Smoothness) -> u64| known.iter().map(|(_, rates)| field(rates)).sum();
         let (frames, slow): (u64, u64) = (sum(|rates| rates.frames), sum(|rates| rates.slow));
         if frames == 0 {
-            return;
+            let captures =
+                counted(self.versions.iter().map(|version| version.captures).sum(), "capture");
+            let _ = writeln!(
+                text,
+                "  {captures}, none of them by schedule: they do not say how many frames are late."
+            );
+            return self.push_causes(text);
         }
         let displayed: u64 = sum(|rates| rates.by_timeline + rates.by_platform + rates.by_buffers);
         let devices = self.versions.iter().map(|version| version.devices).sum();

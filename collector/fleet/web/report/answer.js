@@ -76,7 +76,7 @@ function answerOfFleet(report, rates) {
   };
   made.append(frames
     ? sentence(goTo(`versions-${report.app}`, `${count(late)} of ${count(frames)} frames (${share(late, frames)}) ${verb}`), ", on ", devicesOf({ cause: null, key: "" }, onDevices) || onDevices, `${report.versions.length > 1 ? ", counted once for each version" : ""}.${late ? end : ""}`)
-    : sentence(`${count(sumOf(report.versions, "captures"))} captures show late frames, but none was taken by schedule: they do not say how many frames are late.`));
+    : sentence(`${counted(sumOf(report.versions, "captures"), "capture")}, none of them by schedule: they do not say how many frames are late.`));
   const atCause = (row) => [row.examples.length ? timelineOf(row, row.examples[0], "worst frame") : null, devicesOf(row, "which devices")];
   made.append(causesSentence(report.causes.filter(isWanted), `causes-${report.app}`, atCause) || "");
   made.append(changeSentence(report) || "");

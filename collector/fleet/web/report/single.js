@@ -60,7 +60,7 @@ function single() {
     make("h1", {}, (report.app || `Process ${report.pid}`) + (report.ver === "unknown" ? "" : " " + report.ver)),
     make("p", { class: "faint" }, `pid ${report.pid}, ${ms(report.span_ns)}` +
       (report.window ? `, window ${report.window}: ${report.why || "no reason given"}` : "")),
-    report.death ? death(report.death) : null, answerOf(report), still.doubtful_frames ? sentence(`${counted(still.doubtful_frames, "late frame")} without a record of any thread for up to ${ms(still.doubtful_ns)}: perhaps the process stood still (suspended, frozen or stopped); this capture cannot tell that from a hang.`) : "", filterForm(rows, null) || "",
+    report.death ? death(report.death) : "", answerOf(report), still.doubtful_frames ? sentence(`${counted(still.doubtful_frames, "late frame")} without a record of any thread for up to ${ms(still.doubtful_ns)}: perhaps the process stood still (suspended, frozen or stopped); this capture cannot tell that from a hang.`) : "", filterForm(rows, null) || "",
     make("div", { class: "tiles" },
       tile("frames", count(totals.frames)), tile("slow", share(totals.slow, totals.frames)),
       tile("janky", share(totals.janky, totals.frames)), tile("frozen", count(totals.frozen)),

@@ -230,6 +230,7 @@ fn single(name: String, capture: &capture::Capture) -> Report {
 
 fn contradictions(report: &Report, drawn: &Drawn) -> Found {
     let mut found = Found { name: report.name.clone(), ..Found::default() };
+    found.same("strays", &drawn.strays.join(" "), "");
     match report.json["apps"].as_array() {
         Some(apps) => apps.iter().for_each(|app| fleets::check(&mut found, app, report, drawn)),
         None => singles::check(&mut found, report, drawn),

@@ -15,6 +15,8 @@ const AT_ONCE: usize = 40;
 pub(crate) struct Drawn {
     /// Paragraphs of the answer.
     pub(crate) answer: Vec<String>,
+    /// Values of no field that stand in the page: `null`, `undefined`, `NaN`.
+    pub(crate) strays: Vec<String>,
     /// All paragraphs, those of the answer first.
     pub(crate) paragraphs: Vec<String>,
     /// Values of tiles by title.
@@ -43,6 +45,7 @@ const read = (page) => ({
   bars: texts(page, "rect.bar-of-frame title"), late_bars: page.querySelectorAll("rect.bar-of-frame[role=button]").length,
   deadlines: [...page.querySelectorAll("path.deadline-line")].reduce((sum, line) => sum + line.getAttribute("d").split("M").length - 1, 0),
   points: texts(page, "circle title"),
+  strays: page.body.innerText.match(/\b(null|undefined|NaN)\b/g) ?? [],
 });
 const wait = setInterval(() => {
   const pages = [...document.querySelectorAll("iframe")].map((one) => one.contentDocument);
