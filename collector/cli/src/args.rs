@@ -355,6 +355,9 @@ pub(crate) struct SimulateArgs {
     /// Plan of the simulation (JSON) [default: the one that --print-plan prints].
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
+    /// Simulate a rollout: version 2.1, which has more jank, reaches one device after the other.
+    #[arg(long, conflicts_with = "plan")]
+    pub(crate) rollout: bool,
     /// Print the plan as JSON and exit.
     #[arg(long)]
     pub(crate) print_plan: bool,

@@ -15,7 +15,7 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
     let mut plan = match &args.plan {
         // Of the last days: a collector does not believe ids that are much older.
         None => {
-            let plan = Plan::default();
+            let plan = if args.rollout { Plan::rollout() } else { Plan::default() };
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let today = now.as_secs() / 86_400;
             Plan { from_s: today.saturating_sub(plan.days) * 86_400, ..plan }

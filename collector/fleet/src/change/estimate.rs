@@ -42,9 +42,12 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the change with its interval as a text.
+    /// Returns the change with its interval as a text. There is no percentage of nothing.
     pub(crate) fn size(&self) -> String {
-        let Self { percent, percent_interval: [low, high], .. } = self;
+        let Self { percent, percent_interval: [low, high], ms_in_1000: [before, after], .. } = self;
+        if *before == 0.0 && *after > 0.0 {
+            return "new".to_owned();
+        }
         format!("{percent:+.0} % ({low:+.0} to {high:+.0})")
     }
 

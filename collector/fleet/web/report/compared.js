@@ -10,7 +10,7 @@ function compared(comparison, id = "comparison") {
     ["", (row) => row.cause || "all jank", true], ["what", (row) => row.key, true],
     [from, (row) => fixed(row.ms_in_1000[0])], [to, (row) => fixed(row.ms_in_1000[1])],
     ["others", (row) => row.control_ms_in_1000.map((ms) => fixed(ms)).join(" to ")],
-    ["change", (row) => `${signed(row.percent)} % (${row.percent_interval.map(signed).join(" to ")})`], ["p", (row) => fixed(row.p, 4)],
+    ["change", (row) => (row.ms_in_1000[0] === 0 && row.ms_in_1000[1] > 0 ? "new" : `${signed(row.percent)} % (${row.percent_interval.map(signed).join(" to ")})`)], ["p", (row) => fixed(row.p, 4)],
     ["", (row) => make("span", { class: row.verdict }, VERDICTS[row.verdict]), true],
   ], rows, { id }));
   page.append(make("p", { class: "faint" }, `ms in a thousand frames: means of the devices that updated, before and after it, and of the others, before the release and since. The change is that beyond the change of devices like them on the same days, with its interval of 95 %. A cause counts in frames of which it took a tenth or more. p is adjusted for the number of causes; "worse" and "better" mean p below ${comparison.level * 100} % and at least ${comparison.least_devices} devices, "same" that a rise of 10 % is excluded.`));

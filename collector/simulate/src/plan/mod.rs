@@ -201,6 +201,39 @@ impl Default for Plan {
 }
 
 impl Plan {
+    /// Returns the plan of a rollout that a comparison and a guard find, with 300 devices: `Feed.bind` comes with 2.1, and devices
+    /// that update later are the controls of the others.
+    #[must_use]
+    pub fn rollout() -> Self {
+        let [from, to] = ["2.0", "2.1"].map(str::to_owned);
+        let phones = PlannedClass {
+            name: "phones".to_owned(),
+            share: 1,
+            models: vec!["A".to_owned()],
+            apis: vec![34],
+            slowness_percent: 100,
+            causes_percent: 100,
+            update_hours: 240,
+        };
+        let worse = PlannedChange {
+            version: to.clone(),
+            slice: "Feed.bind".to_owned(),
+            screens: Vec::new(),
+            classes: Vec::new(),
+            rate_percent: 100,
+            time_percent: 300,
+        };
+        Self {
+            rollout: Some(PlannedRollout { from, to, release_hour: 120, captures: 14 }),
+            classes: vec![phones],
+            changes: vec![worse],
+            days: 14,
+            // With 90, less than half of the fleet is compared.
+            frames: 240,
+            ..Self::default()
+        }
+    }
+
     /// Returns what is wrong with a plan, if anything.
     #[must_use]
     pub fn fault(&self) -> Option<&'static str> {

@@ -90,6 +90,10 @@ fn causes(found: &mut Found, app: &Value, report: &Report, drawn: &Drawn) {
 /// Writes the size of a change.
 fn size(row: &Value) -> String {
     let [from, to] = [0, 1].map(|end| real(&row["percent_interval"][end]));
+    let [before, after] = [0, 1].map(|index| real(&row["ms_in_1000"][index]));
+    if before == 0.0 && after > 0.0 {
+        return "new".to_owned();
+    }
     format!("{:+.0} % ({from:+.0} to {to:+.0})", real(&row["percent"]))
 }
 
