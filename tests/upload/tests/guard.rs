@@ -54,6 +54,6 @@ fn the_exit_status_of_the_guard_is_its_verdict() {
     let bisect =
         tracetee(&["bisect", "--store", store, "--app", &plan.app, "--cause", "Feed.bind"]);
     let text = String::from_utf8(bisect.stdout).unwrap();
-    assert!(text.starts_with("2.0 -> 2.1: section Feed.bind +"), "{text}");
+    assert!(text.starts_with("2.0 -> 2.1: section Feed.bind new, "), "{text}");
     assert_eq!(text.lines().count(), 1);
 }
