@@ -13,7 +13,7 @@ mod traces;
 pub(crate) use config::{CheckArgs, ConfigCommand, SignArgs};
 pub(crate) use gate::{GateArgs, GateFormat};
 pub(crate) use guard::{AnswerFormat, BisectArgs, GuardArgs};
-pub(crate) use mcp::McpArgs;
+pub(crate) use mcp::{McpArgs, ReaderOptions};
 pub(crate) use report::{FailOn, ReportArgs, ReportFormat};
 pub(crate) use store::{
     BackupArgs, ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs, StoreCommand,

@@ -5,6 +5,8 @@ mod atrace;
 #[cfg(target_os = "linux")]
 mod collect;
 #[cfg(target_os = "linux")]
+mod collector_page;
+#[cfg(target_os = "linux")]
 mod config;
 mod convert;
 #[cfg(target_os = "linux")]
