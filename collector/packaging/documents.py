@@ -23,6 +23,7 @@ def packed_paths():
         "collector/server/api/report.schema.json", "collector/fleet/schema/report.schema.json",
         "collector/packaging/grafana/tracetee.json", "collector/packaging/prometheus/tracetee.rules.yml",
         "collector/packaging/compose/compose.yml", "collector/packaging/action/*",
+        "collector/packaging/gate-action/*",
     ]
     paths = {path: path for pattern in patterns for path in matches(pattern)}
     return paths | {path: path.replace(QUERIES, "sql", 1) for path in matches(f"{QUERIES}/*.*")}

@@ -10,6 +10,7 @@ pub mod fake_agent;
 pub mod link_map;
 pub mod numbered;
 pub mod panics;
+pub mod phone;
 pub mod slow_disk;
 pub mod tools;
 pub mod trace;

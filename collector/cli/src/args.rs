@@ -13,7 +13,7 @@ mod traces;
 pub(crate) use config::{CheckArgs, ConfigCommand, SignArgs};
 pub(crate) use gate::{GateArgs, GateFormat};
 pub(crate) use guard::{AnswerFormat, BisectArgs, GuardArgs};
-pub(crate) use mcp::McpArgs;
+pub(crate) use mcp::{McpArgs, ReaderOptions};
 pub(crate) use report::{FailOn, ReportArgs, ReportFormat};
 pub(crate) use store::{
     BackupArgs, ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs, StoreCommand,
@@ -145,14 +145,14 @@ pub(crate) enum LinuxCommand {
     /// Explain why a trace is empty, the probable cause first.
     ///
     /// Reads the health report of process PID, which has the agent installed or was started by `tracetee run`, or of a
-    /// FILE with the text of Tracetee.health(); or runs PROGRAM to find out, and exits with its status. With --app,
-    /// examines an app on a device.
+    /// FILE with the text of Tracetee.health(). With --app, examines an app on a device.
     Doctor(DoctorArgs),
-    /// List the slots through which libraries call a function.
+    /// Test over adb whether the agent works on a device.
     ///
-    /// Prints, for each library, every slot, the relocation table that names it, its type, and its current target.
-    /// Shows whether the agent's proxies are in place when a trace is empty.
-    Hooks(HooksArgs),
+    /// Installs the sample app of a release, has it do each scenario, prints a table, and writes a file to send to the makers.
+    /// Takes eight minutes with the screen on; removes the app at the end. Exits with 1 unless each scenario has passed or
+    /// was measured. ANDROID_SERIAL chooses one of several devices.
+    DeviceTest(DeviceTestArgs),
     /// Write the agent's library and C header to a directory.
     ///
     /// Use them without `tracetee run`: preload the library (LD_PRELOAD=…/libtracetee.so TRACETEE_CONFIG=FILE PROGRAM),
@@ -384,33 +384,33 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Processes to examine, or files with the health report of an app.
-    #[arg(value_name = "PID|FILE", required_unless_present_any = ["program", "app"])]
+    #[arg(value_name = "PID|FILE", required_unless_present = "app")]
     pub(crate) targets: Vec<OsString>,
     /// App on a device to examine over adb; exit status 1 if something is missing.
     ///
     /// With several devices, ANDROID_SERIAL chooses one.
-    #[arg(long, value_name = "PACKAGE", conflicts_with_all = ["targets", "program"])]
+    #[arg(long, value_name = "PACKAGE", conflicts_with = "targets")]
     pub(crate) app: Option<String>,
     /// Print the agent's health report as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Program to run, and its arguments.
-    #[arg(last = true, value_name = "PROGRAM", conflicts_with = "targets")]
-    pub(crate) program: Vec<OsString>,
 }
 
-/// Options of `hooks`.
+/// Options of `device-test`.
 #[derive(Debug, Args)]
-pub(crate) struct HooksArgs {
-    /// Process, or ELF file of any Android ABI.
-    #[arg(value_name = "PID|FILE", required_unless_present = "own")]
-    pub(crate) target: Option<OsString>,
-    /// Examine this program itself.
-    #[arg(long = "self", conflicts_with = "target")]
-    pub(crate) own: bool,
-    /// Function to look for; may be repeated [default: write and __write_chk].
-    #[arg(long = "symbol", value_name = "NAME")]
-    pub(crate) symbols: Vec<String>,
+pub(crate) struct DeviceTestArgs {
+    /// Sample app of a release, tracetee-VERSION-sample.apk.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) apk: PathBuf,
+    /// File to write: JSON with the table, the measurements and the health report.
+    #[arg(short, long, value_name = "FILE", default_value = "tracetee-device-test.json")]
+    pub(crate) output: PathBuf,
+    /// Seconds for which frames are measured without the agent, with it, and while it records.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(2..=3600))]
+    pub(crate) seconds: u32,
+    /// Starts of the app that are measured with the agent, and as many without it.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) starts: u32,
 }
 
 /// The agent's `pass_on`.

@@ -8,13 +8,13 @@ use tracetee_protocol::http;
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Body, Failure, Request, Response, Transport};
 
-/// Bytes of an answer.
+/// Bytes of an answer that is a status and a reason.
 pub(crate) const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// Names and values of headers.
 pub(crate) type Headers = Vec<(String, String)>;
 
-/// Sends a body, and reads the answer in a time.
+/// Sends a body, and reads the answer within limits.
 pub(crate) fn send(
     http: &mut Http,
     method: &'static str,
@@ -22,6 +22,7 @@ pub(crate) fn send(
     headers: Headers,
     body: &[u8],
     timeout: Duration,
+    max_answer_bytes: usize,
 ) -> Result<Response, Failure> {
     tracing::debug!("{method} {url}: {} bytes", body.len());
     http.send(&Request {
@@ -30,7 +31,7 @@ pub(crate) fn send(
         headers,
         body: if body.is_empty() { Body::None } else { Body::Bytes(body) },
         timeout,
-        max_answer_bytes: MAX_ANSWER_BYTES,
+        max_answer_bytes,
         stop: &AtomicBool::new(false),
     })
 }

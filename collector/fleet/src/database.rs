@@ -35,6 +35,7 @@ mod selection;
 mod tables;
 
 pub use name_limits::{Exceeded, OTHER};
+pub use selection::scheduled;
 
 /// Time for which a reader or a writer waits for the other.
 const PATIENCE: Duration = Duration::from_secs(30);

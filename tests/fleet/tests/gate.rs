@@ -6,13 +6,18 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
+use tempfile::TempDir;
 use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_gate::{Answer, Expected, Field, Gate};
 use tracetee_jank::Options;
 use tracetee_simulate::Plan;
 use tracetee_tests::{stderr, tracetee};
-use tracetee_tests_upload::collector::{Collector, file};
+use tracetee_tests_upload::collector::{Collector, METRICS, file};
+use tracetee_tests_upload::validators::scripts;
 
+const SEND: &str = "a-token-of-the-shop-that-sends";
+const READ: &str = "a-token-of-the-shop-that-reads";
+const OTHER: &str = "a-token-of-another-app-that-reads";
 const PAIRS: u64 = 10;
 const DEVICES: u64 = 60;
 
@@ -159,7 +164,13 @@ fn a_build_without_a_change_passes() {
 
 #[test]
 fn the_command_answers_a_pull_request() {
-    let collector = Collector::start(&[]);
+    let directory = TempDir::new().unwrap();
+    let tokens = format!(
+        "com.example.shop {SEND}\ncom.example.shop {READ} read\ncom.other {OTHER} read\n* {METRICS} metrics\n"
+    );
+    let _ = file(directory.path(), "tokens", &tokens);
+    let _ = file(directory.path(), "other", &format!("com.other {OTHER} read\n"));
+    let collector = Collector::start_in(directory, &["--token-file", "tokens"]);
     let directory = collector.directory.path();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let phones = json!([{"name": "a", "share": 1, "models": ["Pixel 8"], "slowness_percent": 90}]);
@@ -171,7 +182,7 @@ fn the_command_answers_a_pull_request() {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         (output.status.code().unwrap(), said, stderr(&output))
     };
-    collector.simulate(30, 240, &["--plan", plan_file.to_str().unwrap()]);
+    collector.simulate(60, 240, &["--plan", plan_file.to_str().unwrap(), "--token-file", "tokens"]);
     let lab = json!([{"name": "lab", "share": 1, "models": ["Pixel 9"], "slowness_percent": 60}]);
     let [base, head] = [("base", 100, 0), ("head", 180, 1)].map(|(name, percent, minute)| {
         let path = arm(&directory.join(name), &plan(&lab, percent, 10), minute, minute);
@@ -182,7 +193,19 @@ fn the_command_answers_a_pull_request() {
     let (status, text, said) = run(&[&arms[..], &field].concat());
     assert_eq!(status, 1, "{text} {said}");
     assert!(text.starts_with("worse: 1 worse of the metrics\n"), "{text}");
-    assert!(text.contains("Feed.bind  ") && text.contains(" of 30 devices; expected +"), "{text}");
+    assert!(text.contains("Feed.bind  ") && text.contains(" of 60 devices; expected +"), "{text}");
+    // The collector's page gives what its store does, to whoever may read the app.
+    let page = ["--app", "com.example.shop", "--field", &collector.url, "--token-file"];
+    let (status, of_page, said) = run(&[&arms[..], &page, &["tokens"]].concat());
+    assert!(status == 1 && of_page == text, "{of_page} {said}");
+    let few = run(&[&arms[..], &page, &["tokens", "--field-captures", "7"]].concat()).1;
+    assert_eq!(few, run(&[&arms[..], &field, &["--field-captures", "7"]].concat()).1);
+    let none = run(&[&arms[..], &page, &["other"]].concat()).1;
+    assert!(!none.contains("of 60 devices"), "{none}");
+    let (status, _, said) = run(&[&arms[..], &page[..4]].concat());
+    assert!(status == 125 && said.contains("the collector answered 401"), "{status} {said}");
+    let (status, _, said) = run(&[&arms[..], &field, &["--token-file", "tokens"]].concat());
+    assert!(status == 125 && said.contains("need a collector's address in --field"), "{said}");
     let (status, markdown, _) = run(&[&arms[..], &["--format", "markdown"]].concat());
     assert!(status == 1 && markdown.starts_with("**worse: "), "{markdown}");
     // The same results twice are no change, and not worse.
@@ -191,4 +214,59 @@ fn the_command_answers_a_pull_request() {
     assert!(status == 0 && text.starts_with("same: 1 same"), "{status} {text}");
     let (status, _, said) = run(&["gate", "--benchmark", "plan.json", "--base", &base]);
     assert!(status == 125 && said.contains("plan.json is no benchmarkData.json"), "{said}");
+    the_action_writes_the_summary(&collector, &head, &base);
+}
+
+/// Runs the steps of the GitHub action, with an archive as `./release` packs it.
+fn the_action_writes_the_summary(collector: &Collector, head: &str, base: &str) {
+    let temporary = TempDir::new().unwrap();
+    let own = temporary.path();
+    let archive = own.join("tracetee-0-x86_64-linux.tar.gz");
+    let packed = own.join("pack/tracetee-0-x86_64-linux/bin");
+    std::fs::create_dir_all(&packed).unwrap();
+    std::os::unix::fs::symlink(tracetee(), packed.join("tracetee")).unwrap();
+    let tar = ["--create", "--dereference", "--use-compress-program", "gzip -1", "--file"];
+    let packed = Command::new("tar")
+        .args(tar)
+        .arg(&archive)
+        .arg("-C")
+        .arg(own.join("pack"))
+        .arg("tracetee-0-x86_64-linux")
+        .status();
+    assert!(packed.unwrap().success());
+    let digest = Command::new("sha256sum").arg(&archive).output().unwrap();
+    let digest = String::from_utf8(digest.stdout).unwrap()[..64].to_owned();
+    let [fetch, gate] = scripts("gate-action");
+    let summary = own.join("summary.md");
+    let run = |script: &str, sha256: &str, head: &str, token: &str| {
+        let mut command = Command::new("bash");
+        command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script]);
+        let variables = [
+            ("RUNNER_TEMP", own.to_str().unwrap()),
+            ("GITHUB_STEP_SUMMARY", summary.to_str().unwrap()),
+            ("ARCHIVE", archive.to_str().unwrap()),
+            ("SHA256", sha256),
+            ("BENCHMARK", head),
+            ("BASE", &format!("{base}\n")),
+            ("APP", "com.example.shop"),
+            ("FIELD", &collector.url),
+            ("COLLECTOR_TOKEN", token),
+            ("FAIL_ON", "worse"),
+        ];
+        let output = command.envs(variables).output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    assert!(
+        run(&fetch, &digest.replace(['0', '1'], "2"), head, READ).0 != Some(0),
+        "another archive"
+    );
+    let (status, said) = run(&fetch, &digest, head, READ);
+    assert!(status == Some(0), "{said}");
+    let (status, said) = run(&gate, &digest, head, READ);
+    let written = std::fs::read_to_string(&summary).unwrap();
+    assert!(status == Some(1) && written.starts_with("**worse: "), "{status:?} {written} {said}");
+    assert!(written.contains("Feed.bind") && written.contains("of 60 devices"), "{written}");
+    assert!(!own.join("tokens").exists());
+    assert_eq!(run(&gate, &digest, base, READ).0, Some(0));
+    assert_eq!(run(&gate, &digest, head, "a-stranger").0, Some(125));
 }

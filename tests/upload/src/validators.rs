@@ -24,3 +24,15 @@ pub fn script(name: &str) -> Option<Command> {
         .env("PYTHONDONTWRITEBYTECODE", "1");
     Some(python)
 }
+
+/// Returns the two scripts of a GitHub action: `collector/packaging/NAME/action.yml`.
+#[must_use]
+pub fn scripts(name: &str) -> [String; 2] {
+    let path = root().join("collector/packaging").join(name).join("action.yml");
+    let action = std::fs::read_to_string(path).unwrap();
+    let script = |after: &str| {
+        after.lines().take_while(|line| line.starts_with("        ")).collect::<Vec<_>>().join("\n")
+    };
+    let found: Vec<String> = action.split("run: |\n").skip(1).map(script).collect();
+    found.try_into().unwrap()
+}

@@ -6,20 +6,9 @@ use tempfile::TempDir;
 use tracetee_tests::root;
 use tracetee_tests_upload::collector::{Collector, METRICS, TOKEN};
 use tracetee_tests_upload::rollout;
-use tracetee_tests_upload::validators::validator;
+use tracetee_tests_upload::validators::{scripts, validator};
 
 const READER: &str = "a-token-that-reads-reports";
-
-/// Returns the action's two scripts: the one that asks the collector, and the one that judges.
-fn scripts() -> [String; 2] {
-    let path = root().join("collector/packaging/action/action.yml");
-    let action = std::fs::read_to_string(path).unwrap();
-    let script = |after: &str| {
-        after.lines().take_while(|line| line.starts_with("        ")).collect::<Vec<_>>().join("\n")
-    };
-    let found: Vec<String> = action.split("run: |\n").skip(1).map(script).collect();
-    found.try_into().unwrap()
-}
 
 #[test]
 fn a_comparison_becomes_a_comment_and_the_status_says_what_is_worse() {
@@ -29,7 +18,7 @@ fn a_comparison_becomes_a_comment_and_the_status_says_what_is_worse() {
     std::fs::write(directory.path().join("tokens"), tokens).unwrap();
     let collector = Collector::start_in(directory, &["--token-file", "tokens"]);
     rollout::simulate(&collector, &["--token-file", "tokens"]);
-    let [ask, judge] = scripts();
+    let [ask, judge] = scripts("action");
     let own = TempDir::new().unwrap();
     let run = |script: &str, from: &str, token: &str, fail_on: &str| {
         let output = Command::new("bash")
@@ -66,7 +55,7 @@ fn a_comparison_becomes_a_comment_and_the_status_says_what_is_worse() {
 }
 
 #[test]
-fn the_action_and_the_compose_file_are_valid_by_their_schemas() {
+fn the_actions_and_the_compose_file_are_valid_by_their_schemas() {
     let check = |schema: &str, text: &str| {
         let directory = TempDir::new().unwrap();
         let file = directory.path().join("file.yml");
@@ -81,6 +70,7 @@ fn the_action_and_the_compose_file_are_valid_by_their_schemas() {
     for (schema, path, was, wrong) in [
         ("vendor.compose-spec", "compose/compose.yml", "healthcheck:", "healthchecks:"),
         ("vendor.github-actions", "action/action.yml", "using: composite", "using: composed"),
+        ("vendor.github-actions", "gate-action/action.yml", "using: composite", "using: composed"),
     ] {
         let text = std::fs::read_to_string(root().join("collector/packaging").join(path)).unwrap();
         let Some((is_valid, said)) = check(schema, &text) else { return };

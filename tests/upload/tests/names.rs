@@ -78,7 +78,6 @@ fn names_of_a_file_are_escaped_in_reports_profiles_and_messages() {
         &["dmtracedump", "trace.json"],
         &["dmtracedump", "-o", "trace.json"],
         &["dmtracedump", "text.ftrace"],
-        &["hooks", &bin],
         &["atrace", NAME],
         &["config", "check", &bin],
     ] {

@@ -1,5 +1,6 @@
 //! Options of `gate`.
 
+use super::mcp::ReaderOptions;
 use super::report::FailOn;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -16,7 +17,9 @@ pub(crate) struct GateArgs {
     /// Process of the traces, and app of the field [default: the app that draws most].
     #[arg(long, value_name = "PACKAGE")]
     pub(crate) app: Option<String>,
-    /// Collector's store, for the change that the field would see: a directory, s3://BUCKET/PREFIX, gs://… or az://….
+    /// Collector's page (https://…) or store, for the change that the field would see.
+    ///
+    /// A store is a directory, s3://BUCKET/PREFIX, gs://… or az://….
     #[arg(long, value_name = "STORE", requires = "app")]
     pub(crate) field: Option<PathBuf>,
     /// Version of the app in the field [default: all].
@@ -25,6 +28,8 @@ pub(crate) struct GateArgs {
     /// Captures of the field that are read, chosen by chance.
     #[arg(long, value_name = "NUMBER", default_value_t = 300, requires = "field", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) field_captures: u32,
+    #[command(flatten)]
+    pub(crate) reader: ReaderOptions,
     /// Deobfuscate names of the traces with FILE: R8's mapping.txt.
     #[arg(long, value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,

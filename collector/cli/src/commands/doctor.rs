@@ -3,31 +3,27 @@
 //!
 //! A process in which the agent is installed answers over its socket; one that `tracetee run` traces
 //! has a recorder file, which can be read while it runs; of any other process its memory map tells
-//! whether the agent is in it at all. A program that is given is run with the agent and looked at
-//! when it has ended. An app on a phone is examined over adb, and a health report can be read from a file.
+//! whether the agent is in it at all. An app on a phone is examined over adb, and a health report can be read from a file.
 
 mod adb;
 mod app;
 mod conclusions;
 mod describe;
 mod device;
+mod device_test;
 
 use crate::args::DoctorArgs;
-use crate::commands::hooks;
-use crate::commands::run::{self, Session, Setup};
-use crate::terminal::{hinted, print};
+use crate::terminal::print;
 use anyhow::{Context, Result, bail};
+use describe::describe;
 pub(crate) use describe::marker;
-use describe::{describe, push_health, push_summary, well};
-use std::ffi::OsString;
-use std::fmt::Write as _;
+pub(crate) use device_test::device_test;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tracetee_protocol::HealthReport;
 use tracetee_protocol::control_socket;
-use tracetee_protocol::recording::PassOnSetting;
 use tracetee_text::TextOptions;
 use tracetee_text::recover::recover;
 
@@ -36,26 +32,19 @@ const MAX_REPORT_BYTES: u64 = 4 << 20;
 
 /// Looks, and says what it has found.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode> {
-    match (&args.app, &args.targets[..], &args.program[..]) {
-        (Some(package), [], []) => app::of_app(package, args.json),
-        (None, [], [_, ..]) => of_program(&args.program, args.json),
-        (None, [_, ..], []) => {
-            for (index, target) in args.targets.iter().enumerate() {
-                if index > 0 && !args.json {
-                    print("\n");
-                }
-                match target.to_str().and_then(|target| target.parse().ok()) {
-                    Some(pid) => of_process(pid, args.json)?,
-                    None => of_file(Path::new(target), args.json)?,
-                }
-            }
-            Ok(ExitCode::SUCCESS)
-        }
-        _ => Err(hinted(
-            "nothing to examine",
-            "pass a process id, a file with a health report, --app, or a program after --",
-        )),
+    if let Some(package) = &args.app {
+        return app::of_app(package, args.json);
     }
+    for (index, target) in args.targets.iter().enumerate() {
+        if index > 0 && !args.json {
+            print("\n");
+        }
+        match target.to_str().and_then(|target| target.parse().ok()) {
+            Some(pid) => of_process(pid, args.json)?,
+            None => of_file(Path::new(target), args.json)?,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 // ---- a file ----
@@ -137,8 +126,7 @@ fn without_socket(pid: u32, json: bool) -> Result<()> {
         Some(directory) => from_recorder(pid, &directory)?,
         None => bail!(
             "the agent is loaded in process {pid}, but tracetee_install was not called, so there is no socket to ask. \
-             Call tracetee_health in the process for its health report. Slots of write:\n{}",
-            hooks::of_process(pid, &["write", "__write_chk"])?
+             Call tracetee_health in the process for its health report"
         ),
     };
     if json {
@@ -178,42 +166,4 @@ fn from_recorder(pid: u32, directory: &Path) -> Result<HealthReport> {
     let health = health.with_context(|| format!("no recorder file of process {pid}"))?;
     let summary = recovered.summary;
     Ok(HealthReport { recording: true, health, summary, ..HealthReport::default() })
-}
-
-// ---- a program ----
-
-fn of_program(command: &[OsString], json: bool) -> Result<ExitCode> {
-    let directory = tempfile::tempdir()?;
-    let output = directory.path().join("trace.ftrace.zst");
-    let setup = Setup {
-        tags: vec!["all".to_owned()],
-        pass_on: PassOnSetting::Auto,
-        capacity_kb: 256 * 1024,
-        seconds: None,
-        show_progress: false,
-    };
-    let (name, arguments) = command.split_first().context("no program given")?;
-    let program = run::find(name)?;
-    let session = Session::create(&output, &setup)?;
-    let ended = session.start(&program.path, name, arguments)?.wait_for_end();
-    let recovered = recover(session.directory(), &TextOptions::default(), &output)?;
-    if json {
-        print(&format!("{}\n", recovered.to_json()));
-        return Ok(ended.exit_code());
-    }
-    let mut text = if recovered.summary.recorded() == 0 {
-        format!("no records: {}\n", run::why_empty(&recovered, &program))
-    } else {
-        format!("{}\n", well(&recovered.summary, true))
-    };
-    for reason in &recovered.failures {
-        let _ = writeln!(text, "not traced: {}", reason.trim_start_matches("tracetee: "));
-    }
-    for health in &recovered.processes {
-        let _ = writeln!(text, "\n{} (pid {})", health.program, health.pid);
-        push_health(&mut text, health, true);
-    }
-    push_summary(&mut text, &recovered.summary);
-    print(&text);
-    Ok(ended.exit_code())
 }

@@ -1,22 +1,35 @@
 //! `tracetee gate`.
 
+use super::collector_page::CollectorPage;
 use super::store::with_tables;
 use crate::args::{FailOn, GateArgs, GateFormat, StoreOptions};
 use crate::input::{mapping, mapping_of};
 use crate::terminal::{print, say};
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 use tracetee_fleet::capture::read_file;
-use tracetee_fleet::database::Database;
+use tracetee_fleet::database::{Database, scheduled};
 use tracetee_gate::{Answer, Field, Gate};
 use tracetee_jank::{Options, Which};
+use tracetee_trace::Mapping;
 
 /// Exit status of a build that fails.
 const FAILS: u8 = 1;
+/// Captures in a collector's answer, which has room for them.
+const PAGE_ROWS: usize = 50;
+/// Time in which a collector has to send the captures.
+const FIELD_TIME: Duration = Duration::from_secs(600);
 
 /// Compares the macrobenchmarks of two builds.
 pub(crate) fn gate(args: &GateArgs) -> Result<ExitCode> {
+    let is_url = |text: &&str| text.starts_with("http://") || text.starts_with("https://");
+    let url = args.field.as_deref().and_then(Path::to_str).filter(is_url);
+    if url.is_none() {
+        args.reader.unused("--field")?;
+    }
     let given = mapping(args.mapping.as_deref())?;
     let process = args.app.as_deref().map_or(Which::App, Which::Named);
     let options =
@@ -25,28 +38,10 @@ pub(crate) fn gate(args: &GateArgs) -> Result<ExitCode> {
     let mut gate = Gate::compare(&args.benchmark, &args.base, args.same, read)?;
     let sections = gate.sections_with_factor();
     if let (Some(store), Some(app), false) = (&args.field, &args.app, sections.is_empty()) {
-        let options = StoreOptions { store: store.clone(), cache: None };
-        let field = with_tables(&options, |tables, file| {
-            let (version, most) = (args.field_version.as_deref(), args.field_captures);
-            let captures = Database::read(tables)?.scheduled(app, version, most)?;
-            let mut field = Field::new(sections.clone());
-            for (raw_key, device) in captures {
-                let path = file(&raw_key)?;
-                // That of the capture's version: the given one is the build's.
-                let mapping = mapping_of(None, &path)?;
-                let options = Options {
-                    mapping: mapping.as_deref(),
-                    without_details: true,
-                    ..Options::default()
-                };
-                match read_file(&path, &options) {
-                    Ok(capture) => field.add(&device, &capture),
-                    Err(error) => say(&format!("skipped: {error}")),
-                }
-            }
-            Ok(field)
-        })?;
-        gate.translate(&field);
+        gate.translate(&match url {
+            Some(url) => field_of_collector(args, url, app, sections)?,
+            None => field_of_store(args, store, app, &sections)?,
+        });
     }
     print(&match args.format {
         GateFormat::Text => gate.to_text(),
@@ -57,4 +52,80 @@ pub(crate) fn gate(args: &GateArgs) -> Result<ExitCode> {
     let is_unknown = args.fail_on == FailOn::Unknown && has(Answer::Unknown);
     let fails = has(Answer::Worse) || is_unknown;
     Ok(if fails { ExitCode::from(FAILS) } else { ExitCode::SUCCESS })
+}
+
+fn field_of_store(args: &GateArgs, store: &Path, app: &str, sections: &[String]) -> Result<Field> {
+    let options = StoreOptions { store: store.to_owned(), cache: None };
+    with_tables(&options, |tables, file| {
+        let (version, most) = (args.field_version.as_deref(), args.field_captures);
+        let captures = Database::read(tables)?.scheduled(app, version, most)?;
+        let mut field = Field::new(sections.to_vec());
+        for (raw_key, device) in captures {
+            let path = file(&raw_key)?;
+            // That of the capture's version: the given one is the build's.
+            add(&mut field, &device, &path, mapping_of(None, &path)?.as_deref());
+        }
+        Ok(field)
+    })
+}
+
+/// Asks a collector for the captures that [`field_of_store`] reads. The collector restores the names in them.
+fn field_of_collector(
+    args: &GateArgs,
+    url: &str,
+    app: &str,
+    sections: Vec<String>,
+) -> Result<Field> {
+    let page = CollectorPage::new("--field", url, &args.reader)?;
+    let (end, most) = (Instant::now() + FIELD_TIME, args.field_captures as usize);
+    let (mut field, mut asked) = (Field::new(sections), 0);
+    let file = tempfile::NamedTempFile::new()?;
+    let select = scheduled(app, args.field_version.as_deref());
+    while asked < most {
+        let limit = PAGE_ROWS.min(most - asked);
+        let sql =
+            format!("SELECT capture_id AS id, device FROM ({select} LIMIT {limit} OFFSET {asked})");
+        let captures = rows(&page, &sql)?;
+        for (id, device) in &captures {
+            if Instant::now() > end {
+                bail!(
+                    "the collector did not send {most} captures in {} s; pass fewer with --field-captures",
+                    FIELD_TIME.as_secs()
+                );
+            }
+            if let Some(capture) = page.capture(id)? {
+                std::fs::write(&file, capture)?;
+                add(&mut field, device, file.path(), None);
+            }
+        }
+        asked += limit;
+        if captures.len() < limit {
+            break;
+        }
+    }
+    Ok(field)
+}
+
+/// Returns the two texts of each row that a collector answers.
+fn rows(page: &CollectorPage, sql: &str) -> Result<Vec<(String, String)>> {
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "query", "arguments": {"sql": sql}}});
+    let answer: Value = serde_json::from_slice(&page.call(call.to_string().as_bytes())?)
+        .context("the collector's answer is not JSON")?;
+    let content = &answer["result"]["structuredContent"];
+    if let Some(why) = content["error"].as_str() {
+        bail!("the collector refuses: {why}");
+    }
+    let rows = content["rows"].as_array().context("the collector's answer has no rows")?;
+    let texts = |row: &Value| Some((row[0].as_str()?.to_owned(), row[1].as_str()?.to_owned()));
+    Ok(rows.iter().filter_map(texts).collect())
+}
+
+/// Adds a capture of the field.
+fn add(field: &mut Field, device: &str, path: &Path, mapping: Option<&Mapping>) {
+    let options = Options { mapping, without_details: true, ..Options::default() };
+    match read_file(path, &options) {
+        Ok(capture) => field.add(device, &capture),
+        Err(error) => say(&format!("skipped: {error}")),
+    }
 }

@@ -1,7 +1,7 @@
 //! `tracetee store mapping upload`: brings the names of a release to a collector.
 
 use crate::args::MappingUploadArgs;
-use crate::http::{send, upload_headers};
+use crate::http::{MAX_ANSWER_BYTES, send, upload_headers};
 use crate::input::unpacked;
 use crate::terminal::{hinted, print};
 use anyhow::{Context, Result, bail};
@@ -28,7 +28,7 @@ pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
         let body = packed(path).with_context(|| format!("cannot read {}", path.display()))?;
         let headers = upload_headers("text/plain", &body, token.as_deref());
         let timeout = policy::timeout(body.len() as u64);
-        let answer = send(&mut client, "PUT", &url, headers, &body, timeout)
+        let answer = send(&mut client, "PUT", &url, headers, &body, timeout, MAX_ANSWER_BYTES)
             .map_err(|failure| anyhow::anyhow!("cannot send to {failure}"))?;
         let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
         match answer.status {

@@ -5,6 +5,8 @@ mod atrace;
 #[cfg(target_os = "linux")]
 mod collect;
 #[cfg(target_os = "linux")]
+mod collector_page;
+#[cfg(target_os = "linux")]
 mod config;
 mod convert;
 #[cfg(target_os = "linux")]
@@ -18,8 +20,6 @@ mod findings;
 mod gate;
 #[cfg(target_os = "linux")]
 mod guard;
-#[cfg(target_os = "linux")]
-mod hooks;
 #[cfg(target_os = "linux")]
 mod init;
 mod manual;
@@ -143,6 +143,7 @@ fn run_on_linux(command: LinuxCommand, is_quiet: bool, is_verbose: bool) -> Resu
         }
         LinuxCommand::Atrace(args) => return atrace::atrace(&args),
         LinuxCommand::Doctor(args) => return doctor::doctor(&args),
+        LinuxCommand::DeviceTest(args) => return doctor::device_test(&args),
         LinuxCommand::Guard(args) => return guard::guard(&args),
         LinuxCommand::Bisect(args) => guard::bisect(&args),
         LinuxCommand::Gate(args) => return gate::gate(&args),
@@ -156,7 +157,6 @@ fn run_on_linux(command: LinuxCommand, is_quiet: bool, is_verbose: bool) -> Resu
         LinuxCommand::Store(StoreCommand::Tables(args)) => store::tables(&args),
         LinuxCommand::Simulate(args) => simulate::simulate(&args),
         LinuxCommand::Demo(args) => demo::demo(&args),
-        LinuxCommand::Hooks(args) => hooks::hooks(&args),
         LinuxCommand::Init(args) => init::init(&args),
         LinuxCommand::Mcp(args) => mcp::mcp(&args),
         LinuxCommand::Probe(args) => probe::probe(&args),

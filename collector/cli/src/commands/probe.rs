@@ -13,7 +13,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Succeeds if the answer is 200.
 pub(crate) fn probe(args: &ProbeArgs) -> Result<()> {
     let mut http = Http::new(args.ca_file.as_deref())?;
-    let answer = http::send(&mut http, "GET", &args.url, Vec::new(), &[], TIMEOUT);
+    let answer =
+        http::send(&mut http, "GET", &args.url, Vec::new(), &[], TIMEOUT, http::MAX_ANSWER_BYTES);
     let answer = answer.map_err(|error| anyhow!("{}: {error}", args.url))?;
     let text = String::from_utf8_lossy(&answer.body);
     if answer.status != 200 {

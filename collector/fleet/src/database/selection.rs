@@ -7,7 +7,7 @@
 use super::changes::{contribution, ledger, read};
 use super::rollups::{Changes, apply};
 use super::tables::{self, CHANCE, LEDGER_NUMBER, NUMBER};
-use super::{Database, SharedEnd};
+use super::{Database, SharedEnd, quoted_text};
 use crate::change::classes::class_of;
 use crate::error::Error;
 use crate::rows::Value;
@@ -19,6 +19,19 @@ use std::collections::HashSet;
 
 /// Captures whose sums are added up in memory.
 const BATCH: usize = 2_000;
+
+/// Returns the `SELECT` of an app's captures by schedule in a random order: id, device, key. Emulators and debuggable builds are
+/// left out.
+#[must_use]
+pub fn scheduled(app: &str, version: Option<&str>) -> String {
+    let of_version = version.map(|version| format!(" AND ver = {}", quoted_text(version)));
+    format!(
+        "SELECT capture_id, device, raw_key FROM captures WHERE app = {}{} AND cohort = 'time' AND NOT emulator AND NOT debuggable \
+         ORDER BY {CHANCE}",
+        quoted_text(app),
+        of_version.unwrap_or_default()
+    )
+}
 
 impl Database {
     /// Makes tables of the captures and ledgers of an app that a report asks for, by time, version, API level and class of device, and
@@ -110,8 +123,7 @@ impl Database {
         })
     }
 
-    /// Returns the keys and devices of at most `most` captures by schedule of an app and version, chosen by chance. Emulators and
-    /// debuggable builds are left out.
+    /// Returns the keys and devices of the first captures of [`scheduled`], at most `most`.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -121,13 +133,8 @@ impl Database {
         version: Option<&str>,
         most: u32,
     ) -> Result<Vec<(String, String)>, Error> {
-        let sql = format!(
-            "SELECT raw_key, device FROM captures WHERE app = ?1 AND (?2 IS NULL OR ver = ?2) AND cohort = 'time' \
-             AND NOT emulator AND NOT debuggable ORDER BY {CHANCE} LIMIT ?3"
-        );
-        super::all(&self.connection, &sql, params![app, version, most], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        let sql = format!("{} LIMIT ?", scheduled(app, version));
+        super::all(&self.connection, &sql, [most], |row| Ok((row.get(2)?, row.get(1)?)))
     }
 
     /// Calls `take` with each of these captures and what it has added to the sums.

@@ -22,7 +22,7 @@ pub(super) struct Output {
     /// Standard error.
     pub(super) errors: String,
     /// True if the client reports success. From Android 7 on, a command of the device's shell counts, too.
-    is_ok: bool,
+    pub(super) is_ok: bool,
 }
 
 impl Output {
@@ -43,6 +43,11 @@ impl Output {
 
 /// Runs the client with these arguments. It chooses the device itself (`ANDROID_SERIAL`).
 pub(super) fn run(arguments: &[&str]) -> Result<Output> {
+    run_within(arguments, PATIENCE)
+}
+
+/// Runs the client, which has so much time.
+pub(super) fn run_within(arguments: &[&str], patience: Duration) -> Result<Output> {
     let shown = || format!("adb {}", arguments.join(" "));
     let child = Command::new("adb")
         .args(arguments)
@@ -61,11 +66,11 @@ pub(super) fn run(arguments: &[&str]) -> Result<Output> {
     let text = collect(child.stdout.take());
     let errors = collect(child.stderr.take());
     let both =
-        text.recv_timeout(PATIENCE).and_then(|text| Ok((text, errors.recv_timeout(PATIENCE)?)));
+        text.recv_timeout(patience).and_then(|text| Ok((text, errors.recv_timeout(patience)?)));
     let Ok((text, errors)) = both else {
         let _ = child.kill();
         let _ = child.wait();
-        bail!("{} did not end within {} s; is the device connected?", shown(), PATIENCE.as_secs());
+        bail!("{} did not end within {} s; is the device connected?", shown(), patience.as_secs());
     };
     let is_ok = child.wait().with_context(shown)?.success();
     Ok(Output { text: text?, errors: errors?, is_ok })

@@ -6,7 +6,7 @@
 
 use super::adb;
 use super::describe::describe;
-use super::device::{Libraries, Log, Package, Properties, family};
+use super::device::{Libraries, Package, Properties, warnings};
 use crate::terminal::print;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
@@ -25,8 +25,7 @@ const MAX_WARNINGS: usize = 5;
 /// Examines an app on the device. The exit status is 1 if something is missing.
 pub(super) fn of_app(package: &str, json: bool) -> Result<ExitCode> {
     check_name(package)?;
-    let mut visit =
-        Visit { package, missing: Vec::new(), lines: Vec::new(), answer: None, report: None };
+    let mut visit = Visit::new(package);
     visit.run()?;
     if json {
         let missing = || format!("no health report: {}", visit.missing.join("; "));
@@ -47,25 +46,31 @@ fn check_name(package: &str) -> Result<()> {
 }
 
 /// One look at an app, and what it has found so far.
-struct Visit<'a> {
+#[derive(Default)]
+pub(super) struct Visit<'a> {
     package: &'a str,
     /// Missing parts, each with the next step.
-    missing: Vec<String>,
+    pub(super) missing: Vec<String>,
     /// Findings: label and text.
-    lines: Vec<(&'static str, String)>,
+    pub(super) lines: Vec<(&'static str, String)>,
     /// The agent's health report, as it came.
-    answer: Option<String>,
+    pub(super) answer: Option<String>,
     report: Option<HealthReport>,
 }
 
-impl Visit<'_> {
-    fn run(&mut self) -> Result<()> {
-        let properties = self.device()?;
+impl<'a> Visit<'a> {
+    pub(super) fn new(package: &'a str) -> Self {
+        Self { package, ..Self::default() }
+    }
+
+    /// Looks at all of it.
+    pub(super) fn run(&mut self) -> Result<()> {
+        self.device()?;
         let Some(package) = self.app()? else { return Ok(()) };
-        self.libraries(&properties, &package)?;
+        self.libraries(&package)?;
         let pid = self.process()?;
         if let Some(pid) = pid {
-            self.agent(pid, &package)?;
+            self.agent(pid)?;
         }
         self.log(pid)
     }
@@ -79,14 +84,14 @@ impl Visit<'_> {
     }
 
     /// Finds the device, and notes what it is.
-    fn device(&mut self) -> Result<Properties> {
+    pub(super) fn device(&mut self) -> Result<()> {
         let state = adb::run(&["get-state"])?;
         if state.text.trim() != "device" {
             bail!("{}", no_device(&state));
         }
         let properties = Properties::parse(&adb::shell("getprop")?);
         let property = |name| properties.get(name).unwrap_or("?");
-        let mut text = format!(
+        let text = format!(
             "{} {}, Android {} (API {}), {}",
             property("ro.product.manufacturer"),
             property("ro.product.model"),
@@ -94,20 +99,13 @@ impl Visit<'_> {
             property("ro.build.version.sdk"),
             property("ro.product.cpu.abi"),
         );
-        if let Some(bridge) = properties.native_bridge() {
-            let _ = write!(text, ", native bridge {bridge}");
-        }
         self.found("device", text);
-        if let Some(tags) = properties.system_tags() {
-            let text = format!("a system trace has tags {tags} on; it gets the app's records, too");
-            self.found("system trace", text);
-        }
         if let Some(api) = properties.api().filter(|&api| api < MIN_API) {
             self.missing(format!(
                 "API {MIN_API}: the agent does not load on the device's API {api}"
             ));
         }
-        Ok(properties)
+        Ok(())
     }
 
     /// Finds the installed app.
@@ -146,7 +144,7 @@ impl Visit<'_> {
     }
 
     /// Compares the libraries in the APKs with the ABI that the app runs as.
-    fn libraries(&mut self, properties: &Properties, package: &Package) -> Result<()> {
+    fn libraries(&mut self, package: &Package) -> Result<()> {
         let mut libraries = Libraries::default();
         let mut has_listing = false;
         let paths = adb::shell(&format!("pm path {}", self.package))?;
@@ -173,13 +171,13 @@ impl Visit<'_> {
         }
         self.found("libraries", format!("{AGENT} for {}", abis.join(", ")));
         if let Some(abi) = &package.abi {
-            self.abi(properties, abi, &libraries);
+            self.abi(abi, &libraries);
         }
         Ok(())
     }
 
     /// Checks the libraries of the ABI that the app runs as.
-    fn abi(&mut self, properties: &Properties, abi: &str, libraries: &Libraries) {
+    fn abi(&mut self, abi: &str, libraries: &Libraries) {
         let lacking = libraries.lacking(abi);
         if lacking.contains(&AGENT) {
             let text =
@@ -190,16 +188,6 @@ impl Visit<'_> {
                 "{} for {abi}, which other ABIs of the APK have: the app runs as {abi} because it has {AGENT} for it. \
                  Leave {abi} out by ndk.abiFilters, or add the libraries",
                 lacking.join(", ")
-            ));
-        }
-        if let Some(device) = properties.get("ro.product.cpu.abi")
-            && family(device) != family(abi)
-        {
-            let bridge = properties.native_bridge().unwrap_or("unknown");
-            let lacking = libraries.lacking(device).join(", ");
-            self.missing(format!(
-                "libraries for {device}, the device's own ABI ({lacking}): the app's {abi} libraries run under the native \
-                 bridge {bridge}, where the agent sees none of the platform's records"
             ));
         }
     }
@@ -224,11 +212,14 @@ impl Visit<'_> {
     }
 
     /// Asks the agent for its health report.
-    fn agent(&mut self, pid: u32, package: &Package) -> Result<()> {
+    fn agent(&mut self, pid: u32) -> Result<()> {
         let answer = adb::ask_socket(&control_socket::name(pid), control_socket::HEALTH)?;
         if answer.is_empty() {
-            let why = self.why_silent(pid, package)?;
-            self.missing(why);
+            self.missing(format!(
+                "the agent's answer: nothing listens in process {pid}. The agent is not installed there, or failed to start \
+                 (see the log below): call Tracetee.install in attachBaseContext, or leave dev.tracetee.TraceteeInitializer \
+                 in the manifest"
+            ));
             return Ok(());
         }
         match control_socket::read_health(answer.as_bytes()) {
@@ -243,29 +234,6 @@ impl Visit<'_> {
             Err(error) => self.missing(format!("an agent of this program's version: {error}")),
         }
         Ok(())
-    }
-
-    /// Finds out why no agent answers.
-    fn why_silent(&self, pid: u32, package: &Package) -> Result<String> {
-        const INSTALL: &str = "call Tracetee.install in attachBaseContext, or leave \
-                               dev.tracetee.TraceteeInitializer in the manifest";
-        if !package.is_debuggable() {
-            return Ok(format!(
-                "the agent's answer: nothing listens in process {pid}. The agent is not installed there, or failed to \
-                 start (see the log below): {INSTALL}"
-            ));
-        }
-        let maps = adb::shell(&format!("run-as {} cat /proc/{pid}/maps", self.package))?;
-        // Without extraction the library is mapped from the APK itself.
-        Ok(if maps.contains(AGENT) {
-            "the agent's answer: libtracetee.so is loaded, but the agent is not installed, or failed to start (see the \
-             log below)"
-                .to_owned()
-        } else {
-            format!(
-                "the agent: nothing listens in process {pid}, and no {AGENT} is mapped by name: {INSTALL}"
-            )
-        })
     }
 
     /// Checks whether a configuration arrives.
@@ -294,20 +262,12 @@ impl Visit<'_> {
         Ok(())
     }
 
-    /// Reads the log for the agent's warnings and for StrictMode's.
+    /// Reads the log for the agent's warnings.
     fn log(&mut self, pid: Option<u32>) -> Result<()> {
-        let text = adb::shell("logcat -d -v brief -s tracetee:W StrictMode:D")?;
-        let log = Log::parse(&text, pid);
-        let skip = log.warnings.len().saturating_sub(MAX_WARNINGS);
-        for warning in log.warnings.into_iter().skip(skip) {
-            let origin = if pid.is_none() { " (of any app)" } else { "" };
+        let warnings = warnings(&adb::shell("logcat -d -v brief -s tracetee:W")?, pid);
+        let origin = if pid.is_none() { " (of any app)" } else { "" };
+        for warning in warnings.iter().skip(warnings.len().saturating_sub(MAX_WARNINGS)) {
             self.found("log", format!("{warning}{origin}"));
-        }
-        for violation in log.violations {
-            self.found(
-                "StrictMode",
-                format!("{violation}; permit it there (StrictMode.allowThreadDiskReads)"),
-            );
         }
         Ok(())
     }

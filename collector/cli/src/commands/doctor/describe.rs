@@ -61,7 +61,7 @@ fn recorded(stats: &HealthReport) -> String {
 }
 
 /// Describes a capture that records. `is_all`: nothing else went wrong.
-pub(super) fn well(summary: &Summary, is_all: bool) -> String {
+fn well(summary: &Summary, is_all: bool) -> String {
     match summary.lost() {
         0 if is_all => "healthy: recording, no records dropped".to_owned(),
         0 => "recording now, no records dropped".to_owned(),
@@ -70,7 +70,7 @@ pub(super) fn well(summary: &Summary, is_all: bool) -> String {
 }
 
 /// Appends the agent's findings in a process.
-pub(super) fn push_health(text: &mut String, health: &Health, recording: bool) {
+fn push_health(text: &mut String, health: &Health, recording: bool) {
     for atrace in &health.atrace {
         let _ = writeln!(
             text,
@@ -151,7 +151,7 @@ pub(crate) fn marker(atrace: &TagReport) -> String {
 }
 
 /// Appends the content of the recorder.
-pub(super) fn push_summary(text: &mut String, summary: &Summary) {
+fn push_summary(text: &mut String, summary: &Summary) {
     let kinds: Vec<_> =
         summary.records.iter().map(|(kind, count)| format!("{kind} {}", grouped(*count))).collect();
     let _ =

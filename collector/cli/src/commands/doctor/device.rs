@@ -26,16 +26,6 @@ impl Properties {
     pub(super) fn api(&self) -> Option<u32> {
         self.get("ro.build.version.sdk")?.parse().ok()
     }
-
-    /// Returns the library of the native bridge, where there is one.
-    pub(super) fn native_bridge(&self) -> Option<&str> {
-        self.get("ro.dalvik.vm.native.bridge").filter(|&library| library != "0")
-    }
-
-    /// Returns the tags of the system trace that runs, where one runs.
-    pub(super) fn system_tags(&self) -> Option<&str> {
-        self.get("debug.atrace.tags.enableflags").filter(|tags| !matches!(*tags, "0" | "0x0"))
-    }
 }
 
 /// A receiver that androidx.tracing:tracing-wire adds to an app's manifest.
@@ -137,60 +127,16 @@ impl Libraries {
     }
 }
 
-/// Returns the processor family of an ABI.
-pub(super) fn family(abi: &str) -> &str {
-    match abi {
-        "x86_64" => "x86",
-        _ if abi.starts_with("arm") => "arm",
-        _ => abi,
-    }
-}
-
-/// Lines of the log, in the format `brief`.
-#[derive(Debug, Default)]
-pub(super) struct Log {
-    /// The agent's warnings, the oldest first.
-    pub(super) warnings: Vec<String>,
-    /// Frames of the library to which StrictMode objected, each with the violation.
-    pub(super) violations: BTreeSet<String>,
-}
-
-impl Log {
-    /// Reads the log of a process; of all processes without `pid`.
-    pub(super) fn parse(text: &str, pid: Option<u32>) -> Self {
-        let mut log = Self::default();
-        let mut violation: Option<&str> = None;
-        for line in text.lines() {
-            let Some((origin, message)) = line.split_once("): ") else { continue };
-            let Some((tag, logger)) = origin.split_once('(') else { continue };
-            if pid.is_some() && logger.trim().parse().ok() != pid {
-                continue;
-            }
-            match tag.trim() {
-                "W/tracetee" | "E/tracetee" => log.warnings.push(message.to_owned()),
-                "D/StrictMode" if message.starts_with("StrictMode policy violation") => {
-                    violation = kind_of(message);
-                }
-                "D/StrictMode" => {
-                    // The first frame of ours is the one that did it.
-                    let frame = message.trim_start().strip_prefix("at dev.tracetee.");
-                    if let (Some(frame), Some(kind)) = (frame, violation) {
-                        log.violations.insert(format!("{kind} in dev.tracetee.{frame}"));
-                        violation = None;
-                    }
-                }
-                _ => {}
-            }
-        }
-        log
-    }
-}
-
-/// Returns a violation's name: `StrictMode$StrictModeDiskReadViolation` up to Android 8, `strictmode.DiskReadViolation` later.
-fn kind_of(message: &str) -> Option<&str> {
-    let class = message.split_whitespace().find(|word| word.contains("Violation"))?;
-    let class = class.trim_end_matches(':').rsplit(['.', '$']).next()?;
-    Some(class.strip_prefix("StrictMode").unwrap_or(class))
+/// Returns the agent's warnings in a log of the format `brief`, the oldest first: those of a process, of all without `pid`.
+pub(super) fn warnings(log: &str, pid: Option<u32>) -> Vec<String> {
+    let line = |line: &str| {
+        let (origin, message) = line.split_once("): ")?;
+        let (tag, logger) = origin.split_once('(')?;
+        let is_ours = matches!(tag.trim(), "W/tracetee" | "E/tracetee")
+            && (pid.is_none() || logger.trim().parse().ok() == pid);
+        is_ours.then(|| message.to_owned())
+    };
+    log.lines().filter_map(line).collect()
 }
 
 #[cfg(test)]
@@ -198,17 +144,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn properties_are_read_and_zero_is_no_bridge_and_no_trace() {
-        let text = "[ro.build.version.sdk]: [34]\n[ro.dalvik.vm.native.bridge]: [0]\n[x]: []\nnoise\n\
-                    [debug.atrace.tags.enableflags]: [0]\n[a]: [b]: [c]\n";
+    fn properties_are_read() {
+        let text = "[ro.build.version.sdk]: [34]\n[x]: []\nnoise\n[a]: [b]: [c]\n";
         let properties = Properties::parse(text);
         assert_eq!(properties.api(), Some(34));
-        assert_eq!((properties.native_bridge(), properties.system_tags()), (None, None));
         assert_eq!((properties.get("x"), properties.get("a")), (None, Some("b]: [c")));
-        let text = "[ro.dalvik.vm.native.bridge]: [libhoudini.so]\n[debug.atrace.tags.enableflags]: [0x1008]";
-        let properties = Properties::parse(text);
-        assert_eq!(properties.native_bridge(), Some("libhoudini.so"));
-        assert_eq!(properties.system_tags(), Some("0x1008"));
     }
 
     #[test]
@@ -256,24 +196,10 @@ mod tests {
     }
 
     #[test]
-    fn the_log_names_our_frame_of_a_violation_and_no_other() {
-        let text = "--------- beginning of main\n\
-            W/tracetee( 4242): cannot install: no library\nW/tracetee( 4243): of another process\n\
-            D/StrictMode( 4242): StrictMode policy violation; ~duration=5 ms: android.os.strictmode.DiskReadViolation\n\
-            D/StrictMode( 4242): \tat android.os.StrictMode$AndroidBlockGuardPolicy.onReadFromDisk(StrictMode.java:1)\n\
-            D/StrictMode( 4242): \tat dev.tracetee.Tracetee.install(Tracetee.kt:9)\n\
-            D/StrictMode( 4242): \tat dev.tracetee.Other.called(Other.kt:9)\n\
-            D/StrictMode( 4242): StrictMode policy violation: android.os.StrictMode$StrictModeDiskWriteViolation: policy=31\n\
-            D/StrictMode( 4242): \tat com.example.App.onCreate(App.kt:9)\n";
-        let log = Log::parse(text, Some(4242));
-        assert_eq!(log.warnings, ["cannot install: no library"]);
-        let violations: Vec<_> = log.violations.into_iter().collect();
-        assert_eq!(
-            violations,
-            ["DiskReadViolation in dev.tracetee.Tracetee.install(Tracetee.kt:9)"]
-        );
-        assert_eq!(Log::parse(text, None).warnings.len(), 2);
-        let old = "StrictMode policy violation: android.os.StrictMode$StrictModeDiskWriteViolation: policy=31";
-        assert_eq!(kind_of(old), Some("DiskWriteViolation"));
+    fn the_log_has_the_warnings_of_a_process() {
+        let text = "--------- beginning of main\nI/tracetee( 4242): started\n\
+            W/tracetee( 4242): cannot install: no library\nW/tracetee( 4243): of another process\n";
+        assert_eq!(warnings(text, Some(4242)), ["cannot install: no library"]);
+        assert_eq!(warnings(text, None).len(), 2);
     }
 }

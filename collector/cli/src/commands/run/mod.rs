@@ -17,9 +17,8 @@ use crate::args::RunArgs;
 use crate::output::{STDOUT, Target};
 use crate::terminal::{fail, say, say_lines};
 use anyhow::{Context, Result};
-pub(crate) use report::{losses, why_empty};
-pub(crate) use session::{Ended, Session, Setup};
-use std::ffi::OsStr;
+pub(crate) use report::losses;
+use session::{Ended, Session, Setup};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracetee_text::TextOptions;
@@ -121,16 +120,6 @@ fn exit_code(ended: Ended, written: Result<()>) -> ExitCode {
             }
         }
     }
-}
-
-/// Finds a program as a shell does.
-pub(crate) fn find(name: &OsStr) -> Result<program::Program> {
-    program::find(name).map_err(|reason| match reason {
-        program::NotRunnable::NotFound => anyhow::anyhow!("{}: command not found", name.display()),
-        program::NotRunnable::NotExecutable(reason) => {
-            anyhow::anyhow!("{}: {reason}", name.display())
-        }
-    })
 }
 
 /// Writes the trace and reports on it. Returns the path that has its content; `None`: there are no records.

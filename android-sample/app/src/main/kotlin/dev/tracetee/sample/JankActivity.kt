@@ -29,7 +29,7 @@ import kotlinx.coroutines.delay
 /** One button for each kind of jank, and for what one does with a trace. */
 class JankActivity : Activity() {
     private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Main + tracing())
-    private lateinit var status: TextView
+    internal lateinit var status: TextView
     private lateinit var rows: LinearLayout
     private var slow: IBinder? = null
     private var jank: JankHook? = null
@@ -65,11 +65,13 @@ class JankActivity : Activity() {
         list.addView(rows)
         setContentView(ScrollView(this).apply { addView(list) })
         if (Build.VERSION.SDK_INT >= 23) jank = JankHook.attach(window, overMs = 100)
+        DeviceTest.Work.activity = this
         bindService(Intent(this, SlowService::class.java), connection, Context.BIND_AUTO_CREATE)
     }
 
     override fun onDestroy() {
         jank?.isTracking = false
+        DeviceTest.Work.activity = null
         unbindService(connection)
         scope.cancel()
         super.onDestroy()

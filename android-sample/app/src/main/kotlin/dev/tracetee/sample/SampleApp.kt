@@ -10,8 +10,12 @@ import dev.tracetee.coroutines.CoroutineTracing
 class SampleApp : Application() {
     override fun attachBaseContext(base: Context) {
         super.attachBaseContext(base)
+        val port = DeviceTest.port(base)
+        if (port == 0) return
         CoroutineTracing.isEnabled = true
-        Tracetee.install(base, TraceteeConfig.Builder().setRemoteConfig(CONFIG).build())
+        val config = TraceteeConfig.Builder()
+        if (port == null) config.setRemoteConfig(CONFIG) else config.setCollectorUrl("http://127.0.0.1:$port")
+        Tracetee.install(base, config.setScheduleUploads(port == null).build())
     }
 
     private companion object {
