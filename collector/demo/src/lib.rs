@@ -113,7 +113,7 @@ pub fn demo(program: &Program<'_>, output: &Path) -> Result<()> {
     }
     let Some(start_up) = captures.iter().find(|capture| is_start_up(capture)) else {
         bail!(
-            "the start-up window produced no capture; run `tracetee doctor -- PROGRAM` to find out why"
+            "the start-up window produced no capture; `tracetee run -- PROGRAM` says why a trace is empty"
         );
     };
     let collected = collector.captures();
