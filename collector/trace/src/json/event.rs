@@ -62,7 +62,7 @@ pub(crate) enum Kind {
     Flow(FlowKind),
     ThreadName,
     ProcessName,
-    /// A part of a profile of V8.
+    /// A profile of V8, or a part of one.
     Profile,
     Other(u8),
 }
@@ -139,6 +139,7 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
             };
             Kind::Complete { dur_ns, cpu_ns: text.tdur.map(RawValue::get).and_then(ns) }
         }
+        b'i' | b'I' if name_text == "CpuProfile" => Kind::Profile,
         b'i' | b'I' | b'R' => Kind::Instant,
         b'n' => Kind::AsyncInstant,
         b'b' | b'S' => Kind::AsyncBegin,
