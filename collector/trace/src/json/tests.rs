@@ -462,6 +462,17 @@ fn chromes_profile_chunks_become_samples_of_the_thread_that_began_the_profile() 
 }
 
 #[test]
+fn of_members_of_one_name_the_last_counts() {
+    let trace = parsed(
+        r#"[{"ph":"i","pid":1,"tid":2,"name":"a","ts":5,"tid":3,"ts":6.0000001,"name":"b"}]"#,
+    );
+    let Instant { pid, name, at_ns, thread, .. } = trace.instants[0];
+    assert_eq!((pid, trace.names.text(name), at_ns, trace.threads[&thread].tid), (1, "b", 6000, 3));
+    let wrong = read(br#"[{"ph":"i","ph":1,"ts":5}]"#.as_slice()).unwrap_err().to_string();
+    assert!(wrong.contains("wrong type"), "{wrong}");
+}
+
+#[test]
 fn a_whole_profile_in_an_event_becomes_samples_of_the_events_thread() {
     let profile = |work: &str| {
         format!(
