@@ -596,6 +596,21 @@ fn both_ends_of_a_flow_are_its_own_flow_in_perfetto() {
 }
 
 #[test]
+fn perfettos_events_of_one_time_keep_the_order_of_the_file() {
+    let instants = |ts: u64| {
+        let one =
+            |number: u64| format!(r#"{{"ph":"i","name":"{number}","pid":1,"tid":1,"ts":{ts}}}"#);
+        let all: Vec<String> = (0..100).map(one).collect();
+        let trace = json::read(format!("[{}]", all.join(",")).as_bytes()).unwrap();
+        written(&trace, Format::Perfetto).0
+    };
+    let trace = read_any(Cursor::new([instants(2), instants(1)].concat())).unwrap();
+    let found = trace.instants.iter().map(|one| (one.at_ns / 1000, trace.names.text(one.name)));
+    let expected = (0..200_u64).map(|number| (1 + number / 100, (number % 100).to_string()));
+    assert!(found.eq(expected.collect::<Vec<_>>().iter().map(|(ts, name)| (*ts, &**name))));
+}
+
+#[test]
 fn changes_that_only_other_readers_see_are_counted() {
     let text = "# tracer: nop\n\
         a-7 (7) [000] ...1 1.000001: tracing_mark_write: N|7|one|x\n\
