@@ -9,7 +9,7 @@ use super::fields::{
     suspend_resume, task_newtask, task_rename,
 };
 use super::gaps;
-use super::unread::Message;
+use super::unread;
 use super::wire::{Fields, Malformed, Value};
 use crate::kernel::{KernelEvent, KernelKind, Task, Wake};
 use crate::names::NameId;
@@ -90,7 +90,7 @@ impl Reader {
                 | ftrace_bundle::boot_timestamp
                 | ftrace_bundle::last_read_event_timestamp
                 | ftrace_bundle::previous_bundle_end_timestamp => {}
-                _ => self.unread.field(Message::FtraceBundle, number),
+                _ => self.unread.field(unread::FTRACE_BUNDLE, number),
             }
         }
         self.bundle_ends((clock, cpu), before, read_until, is_after_loss);
@@ -113,7 +113,7 @@ impl Reader {
                 ftrace_event::pid => at.tid = value.u32()?,
                 // Flags: whether an interrupt did it.
                 ftrace_event::common_flags if value.number()? & IN_INTERRUPT != 0 => {
-                    self.unread.field(Message::FtraceEvent, ftrace_event::common_flags);
+                    self.unread.field(unread::FTRACE_EVENT, ftrace_event::common_flags);
                 }
                 ftrace_event::common_flags => {}
                 _ => found = Some((number, value.bytes()?)),

@@ -7,7 +7,7 @@ use super::fields::{
     process_descriptor, process_tree, service_event, system_info, thread, trace_stats, utsname,
 };
 use super::gaps;
-use super::unread::Message;
+use super::unread;
 use super::wire::{Fields, Malformed};
 use crate::model::Package;
 use crate::names::NameId;
@@ -36,7 +36,7 @@ impl Reader {
                 (process::cmdline, value) if name == NameId::NONE => {
                     name = self.builder.trace.names.id(value.bytes()?);
                 }
-                (number, _) => self.unread.field(Message::Process, number),
+                (number, _) => self.unread.field(unread::PROCESS, number),
             }
         }
         if self.tree.len() >= MAX_ROWS {
@@ -54,7 +54,7 @@ impl Reader {
                 (thread::tid, value) => tid = value.u32()?,
                 (thread::tgid, value) => pid = value.u32()?,
                 (thread::name, value) => name = self.builder.trace.names.id(value.bytes()?),
-                (number, _) => self.unread.field(Message::Thread, number),
+                (number, _) => self.unread.field(unread::THREAD, number),
             }
         }
         if self.tree.len() >= MAX_ROWS {

@@ -4,7 +4,7 @@ use super::Reader;
 use super::clock::Clock;
 use super::fields::{compact_sched, ftrace_event};
 use super::ftrace::{IN_INTERRUPT, low, raw_state};
-use super::unread::Message;
+use super::unread;
 use super::wire::{Fields, Malformed, Value, numbers};
 use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, Wake};
 use crate::names::NameId;
@@ -75,7 +75,7 @@ impl Reader {
         }
         for flags in flags.rows() {
             if flags? & IN_INTERRUPT != 0 {
-                self.unread.field(Message::FtraceEvent, ftrace_event::common_flags);
+                self.unread.field(unread::FTRACE_EVENT, ftrace_event::common_flags);
             }
         }
         at_ns = 0;
