@@ -10,7 +10,7 @@ use super::fields::{
 };
 use super::gaps;
 use super::unread;
-use super::wire::{Fields, Malformed, Value};
+use super::wire::{Fields, Malformed, Value, low};
 use crate::kernel::{KernelEvent, KernelKind, Task, Wake};
 use crate::names::NameId;
 use crate::text::marker::{self, Marker};
@@ -159,13 +159,13 @@ impl Reader {
         number: u32,
         message: &[u8],
     ) -> Result<Option<KernelKind>, Malformed> {
-        let (mut int, mut text) = ([0_i64; 8], [NameId::NONE; 8]);
+        let (mut int, mut text) = ([0; 8], [NameId::NONE; 8]);
         for field in Fields::of(message) {
             let (field, value) = field?;
             match value {
                 Value::Number(number) => {
                     if let Some(int) = int.get_mut(field as usize) {
-                        *int = number.cast_signed();
+                        *int = number;
                     }
                 }
                 Value::Bytes(bytes) => {
@@ -218,7 +218,7 @@ impl Reader {
             ftrace_event::sched_wakeup_new => wake(Wake::New),
             ftrace_event::sched_blocked_reason => KernelKind::Blocked {
                 tid: low(sched_blocked_reason::pid),
-                function: self.symbol(sequence, int(sched_blocked_reason::caller).cast_unsigned()),
+                function: self.symbol(sequence, int(sched_blocked_reason::caller)),
                 io_wait: int(sched_blocked_reason::io_wait) != 0,
             },
             ftrace_event::binder_transaction => KernelKind::Transaction {
@@ -236,7 +236,7 @@ impl Reader {
             ftrace_event::task_newtask => KernelKind::NewTask {
                 tid: low(task_newtask::pid),
                 name: name(task_newtask::comm),
-                flags: int(task_newtask::clone_flags).cast_unsigned(),
+                flags: int(task_newtask::clone_flags),
                 oom: oom(task_newtask::oom_score_adj),
             },
             ftrace_event::task_rename => KernelKind::Rename {
@@ -282,12 +282,6 @@ impl Reader {
 }
 
 /// A state as the kernel has it, until the kernel's version is known.
-pub(super) fn raw_state(state: i64) -> u16 {
+pub(super) fn raw_state(state: u64) -> u16 {
     u16::try_from(state & 0xffff).unwrap_or(0)
-}
-
-/// The low 32 bits, as protobuf narrows numbers.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "protobuf narrows so")]
-pub(super) const fn low(number: i64) -> u32 {
-    number as u32
 }

@@ -3,7 +3,7 @@
 
 use super::fields::{counter_descriptor, process_descriptor, thread_descriptor, track_descriptor};
 use super::unread::{self, Unread};
-use super::wire::{Fields, Malformed};
+use super::wire::{Fields, Malformed, numbers_of};
 use crate::names::{NameId, Names};
 use std::collections::HashMap;
 
@@ -244,14 +244,9 @@ pub(super) fn legacy_thread(
     unread: &mut Unread,
 ) -> Result<(u32, u32, NameId, i64, i64), Malformed> {
     let (pid, tid, name) = thread(message, names, unread)?;
-    let (mut at_us, mut cpu_us) = (0, 0);
-    for field in Fields::of(message) {
-        match field? {
-            (thread_descriptor::reference_timestamp_us, value) => at_us = value.int()?,
-            (thread_descriptor::reference_thread_time_us, value) => cpu_us = value.int()?,
-            _ => {}
-        }
-    }
+    let fields =
+        [thread_descriptor::reference_timestamp_us, thread_descriptor::reference_thread_time_us];
+    let [at_us, cpu_us] = numbers_of(message, fields)?.map(u64::cast_signed);
     Ok((pid, tid, name, at_us, cpu_us))
 }
 
