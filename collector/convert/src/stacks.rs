@@ -3,9 +3,9 @@
 
 use crate::calls;
 use crate::lossiness::Dropped;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
-use tracetee_trace::{NO_PARENT, NameId, Sample, Thread, Trace};
+use tracetee_trace::{NO_PARENT, NameId, Thread, Trace};
 
 /// Part of a stack between its thread and the functions of a sample.
 const SAMPLES: &str = "(samples)";
@@ -47,27 +47,19 @@ pub(crate) fn has_any(trace: &Trace) -> bool {
 }
 
 fn lines(trace: &Trace, dropped: &mut Dropped) -> Vec<String> {
-    let mut pids: Vec<u32> =
-        trace.threads.iter().map(|(&key, thread)| thread.pid.unwrap_or(key)).collect();
-    pids.sort_unstable();
-    pids.dedup();
+    let pids = trace.threads.iter().map(|(&key, thread)| thread.pid.unwrap_or(key));
+    let has_several = pids.collect::<BTreeSet<u32>>().len() > 1;
     let mut sums: HashMap<String, u64> = HashMap::new();
-    let mut samples: HashMap<u32, Vec<&Sample>> = HashMap::new();
-    for sample in trace.samples.iter().filter(|sample| sample.has_time()) {
-        samples.entry(sample.tid).or_default().push(sample);
-    }
-    for (&key, thread) in &trace.threads {
+    for caller in calls::callers(trace) {
         let mut root = String::new();
-        if pids.len() > 1 {
-            let pid = thread.pid.unwrap_or(key);
-            let name = trace.processes.get(&pid).map(|process| trace.names.text(process.name));
-            let main = trace.threads.get(&pid).map(|main| main.name(&trace.names));
-            push(&mut root, name.or(main).filter(|name| !name.is_empty()).unwrap_or("process"));
+        if has_several {
+            let main = trace.threads.get(&caller.pid).map_or("", |main| main.name(&trace.names));
+            let name = if caller.process.is_empty() { main } else { caller.process };
+            push(&mut root, if name.is_empty() { "process" } else { name });
             root.push(';');
         }
-        let name = thread.name(&trace.names);
-        push(&mut root, if name.is_empty() { "thread" } else { name });
-        for (stack, ns) in stacks(thread) {
+        push(&mut root, if caller.thread.is_empty() { "thread" } else { caller.thread });
+        for (stack, ns) in caller.slices.map(stacks).unwrap_or_default() {
             let mut line = root.clone();
             for name in stack {
                 line.push(';');
@@ -75,8 +67,7 @@ fn lines(trace: &Trace, dropped: &mut Dropped) -> Vec<String> {
             }
             *sums.entry(line).or_default() += ns;
         }
-        let of_thread = if key == thread.tid { samples.remove(&key) } else { None };
-        for sample in of_thread.unwrap_or_default() {
+        for sample in caller.samples.into_iter().filter(|sample| sample.has_time()) {
             let mut line = format!("{root};{SAMPLES}");
             for name in calls::frames(trace, sample).iter().rev() {
                 line.push(';');
@@ -87,8 +78,6 @@ fn lines(trace: &Trace, dropped: &mut Dropped) -> Vec<String> {
     }
     let timed = trace.samples.iter().filter(|sample| sample.has_time()).count();
     dropped.add("stack samples without a time", (trace.samples.len() - timed) as u64);
-    let of_no_thread: usize = samples.values().map(Vec::len).sum();
-    dropped.add("stack samples of threads without events", of_no_thread as u64);
     let mut short = 0;
     let mut lines: Vec<String> = sums
         .into_iter()

@@ -584,6 +584,30 @@ fn both_ends_of_a_flow_are_its_own_flow_in_perfetto() {
     let mut flows: Vec<Vec<u64>> = flows.into_values().collect();
     flows.sort();
     assert_eq!(flows, [vec![10, 30], vec![10, 50, 70, 90]]);
+
+    // Several points at one slice are one: an id that it has twice would be a flow from itself to itself.
+    let same = point("s", 10).replace(
+        r#""ph":"X""#,
+        r#""ph":"s","name":"f","cat":"c","id":1,"pid":1,"tid":1,"ts":11},{"ph":"X""#,
+    );
+    let trace = json::read(format!("[{same},{}]", point("f", 30)).as_bytes()).unwrap();
+    let again = read_any(Cursor::new(written(&trace, Format::Perfetto).0)).unwrap();
+    assert_eq!(again.flows.iter().map(|one| one.at_ns / 1000).collect::<Vec<_>>(), [10, 30]);
+}
+
+#[test]
+fn perfettos_events_of_one_time_keep_the_order_of_the_file() {
+    let instants = |ts: u64| {
+        let one =
+            |number: u64| format!(r#"{{"ph":"i","name":"{number}","pid":1,"tid":1,"ts":{ts}}}"#);
+        let all: Vec<String> = (0..100).map(one).collect();
+        let trace = json::read(format!("[{}]", all.join(",")).as_bytes()).unwrap();
+        written(&trace, Format::Perfetto).0
+    };
+    let trace = read_any(Cursor::new([instants(2), instants(1)].concat())).unwrap();
+    let found = trace.instants.iter().map(|one| (one.at_ns / 1000, trace.names.text(one.name)));
+    let expected = (0..200_u64).map(|number| (1 + number / 100, (number % 100).to_string()));
+    assert!(found.eq(expected.collect::<Vec<_>>().iter().map(|(ts, name)| (*ts, &**name))));
 }
 
 #[test]

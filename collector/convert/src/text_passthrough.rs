@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, Write};
 use tracetee_protocol::notes::HEADER;
 use tracetee_trace::Error;
-use tracetee_trace::text::{LineReader, Outline, Part};
+use tracetee_trace::text::{self, Line, Outline, Part};
 
 /// Writes a text; facts about its threads come from `outline`.
 ///
@@ -16,27 +16,16 @@ pub fn text_passthrough(
     out: &mut (impl Write + ?Sized),
 ) -> Result<(), Error> {
     out.write_all(HEADER.as_bytes()).map_err(Error::Io)?;
-    let mut reader = LineReader::new(text);
-    while let Some(part) = reader.next_part()? {
-        match part {
-            Part::About(line) | Part::Details(line) => line_of(out, line),
-            Part::Event(line) => event(out, outline, &line),
+    text::parts(text, |part| match part {
+        Part::About(line) | Part::Details(line) => {
+            out.write_all(line)?;
+            out.write_all(b"\n")
         }
-        .map_err(Error::Io)?;
-    }
-    Ok(())
+        Part::Event(line) => event(out, outline, &line),
+    })
 }
 
-fn line_of(out: &mut (impl Write + ?Sized), line: &[u8]) -> io::Result<()> {
-    out.write_all(line)?;
-    out.write_all(b"\n")
-}
-
-fn event(
-    out: &mut (impl Write + ?Sized),
-    outline: &Outline,
-    line: &tracetee_trace::text::Line<'_>,
-) -> io::Result<()> {
+fn event(out: &mut (impl Write + ?Sized), outline: &Outline, line: &Line<'_>) -> io::Result<()> {
     let named = outline.threads.get(&line.tid);
     let name = named.and_then(|thread| thread.name.as_deref());
     crate::line::write(out, line, line.at_ns, name, named.and_then(|thread| thread.pid))

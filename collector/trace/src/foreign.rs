@@ -98,6 +98,8 @@ fn json(head: &[u8]) -> Option<String> {
     }
     let (what, instead) = if has(b"speedscope.app/file-format-schema") {
         ("a profile of speedscope", "open it in speedscope")
+    } else if has(b"\"head\":{\"functionName\"") {
+        ("a profile of V8 before Chrome 58", "open it in speedscope")
     } else if has(b"\"snapshot\":{\"meta\"") {
         ("a heap snapshot of V8", HEAP)
     } else if has(b"\"meta\"") && has(b"\"processType\"") {

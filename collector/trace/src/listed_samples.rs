@@ -129,6 +129,11 @@ impl Reader {
         let live = builder.thread(open.tid, open.pid);
         if !open.comm.is_empty() {
             builder.name(live, at_ns, &open.comm);
+            // A process has the name of its first thread.
+            if open.pid == Some(open.tid) {
+                let name = builder.trace.names.id(&open.comm);
+                builder.process_name(open.tid, name);
+            }
         }
         if *self.event.get_or_insert(open.event) != open.event {
             builder.reshaped(OTHER_EVENT, 1);
@@ -256,6 +261,11 @@ mod tests {
             let flat = stack.replace("\n\t ", "\n").replace('\t', "");
             assert_eq!(rows(&format!("{line}\n{flat}{line}\n{stack}")), [&*expected, &expected]);
         }
+        let text = "sh 6/6 [003] 1.000002: x:\n\napp 6/6 1.000003: x:\n\nb 6/7 1.000004: x:\n\nc 8 1.000005: x:\n\n";
+        let trace = read(text.as_bytes()).unwrap();
+        let named =
+            trace.processes.iter().map(|(&pid, process)| (pid, trace.names.text(process.name)));
+        assert_eq!(named.collect::<Vec<_>>(), [(6, "app")]);
         let single = "perf 7 [000] 1.000002:  1 cycles: ffff1f native_write ([kernel.kallsyms])\n";
         assert_eq!(rows(&single.repeat(2)).len(), 2);
         assert!(rows(single)[0].ends_with(" 1 native_write"), "{:?}", rows(single));

@@ -22,62 +22,65 @@ const WHOLE_TEXT_BYTES: usize = 16 << 20;
 /// Layers around a trace that come off; a bomb has more.
 const MAX_LAYERS: usize = 4;
 
-/// Limits of a page of trace2html, and of the viewer's program before its data, in bytes.
-const PAGE_BYTES: u64 = 256 << 20;
+/// Limits of an archive within another layer or of a page's trace, and of the viewer's program before that, in bytes.
+const WITHIN_BYTES: u64 = 256 << 20;
 const VIEWER_BYTES: u64 = 16 << 20;
 /// The element of a page of trace2html that has the trace: gzip in base64.
 const VIEWER_DATA: &[u8] = b"<script id=\"viewer-data\"";
 
-/// Returns the content of a file that somebody has: decompressed (also several times), of an archive the trace, of UTF-16 the
-/// text in UTF-8. It is read on demand.
+/// Returns the content of a file that somebody has: decompressed (also several times), of an archive or a page the trace, of UTF-16
+/// the text in UTF-8, in any order of these layers. It is read on demand; an archive within another layer is read into memory.
 ///
 /// # Errors
 /// [`Error::Io`] if the beginning cannot be read, [`Error::Broken`] if it cannot be decompressed.
 pub fn open<R: Read + Seek + 'static>(file: R) -> Result<Box<dyn BufRead>, Error> {
-    let (mut head, mut file) = begin(file)?;
-    if head.trim_ascii_start().starts_with(b"<") {
-        if let Some(data) = viewer_data(&mut file).map_err(Error::Io)? {
-            return open(Cursor::new(data));
-        }
-        file.rewind().map_err(Error::Io)?;
-        (head, file) = begin(file)?;
-    }
+    let (head, file) = begin(file)?;
     let mut content = if head.starts_with(zip::MAGIC) {
-        match zip::trace(file) {
-            Some(trace) => Box::new(BufReader::with_capacity(BUFFER_BYTES, trace)),
-            // Without a trace the archive is refused by its first bytes.
-            None => return Ok(Box::new(Cursor::new(head))),
-        }
+        archived(file, &head)
     } else {
-        decompressed(head, file)?
+        buffered(Cursor::new(head).chain(file))
     };
-    for _ in 1..MAX_LAYERS {
-        let head = content.fill_buf().map_err(|error| Error::Broken { at: 0, error })?;
-        // Windows' shells redirect text so. Halves of pairs become U+FFFD.
-        if matches!(head, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
-            return Ok(Box::new(BufReader::new(DecodeReaderBytes::new(content))));
-        }
-        if sniff(head) == Wrapped::Plain {
-            break;
-        }
-        let (head, rest) = begin(content)?;
-        content = decompressed(head, rest)?;
+    for _ in 0..MAX_LAYERS {
+        let broken = |error| Error::Broken { at: 0, error };
+        content = match sniff(content.fill_buf().map_err(broken)?) {
+            Wrapped::Plain => break,
+            // Halves of pairs become U+FFFD.
+            Wrapped::Utf16 => buffered(DecodeReaderBytes::new(content)),
+            Wrapped::Zip => {
+                let mut whole = Vec::new();
+                content.take(WITHIN_BYTES).read_to_end(&mut whole).map_err(broken)?;
+                let head = whole.get(..HEAD_BYTES).unwrap_or(&whole).to_vec();
+                archived(Cursor::new(whole), &head)
+            }
+            Wrapped::Page => {
+                let mut page = Vec::new();
+                // After an error the content gives it again, behind what was read.
+                let _ = content.by_ref().take(VIEWER_BYTES).read_to_end(&mut page);
+                let Some(at) = memchr::memmem::find(&page, VIEWER_DATA) else {
+                    return Ok(Box::new(Cursor::new(page).chain(content)));
+                };
+                content.take(WITHIN_BYTES).read_to_end(&mut page).map_err(broken)?;
+                // Before the element, its attributes, its text.
+                let mut parts = page.split_at(at).1.split(|byte| b"<>".contains(byte));
+                let text = parts.nth(2).unwrap_or_default();
+                match STANDARD.decode(text.trim_ascii()) {
+                    Ok(data) => Box::new(Cursor::new(data)),
+                    Err(_) => return Ok(Box::new(Cursor::new(page))),
+                }
+            }
+            Wrapped::Gzip | Wrapped::Zstd | Wrapped::Zlib { .. } => decompress(content)?,
+        };
     }
     Ok(content)
 }
 
-/// Returns the trace in a page of trace2html; `None` for another file.
-fn viewer_data(file: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
-    file.rewind()?;
-    let mut page = Vec::new();
-    file.take(VIEWER_BYTES).read_to_end(&mut page)?;
-    let Some(at) = memchr::memmem::find(&page, VIEWER_DATA) else { return Ok(None) };
-    page.drain(..at);
-    file.take(PAGE_BYTES).read_to_end(&mut page)?;
-    let mut parts = page.split(|byte| b"<>".contains(byte));
-    // Before the element, its attributes, its text.
-    let text = parts.nth(2).unwrap_or_default();
-    Ok(STANDARD.decode(text.trim_ascii()).ok())
+/// Returns the trace in an archive. An archive without one is refused by its first bytes.
+fn archived<R: Read + Seek + 'static>(archive: R, head: &[u8]) -> Box<dyn BufRead> {
+    zip::trace(archive).map_or_else(|| Box::new(Cursor::new(head.to_vec())) as _, buffered)
+}
+
+fn buffered(content: impl Read + 'static) -> Box<dyn BufRead> {
+    Box::new(BufReader::with_capacity(BUFFER_BYTES, content))
 }
 
 /// Returns the decompressed content of a file from a sender, which is read on demand.
@@ -85,21 +88,7 @@ fn viewer_data(file: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
 /// # Errors
 /// [`Error::Io`] if the beginning cannot be read.
 pub fn decompress<R: Read + 'static>(file: R) -> Result<Box<dyn BufRead>, Error> {
-    let (head, file) = begin(file)?;
-    decompressed(head, file)
-}
-
-/// Reads the begin of a file.
-fn begin<R: Read>(mut file: R) -> Result<(Vec<u8>, R), Error> {
-    let mut head = Vec::new();
-    file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(Error::Io)?;
-    Ok((head, file))
-}
-
-fn decompressed<R: Read + 'static>(
-    mut head: Vec<u8>,
-    mut file: R,
-) -> Result<Box<dyn BufRead>, Error> {
+    let (mut head, mut file) = begin(file)?;
     let kind = sniff(&head);
     if kind == Wrapped::Zstd {
         let more = (WHOLE_FILE_BYTES - HEAD_BYTES) as u64;
@@ -112,7 +101,7 @@ fn decompressed<R: Read + 'static>(
     }
     let whole = Cursor::new(head).chain(file);
     let text: Box<dyn Read> = match kind {
-        Wrapped::Plain => Box::new(whole),
+        Wrapped::Plain | Wrapped::Zip | Wrapped::Page | Wrapped::Utf16 => Box::new(whole),
         Wrapped::Gzip => Box::new(flate2::read::MultiGzDecoder::new(whole)),
         Wrapped::Zstd => Box::new(zstd::stream::Decoder::new(whole).map_err(Error::Io)?),
         Wrapped::Zlib { skip } => {
@@ -121,7 +110,14 @@ fn decompressed<R: Read + 'static>(
             Box::new(flate2::read::ZlibDecoder::new(whole))
         }
     };
-    Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, text.take(MAX_TEXT_BYTES))))
+    Ok(buffered(text.take(MAX_TEXT_BYTES)))
+}
+
+/// Reads the begin of a file.
+fn begin<R: Read>(mut file: R) -> Result<(Vec<u8>, R), Error> {
+    let mut head = Vec::new();
+    file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(Error::Io)?;
+    Ok((head, file))
 }
 
 /// Decompresses zstd frames at once, which takes less time than a stream. Returns `None` if they are damaged, do not state the
@@ -142,6 +138,11 @@ enum Wrapped {
     Plain,
     Gzip,
     Zstd,
+    Zip,
+    /// A page, perhaps of trace2html.
+    Page,
+    /// Text as Windows' shells redirect it.
+    Utf16,
     /// A zlib stream after so many bytes.
     Zlib {
         skip: u64,
@@ -154,6 +155,15 @@ fn sniff(head: &[u8]) -> Wrapped {
     }
     if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         return Wrapped::Zstd;
+    }
+    if head.starts_with(zip::MAGIC) {
+        return Wrapped::Zip;
+    }
+    if head.trim_ascii_start().starts_with(b"<") {
+        return Wrapped::Page;
+    }
+    if matches!(head, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
+        return Wrapped::Utf16;
     }
     // atrace -z: what it says of itself, then TRACE: and a zlib stream.
     let marker = memchr::memmem::find(head, b"TRACE:\n").map(|at| at + b"TRACE:\n".len());
@@ -183,9 +193,7 @@ mod tests {
     fn every_wrapping_comes_off() {
         const TEXT: &str = "# tracer: nop\nline\n";
         assert_eq!(text(TEXT.into()), TEXT);
-        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        gzip.write_all(TEXT.as_bytes()).unwrap();
-        assert_eq!(text(gzip.finish().unwrap()), TEXT);
+        assert_eq!(text(gzip(TEXT.as_bytes())), TEXT);
         let mut frames = zstd::bulk::compress(b"# tracer: nop\n", 1).unwrap();
         frames.extend(zstd::bulk::compress(b"line\n", 1).unwrap());
         assert_eq!(text(frames), TEXT);
@@ -202,9 +210,7 @@ mod tests {
         }
         let mut layers = TEXT.as_bytes().to_vec();
         for layer in 0..MAX_LAYERS {
-            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-            gzip.write_all(&layers).unwrap();
-            layers = gzip.finish().unwrap();
+            layers = gzip(&layers);
             assert_eq!(text(layers.clone()), TEXT, "{layer}");
         }
         let bomb = zstd::bulk::compress(&layers, 1).unwrap();
@@ -217,9 +223,7 @@ mod tests {
             let units = [0xfeff].into_iter().chain(long.encode_utf16());
             assert_eq!(text(units.flat_map(order).collect()), long);
         }
-        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        gzip.write_all(TEXT.as_bytes()).unwrap();
-        let data = STANDARD.encode(gzip.finish().unwrap());
+        let data = STANDARD.encode(gzip(TEXT.as_bytes()));
         let viewer =
             "<!DOCTYPE html>\n<script>if (1 < 2) {}</script>".to_owned() + &"\n".repeat(9000);
         let page = |data: &str| {
@@ -238,6 +242,61 @@ mod tests {
         assert_eq!(text(halves), "\u{fffd}".repeat(3 * HEAD_BYTES));
         assert_eq!(text(Vec::new()), "");
         assert_eq!(text(b"x".to_vec()), "x");
+    }
+
+    fn gzip(content: &[u8]) -> Vec<u8> {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(content).unwrap();
+        gzip.finish().unwrap()
+    }
+
+    #[test]
+    fn layers_come_off_in_any_order() {
+        const TEXT: &str = "# tracer: nop\nline\n";
+        let zip = |content: &[u8]| {
+            let mut archive = ::zip::ZipWriter::new(Cursor::new(Vec::new()));
+            let options = ::zip::write::SimpleFileOptions::default();
+            archive.start_file("a/x.trace", options).unwrap();
+            archive.write_all(content).unwrap();
+            archive.finish().unwrap().into_inner()
+        };
+        let page = |content: &[u8]| {
+            let data = STANDARD.encode(gzip(content));
+            format!("<!DOCTYPE html>\n<script id=\"viewer-data\" a>\n{data}\n</script>")
+                .into_bytes()
+        };
+        let utf16 = |content: &[u8]| {
+            let text = std::str::from_utf8(content).unwrap().encode_utf16();
+            [0xfeff].into_iter().chain(text).flat_map(u16::to_le_bytes).collect::<Vec<u8>>()
+        };
+        let bytes = TEXT.as_bytes();
+        for layers in [
+            gzip(&zip(bytes)),
+            zip(&zip(bytes)),
+            zstd::bulk::compress(&zip(&gzip(bytes)), 1).unwrap(),
+            zip(&page(bytes)),
+            gzip(&page(&utf16(bytes))),
+            utf16(&page(bytes)),
+            zip(&utf16(bytes)),
+        ] {
+            assert_eq!(text(layers), TEXT);
+        }
+        // A damaged archive, and a page without a trace, stay what they are.
+        assert_eq!(
+            open(Cursor::new(gzip(&zip(bytes)[..50]))).unwrap().fill_buf().unwrap()[..4],
+            *zip::MAGIC
+        );
+        assert_eq!(text(gzip(b"<p>")), "<p>");
+        let mut cut = gzip(
+            format!("<p>{}", (0..99_999).map(|n| n.to_string()).collect::<String>()).as_bytes(),
+        );
+        cut.truncate(cut.len() - 20);
+        let mut before = Vec::new();
+        open(Cursor::new(cut)).unwrap().read_to_end(&mut before).unwrap_err();
+        assert!(before.len() > 100_000, "{}", before.len());
+        // A bomb of archives ends with the last layer that comes off.
+        let bomb = (0..9).fold(bytes.to_vec(), |layer, _| gzip(&zip(&layer)));
+        assert_eq!(open(Cursor::new(bomb)).unwrap().fill_buf().unwrap()[..2], [0x1f, 0x8b]);
     }
 
     #[test]

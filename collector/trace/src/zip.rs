@@ -26,7 +26,9 @@ pub(crate) fn trace<R: Read + Seek + 'static>(file: R) -> Option<Box<dyn Read>> 
         let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
         ENDINGS.iter().any(|ending| name.ends_with(ending))
     };
-    let index = archive.file_names().position(|name| name.is_ok_and(|name| is_trace(&name)))?;
+    let index = archive.file_names().position(|name| name.is_ok_and(|name| is_trace(&name)));
+    // One file alone may have any name.
+    let index = index.or((archive.len() == 1).then_some(0))?;
     let found = archive.by_index_raw(index).ok().filter(|found| !found.encrypted())?;
     let (method, from, bytes) = (found.compression(), found.data_start()?, found.compressed_size());
     drop(found);
@@ -75,19 +77,21 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_trace_in_an_archive_is_decompressed() {
-        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-        archive.start_file("a/app.ftrace.zst", SimpleFileOptions::default()).unwrap();
-        archive.write_all(&zstd::bulk::compress(TEXT.as_bytes(), 1).unwrap()).unwrap();
-        let mut text = String::new();
-        let archive = Cursor::new(archive.finish().unwrap().into_inner());
-        open(archive).unwrap().read_to_string(&mut text).unwrap();
-        assert_eq!(text, TEXT);
+    fn a_compressed_trace_is_decompressed_and_a_file_alone_may_have_any_name() {
+        for name in ["a/app.ftrace.zst", "page.html"] {
+            let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+            archive.start_file(name, SimpleFileOptions::default()).unwrap();
+            archive.write_all(&zstd::bulk::compress(TEXT.as_bytes(), 1).unwrap()).unwrap();
+            let mut text = String::new();
+            let archive = Cursor::new(archive.finish().unwrap().into_inner());
+            open(archive).unwrap().read_to_string(&mut text).unwrap();
+            assert_eq!(text, TEXT, "{name}");
+        }
     }
 
     #[test]
     fn an_archive_without_a_trace_is_refused() {
-        let archive = archive(&["version.txt"], CompressionMethod::Deflated);
+        let archive = archive(&["version.txt", "main_entry.txt"], CompressionMethod::Deflated);
         let error = read_any(Cursor::new(archive)).unwrap_err().to_string();
         assert!(error.contains("no file is named as a trace"), "{error}");
     }

@@ -33,8 +33,10 @@ impl Flows {
             let id = flow_id(trace, index);
             match flow.kind {
                 FlowKind::Start | FlowKind::Step => {
-                    flows.at_records.entry(at).or_default().0.push(id);
-                    sources.insert(id, at);
+                    // A record that has the id twice would be a flow from itself to itself.
+                    if sources.insert(id, at) != Some(at) {
+                        flows.at_records.entry(at).or_default().0.push(id);
+                    }
                 }
                 // After an end Perfetto forgets the id: an end with later points has a flow of its own.
                 FlowKind::End | FlowKind::EndAtNext => {

@@ -1,8 +1,9 @@
 //! The records of a method trace, a line each, as `dmtracedump -o` shows them.
 
+use super::Entry;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use tracetee_trace::method::{Action, MethodTrace};
+use tracetee_trace::method::{Action, Method, MethodTrace};
 
 /// Dots before an outermost method.
 const BASE: usize = 3;
@@ -22,17 +23,8 @@ pub fn dump(trace: &MethodTrace, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{id:2} {name}")?;
     }
     writeln!(out, "Trace (threadID action usecs class.method signature):")?;
-    let texts: HashMap<u32, String> = trace
-        .methods
-        .iter()
-        .map(|method| {
-            let text = match &method.name {
-                Some(name) => format!("{}.{name} {}", method.class, method.signature),
-                None => method.class.clone(),
-            };
-            (method.id, text)
-        })
-        .collect();
+    let text = |method: &Method| (method.id, Entry::from_method(method).text());
+    let texts: HashMap<u32, String> = trace.methods.iter().map(text).collect();
     let mut depths: HashMap<u16, usize> = HashMap::new();
     for record in &trace.records {
         let depth = depths.entry(record.thread).or_default();

@@ -1,6 +1,6 @@
 //! The report as one HTML page, which needs nothing from elsewhere.
 
-use super::report::compared;
+use super::report::{TIMES, compared};
 use super::{Edge, Entry, Group, Profile, TOPLEVEL, percent};
 use std::io::{self, Write};
 
@@ -49,10 +49,7 @@ pub fn comparison_html(
     let [first, second] = profiles;
     let [from, to] = names.map(escaped);
     writeln!(out, "<h1>Method profiles</h1><p>Run 1: {from}<br>Run 2: {to}</p>")?;
-    type Of = fn(&Entry) -> u64;
-    let kinds: [(&str, Of); 2] =
-        [("Exclusive", |entry| entry.exclusive_us), ("Inclusive", |entry| entry.inclusive_us)];
-    for (title, time) in kinds {
+    for (title, time) in TIMES {
         writeln!(
             out,
             "<h2>{title}</h2><table class=\"sortable\" id=\"{}\"><tr><th>Run 1 \u{b5}s</th><th>Run 2 \u{b5}s</th>\

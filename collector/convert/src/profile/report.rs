@@ -196,6 +196,12 @@ impl Numbered<'_> {
     }
 }
 
+/// A time of a method.
+type Time = fn(&Entry) -> u64;
+/// The times that are compared.
+pub(crate) const TIMES: [(&str, Time); 2] =
+    [("Exclusive", |entry| entry.exclusive_us), ("Inclusive", |entry| entry.inclusive_us)];
+
 /// A method of two profiles.
 pub(crate) struct Compared {
     pub(crate) text: String,
@@ -236,10 +242,7 @@ pub(crate) fn compared(
 /// Errors of `out`.
 pub fn comparison(first: &Profile, second: &Profile, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "Total cycles: {} -> {}", first.total_us, second.total_us)?;
-    type Of = fn(&Entry) -> u64;
-    let kinds: [(&str, Of); 2] =
-        [("Exclusive", |entry| entry.exclusive_us), ("Inclusive", |entry| entry.inclusive_us)];
-    for (title, time) in kinds {
+    for (title, time) in TIMES {
         writeln!(out, "\n{title} elapsed times, sorted by difference.\n")?;
         writeln!(
             out,

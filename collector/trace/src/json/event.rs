@@ -62,7 +62,7 @@ pub(crate) enum Kind {
     Flow(FlowKind),
     ThreadName,
     ProcessName,
-    /// A part of a profile of V8.
+    /// A profile of V8, or a part of one.
     Profile,
     Other(u8),
 }
@@ -117,10 +117,16 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
     let repaired;
     let text: Text<'_> = match serde_json::from_slice(text) {
         Ok(text) => text,
-        Err(error) if error.is_data() => return Err("a field of an event has the wrong type"),
-        Err(_) => {
-            repaired = repair(text);
-            serde_json::from_slice(&repaired).map_err(|_| "an event is not JSON")?
+        Err(error) => {
+            let is_data = error.is_data();
+            repaired = if is_data { last_members(text) } else { repair(text) };
+            serde_json::from_slice(&repaired).map_err(|_| {
+                if is_data {
+                    "a field of an event has the wrong type"
+                } else {
+                    "an event is not JSON"
+                }
+            })?
         }
     };
     if text.sf.or(text.stack).is_some() {
@@ -139,6 +145,7 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
             };
             Kind::Complete { dur_ns, cpu_ns: text.tdur.map(RawValue::get).and_then(ns) }
         }
+        b'i' | b'I' if name_text == "CpuProfile" => Kind::Profile,
         b'i' | b'I' | b'R' => Kind::Instant,
         b'n' => Kind::AsyncInstant,
         b'b' | b'S' => Kind::AsyncBegin,
@@ -257,6 +264,12 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
 struct Named<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
+}
+
+/// Returns an object with the last one of each of its members, which counts if several have one name.
+fn last_members(text: &[u8]) -> Vec<u8> {
+    let members = serde_json::from_slice::<BTreeMap<Cow<'_, str>, &RawValue>>(text);
+    members.and_then(|members| serde_json::to_vec(&members)).unwrap_or_default()
 }
 
 /// Makes JSON of what some writers take for JSON: infinity and NaN become texts, control characters escapes.

@@ -136,7 +136,7 @@ impl Take for Reader {
     fn too_long(&mut self, beginning: &[u8]) {
         self.builder.trace.losses.lines += 1;
         let number = self.builder.trace.losses.lines;
-        self.builder.trace.losses.bad(number, "an event of more than 1 MB", beginning);
+        self.builder.trace.losses.bad(number, "an event of more than 16 MB", beginning);
     }
 
     fn is_full(&self) -> bool {

@@ -38,17 +38,20 @@ pub(super) struct Profiles(HashMap<(u32, i64), Profile>);
 
 impl Profiles {
     /// Takes an event of a profile. `Profile` begins one and is of the sampled thread, as DevTools reads it; each `ProfileChunk`, which
-    /// V8's own thread writes, is a part of it.
+    /// V8's own thread writes, is a part of it. `CpuProfile` (of DevTools until Chrome 66) is a whole one, of its own thread.
     pub(super) fn take(&mut self, builder: &mut Builder, event: &Event) {
         let key = (event.pid, event.id);
         let args: Value =
             serde_json::from_str(builder.trace.names.text(event.args)).unwrap_or_default();
-        let data = &args["data"];
-        if let Some(now_ns) = ns(&data["startTime"]) {
-            let begun = Profile { pid: event.pid, tid: event.tid, now_ns, ..Profile::default() };
-            self.0.entry(key).or_insert(begun);
+        let (data, part) = (&args["data"], &args["data"]["cpuProfile"]);
+        let begun =
+            |now_ns| Profile { pid: event.pid, tid: event.tid, now_ns, ..Profile::default() };
+        if let Some(now_ns) = ns(&part["startTime"]) {
+            return begun(now_ns).add(builder, part, &Value::Null);
         }
-        let part = &data["cpuProfile"];
+        if let Some(now_ns) = ns(&data["startTime"]) {
+            self.0.entry(key).or_insert_with(|| begun(now_ns));
+        }
         if let Some(profile) = self.0.get_mut(&key) {
             profile.add(builder, part, &data["timeDeltas"]);
         } else {

@@ -5,10 +5,8 @@ use crate::error::Error;
 use serde_json::{Map, Value};
 use std::io::{BufRead, ErrorKind};
 
-/// An event, or another value, that is longer is left out.
-const MAX_VALUE_BYTES: usize = 1 << 20;
-/// Limit of the members beside the events, all together, as text.
-const MAX_MEMBERS_BYTES: usize = 16 << 20;
+/// Limit of an event, which may have a whole profile, and of all members beside the events, as text. Longer ones are left out.
+const MAX_VALUE_BYTES: usize = 16 << 20;
 /// Limit of the numbers of DevTools' `traceBinary`, as text.
 const MAX_PACKETS_BYTES: usize = 512 << 20;
 /// The longest name of a member that matters.
@@ -69,7 +67,7 @@ impl<R: BufRead> Scanner<R> {
             offset: 0,
             failed: None,
             members: Map::new(),
-            room: MAX_MEMBERS_BYTES,
+            room: MAX_VALUE_BYTES,
             packets: None,
             has_events: false,
         }

@@ -462,6 +462,43 @@ fn chromes_profile_chunks_become_samples_of_the_thread_that_began_the_profile() 
 }
 
 #[test]
+fn of_members_of_one_name_the_last_counts() {
+    let trace = parsed(
+        r#"[{"ph":"i","pid":1,"tid":2,"name":"a","ts":5,"tid":3,"ts":6.0000001,"name":"b"}]"#,
+    );
+    let Instant { pid, name, at_ns, thread, .. } = trace.instants[0];
+    assert_eq!((pid, trace.names.text(name), at_ns, trace.threads[&thread].tid), (1, "b", 6000, 3));
+    let wrong = read(br#"[{"ph":"i","ph":1,"ts":5}]"#.as_slice()).unwrap_err().to_string();
+    assert!(wrong.contains("wrong type"), "{wrong}");
+}
+
+#[test]
+fn a_whole_profile_in_an_event_becomes_samples_of_the_events_thread() {
+    let profile = |work: &str| {
+        format!(
+            r#"{{"args":{{"data":{{"cpuProfile":{{"nodes":[{{"id":1,"callFrame":{{"functionName":"{work}"}}}}],
+            "startTime":100,"endTime":130,"samples":[1,1],"timeDeltas":[10,15]}}}}}},
+            "cat":"disabled-by-default-devtools.timeline","name":"CpuProfile","ph":"I","pid":3,"tid":5,"ts":200}}"#
+        )
+    };
+    let other = profile("other").replace("\"tid\":5", "\"tid\":6");
+    // DevTools writes it in one event, of more than 1 MB.
+    let trace = parsed(&format!("[{},{other}]", profile(&"w".repeat(2 << 20))));
+    let found: Vec<_> = samples(&trace)
+        .into_iter()
+        .map(|(at_ns, since_ns, pid, tid, stack)| (at_ns, since_ns, pid, tid, stack.len()))
+        .collect();
+    let expected = [
+        (110_000, 100_000, 3, 5, 2 << 20),
+        (110_000, 100_000, 3, 6, 5),
+        (125_000, 110_000, 3, 5, 2 << 20),
+        (125_000, 110_000, 3, 6, 5),
+    ];
+    assert_eq!(found, expected);
+    assert!(trace.instants.is_empty());
+}
+
+#[test]
 fn frames_that_call_each_other_in_a_circle_are_cut() {
     let trace = parsed(
         r#"{"traceEvents":[],"samples":[{"ts":1,"sf":1}],

@@ -17,6 +17,7 @@ const TEXT_BYTES: u64 = 64;
 /// The header of data.
 const HEADER_BYTES: u16 = 16;
 const STREAMED: u16 = 0xF0;
+const FILES: &str = "source files of methods";
 
 /// Reads a method trace: keys and data (versions 1, 2, 3), or a stream.
 ///
@@ -164,7 +165,12 @@ pub(super) fn take_line(trace: &mut MethodTrace, part: &mut Part, line: &[u8]) {
                     None => Err("a key has no value"),
                 },
                 Part::Threads => thread(&text).map(|thread| trace.threads.push(thread)),
-                Part::Methods => method(&text).map(|method| trace.methods.push(method)),
+                Part::Methods => method(&text).map(|(method, has_file)| {
+                    trace.methods.push(method);
+                    if has_file {
+                        *trace.losses.unread.entry(FILES.to_owned()).or_default() += 1;
+                    }
+                }),
                 Part::End => Ok(()),
             };
             if let Err(why) = taken {
@@ -183,8 +189,8 @@ fn thread(text: &str) -> Result<(u16, String), &'static str> {
 }
 
 /// `ID name`, or `ID class method signature [file [line]]`, with tabs. With a file and no line number the
-/// original has the file in the signature, and shows it there.
-fn method(text: &str) -> Result<Method, &'static str> {
+/// original has the file in the signature, and shows it there. Returns also whether it has a file that is not read.
+fn method(text: &str) -> Result<(Method, bool), &'static str> {
     let mut fields = text.splitn(4, '\t');
     let id = fields.next().unwrap_or_default();
     let digits = id.strip_prefix("0x").unwrap_or(id);
@@ -194,11 +200,11 @@ fn method(text: &str) -> Result<Method, &'static str> {
     let name = fields.next().map(str::to_owned);
     let rest = fields.next().unwrap_or_default();
     let mut tail = rest.splitn(3, '\t');
-    let signature = match (tail.next(), tail.next(), tail.next()) {
-        (Some(signature), Some(file), Some(_)) if !file.is_empty() => signature,
-        _ => rest,
+    let (signature, has_file) = match (tail.next(), tail.next(), tail.next()) {
+        (Some(signature), Some(file), Some(_)) if !file.is_empty() => (signature, file != "-"),
+        _ => (rest, false),
     };
-    Ok(Method { id: id & !3, class, name, signature: signature.to_owned() })
+    Ok((Method { id: id & !3, class, name, signature: signature.to_owned() }, has_file))
 }
 
 fn read_tables<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Result<(), Error> {

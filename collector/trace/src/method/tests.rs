@@ -74,6 +74,7 @@ fn every_version_is_read() {
         // The original shows the file of a method without a line number in its signature.
         assert_eq!(trace.methods[0].signature, "(I)V\tMain.java");
         assert_eq!(trace.methods[1].signature, "()V");
+        assert_eq!(trace.losses.unread, [("source files of methods".to_owned(), 1)].into());
         let records: Vec<_> = trace
             .records
             .iter()

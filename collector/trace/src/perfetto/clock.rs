@@ -5,7 +5,7 @@
 //! snapshot relates to the trace's are converted over others that it does.
 
 use super::fields::{clock, clock_snapshot};
-use super::wire::{Fields, Malformed};
+use super::wire::{Fields, Malformed, low, numbers_of};
 use crate::wall_clock::WallClock;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -213,17 +213,11 @@ impl Reading {
 }
 
 pub(super) fn reading(message: &[u8]) -> Result<Reading, Malformed> {
-    let mut reading = Reading { id: 0, time: 0, is_incremental: false, unit_ns: 1 };
-    for field in Fields::of(message) {
-        match field? {
-            (clock::clock_id, value) => reading.id = value.u32()?,
-            (clock::timestamp, value) => reading.time = value.number()?,
-            (clock::is_incremental, value) => reading.is_incremental = value.bool()?,
-            (clock::unit_multiplier_ns, value) => reading.unit_ns = value.number()?.max(1),
-            _ => {}
-        }
-    }
-    Ok(reading)
+    let fields =
+        [clock::clock_id, clock::timestamp, clock::is_incremental, clock::unit_multiplier_ns];
+    let [id, time, is_incremental, unit_ns] = numbers_of(message, fields)?;
+    let (is_incremental, unit_ns) = (is_incremental != 0, unit_ns.max(1));
+    Ok(Reading { id: low(id), time, is_incremental, unit_ns })
 }
 
 /// Conversion from a clock.

@@ -14,15 +14,15 @@ pub(super) const NO_CPU: u64 = u64::MAX;
 pub(super) struct Event {
     pub(super) at_ns: u64,
     pub(super) clock: Clock,
-    /// Orders events at the same time; those of a rank stay in the order of the file.
-    pub(super) rank: u8,
+    /// Orders events at the same time: a rank, to which the place in the file is added.
+    pub(super) rank: u32,
     pub(super) what: What,
 }
 
 /// Rank of the end of a complete slice, which ends before anything that begins then.
-pub(super) const FIRST: u8 = 0;
+pub(super) const FIRST: u32 = 0;
 /// Rank of all others.
-pub(super) const NORMAL: u8 = 1;
+pub(super) const NORMAL: u32 = 1 << 30;
 
 /// Content of an event.
 #[derive(Debug, Clone, Copy)]

@@ -25,7 +25,9 @@ impl Reader {
         self.put_gaps(&converters);
         let mut events = std::mem::take(&mut self.events);
         let unread = &mut self.unread;
+        let mut number = 0..u32::MAX;
         events.retain_mut(|event| {
+            event.rank += number.next().unwrap_or_default();
             let at_ns = converted(&converters, event.clock, event.at_ns);
             event.at_ns = at_ns.unwrap_or(0);
             if at_ns.is_none() {
@@ -33,7 +35,8 @@ impl Reader {
             }
             at_ns.is_some()
         });
-        events.sort_by_key(|event| (event.at_ns, event.rank));
+        // In place: a stable sort takes half as much memory again.
+        events.sort_unstable_by_key(|event| (event.at_ns, event.rank));
         // From the end, so that the memory of those that are in the trace is given back as the trace grows.
         events.reverse();
         let mut writer = Put::new(self);

@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::fields::{
     actual_display, actual_surface, buffer_event, frame_end, frame_timeline, graphics_frame_event,
 };
-use super::unread::Message;
+use super::unread;
 use super::wire::{Fields, Malformed};
 use crate::frames::{ActualFrame, BufferEvent, TimelineFrame};
 use crate::model::UNFINISHED;
@@ -62,7 +62,7 @@ impl Reader {
                     FrameEvent { at_ns, cookie, begins: None }
                 }
                 _ => {
-                    self.unread.field(Message::FrameTimeline, number);
+                    self.unread.field(unread::FRAME_TIMELINE, number);
                     continue;
                 }
             };
@@ -106,7 +106,7 @@ impl Reader {
                 actual_surface::prediction_type => actual.prediction = byte(value.number()?),
                 actual_surface::is_buffer => actual.is_buffer = value.bool()?,
                 actual_surface::jank_severity_type => actual.severity = byte(value.number()?),
-                _ => self.unread.field(Message::FrameTimeline, number),
+                _ => self.unread.field(unread::FRAME_TIMELINE, number),
             }
         }
         let display_token = if is_display { token } else { display };

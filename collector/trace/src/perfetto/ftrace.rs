@@ -9,8 +9,8 @@ use super::fields::{
     suspend_resume, task_newtask, task_rename,
 };
 use super::gaps;
-use super::unread::Message;
-use super::wire::{Fields, Malformed, Value};
+use super::unread;
+use super::wire::{Fields, Malformed, Value, low};
 use crate::kernel::{KernelEvent, KernelKind, Task, Wake};
 use crate::names::NameId;
 use crate::text::marker::{self, Marker};
@@ -90,7 +90,7 @@ impl Reader {
                 | ftrace_bundle::boot_timestamp
                 | ftrace_bundle::last_read_event_timestamp
                 | ftrace_bundle::previous_bundle_end_timestamp => {}
-                _ => self.unread.field(Message::FtraceBundle, number),
+                _ => self.unread.field(unread::FTRACE_BUNDLE, number),
             }
         }
         self.bundle_ends((clock, cpu), before, read_until, is_after_loss);
@@ -113,7 +113,7 @@ impl Reader {
                 ftrace_event::pid => at.tid = value.u32()?,
                 // Flags: whether an interrupt did it.
                 ftrace_event::common_flags if value.number()? & IN_INTERRUPT != 0 => {
-                    self.unread.field(Message::FtraceEvent, ftrace_event::common_flags);
+                    self.unread.field(unread::FTRACE_EVENT, ftrace_event::common_flags);
                 }
                 ftrace_event::common_flags => {}
                 _ => found = Some((number, value.bytes()?)),
@@ -159,13 +159,13 @@ impl Reader {
         number: u32,
         message: &[u8],
     ) -> Result<Option<KernelKind>, Malformed> {
-        let (mut int, mut text) = ([0_i64; 8], [NameId::NONE; 8]);
+        let (mut int, mut text) = ([0; 8], [NameId::NONE; 8]);
         for field in Fields::of(message) {
             let (field, value) = field?;
             match value {
                 Value::Number(number) => {
                     if let Some(int) = int.get_mut(field as usize) {
-                        *int = number.cast_signed();
+                        *int = number;
                     }
                 }
                 Value::Bytes(bytes) => {
@@ -218,7 +218,7 @@ impl Reader {
             ftrace_event::sched_wakeup_new => wake(Wake::New),
             ftrace_event::sched_blocked_reason => KernelKind::Blocked {
                 tid: low(sched_blocked_reason::pid),
-                function: self.symbol(sequence, int(sched_blocked_reason::caller).cast_unsigned()),
+                function: self.symbol(sequence, int(sched_blocked_reason::caller)),
                 io_wait: int(sched_blocked_reason::io_wait) != 0,
             },
             ftrace_event::binder_transaction => KernelKind::Transaction {
@@ -236,7 +236,7 @@ impl Reader {
             ftrace_event::task_newtask => KernelKind::NewTask {
                 tid: low(task_newtask::pid),
                 name: name(task_newtask::comm),
-                flags: int(task_newtask::clone_flags).cast_unsigned(),
+                flags: int(task_newtask::clone_flags),
                 oom: oom(task_newtask::oom_score_adj),
             },
             ftrace_event::task_rename => KernelKind::Rename {
@@ -282,12 +282,6 @@ impl Reader {
 }
 
 /// A state as the kernel has it, until the kernel's version is known.
-pub(super) fn raw_state(state: i64) -> u16 {
+pub(super) fn raw_state(state: u64) -> u16 {
     u16::try_from(state & 0xffff).unwrap_or(0)
-}
-
-/// The low 32 bits, as protobuf narrows numbers.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "protobuf narrows so")]
-pub(super) const fn low(number: i64) -> u32 {
-    number as u32
 }

@@ -6,7 +6,7 @@ use super::event::{Event, FIRST, NO_CPU, NORMAL, Phase, What};
 use super::fields::legacy_event;
 use super::track_event::Decoded;
 use super::tracks::TrackId;
-use super::unread::Message;
+use super::unread;
 use super::wire::{Fields, Malformed};
 use crate::model::FlowKind;
 use crate::names::NameId;
@@ -130,7 +130,7 @@ impl Reader {
                 legacy_event::flow_direction => legacy.direction = value.number()?,
                 legacy_event::instant_event_scope => legacy.scope = value.number()?,
                 legacy_event::pid_override | legacy_event::tid_override => {}
-                _ => self.unread.field(Message::LegacyEvent, number),
+                _ => self.unread.field(unread::LEGACY_EVENT, number),
             }
         }
         Ok(legacy)

@@ -46,7 +46,7 @@ use sequence::{Descriptor, Reference, Sequence, Sequences};
 use std::collections::{BTreeMap, HashSet};
 use std::io::BufRead;
 use tracks::Tracks;
-use unread::{Message, Unread};
+use unread::Unread;
 use wire::{Fields, Malformed};
 
 /// Packets of which a writer has none.
@@ -239,7 +239,7 @@ impl Reader {
                     let (defaults, unread) = sequence::defaults(value.bytes()?)?;
                     self.sequence(head.sequence).defaults = defaults;
                     for number in unread {
-                        self.unread.field(Message::Defaults, number);
+                        self.unread.field(unread::DEFAULTS, number);
                     }
                 }
                 packet::clock_snapshot => {
@@ -261,7 +261,7 @@ impl Reader {
             let names = &mut self.builder.trace.names;
             let unread = sequence::intern(state, names, &mut self.interned, value.bytes()?)?;
             for number in unread {
-                self.unread.field(Message::InternedData, number);
+                self.unread.field(unread::INTERNED_DATA, number);
             }
         }
         Ok(())
@@ -325,7 +325,7 @@ impl Reader {
                 }
                 // The configuration says how the trace was recorded; nothing here depends on it.
                 packet::trace_config => self.builder.reshaped(METADATA, 1),
-                _ => self.unread.field(Message::Packet, number),
+                _ => self.unread.field(unread::PACKET, number),
             }
         }
         Ok(())

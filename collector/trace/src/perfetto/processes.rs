@@ -7,8 +7,8 @@ use super::fields::{
     process_descriptor, process_tree, service_event, system_info, thread, trace_stats, utsname,
 };
 use super::gaps;
-use super::unread::Message;
-use super::wire::{Fields, Malformed};
+use super::unread;
+use super::wire::{Fields, Malformed, low, numbers_of};
 use crate::model::Package;
 use crate::names::NameId;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ impl Reader {
                 (process::cmdline, value) if name == NameId::NONE => {
                     name = self.builder.trace.names.id(value.bytes()?);
                 }
-                (number, _) => self.unread.field(Message::Process, number),
+                (number, _) => self.unread.field(unread::PROCESS, number),
             }
         }
         if self.tree.len() >= MAX_ROWS {
@@ -54,7 +54,7 @@ impl Reader {
                 (thread::tid, value) => tid = value.u32()?,
                 (thread::tgid, value) => pid = value.u32()?,
                 (thread::name, value) => name = self.builder.trace.names.id(value.bytes()?),
-                (number, _) => self.unread.field(Message::Thread, number),
+                (number, _) => self.unread.field(unread::THREAD, number),
             }
         }
         if self.tree.len() >= MAX_ROWS {
@@ -131,12 +131,8 @@ impl Reader {
         time: Option<(Clock, u64)>,
         message: &[u8],
     ) -> Result<(), Malformed> {
-        for field in Fields::of(message) {
-            if let (service_event::tracing_started, value) = field?
-                && value.bool()?
-            {
-                self.started = time;
-            }
+        if numbers_of(message, [service_event::tracing_started])? != [0] {
+            self.started = time;
         }
         Ok(())
     }
@@ -148,21 +144,14 @@ impl Reader {
             match field? {
                 (ftrace_stats::phase, value) => phase = value.number()?,
                 (ftrace_stats::cpu_stats, value) => {
-                    let (mut cpu, mut overrun, mut dropped) = (0, 0_u64, 0_u64);
-                    for field in Fields::of(value.bytes()?) {
-                        match field? {
-                            (ftrace_cpu_stats::cpu, value) => cpu = value.u32()?,
-                            (
-                                ftrace_cpu_stats::overrun | ftrace_cpu_stats::commit_overrun,
-                                value,
-                            ) => overrun = overrun.saturating_add(value.number()?),
-                            (ftrace_cpu_stats::dropped_events, value) => {
-                                dropped = dropped.saturating_add(value.number()?)
-                            }
-                            _ => {}
-                        }
-                    }
-                    by_cpu.insert(cpu, [overrun, dropped]);
+                    let fields = [
+                        ftrace_cpu_stats::cpu,
+                        ftrace_cpu_stats::overrun,
+                        ftrace_cpu_stats::commit_overrun,
+                        ftrace_cpu_stats::dropped_events,
+                    ];
+                    let [cpu, overrun, more, dropped] = numbers_of(value.bytes()?, fields)?;
+                    by_cpu.insert(low(cpu), [overrun.saturating_add(more), dropped]);
                 }
                 _ => {}
             }
@@ -200,17 +189,14 @@ impl Reader {
         for field in Fields::of(message) {
             match field? {
                 (trace_stats::buffer_stats, value) => {
-                    for field in Fields::of(value.bytes()?) {
-                        match field? {
-                            (buffer_stats::chunks_overwritten, value) => add(0, value.number()?),
-                            (buffer_stats::chunks_discarded, value) => add(1, value.number()?),
-                            (buffer_stats::trace_writer_packet_loss, value) => {
-                                add(2, value.number()?)
-                            }
-                            (buffer_stats::patches_failed, value) => add(3, value.number()?),
-                            _ => {}
-                        }
-                    }
+                    let fields = [
+                        buffer_stats::chunks_overwritten,
+                        buffer_stats::chunks_discarded,
+                        buffer_stats::trace_writer_packet_loss,
+                        buffer_stats::patches_failed,
+                    ];
+                    let counts = numbers_of(value.bytes()?, fields)?;
+                    counts.into_iter().enumerate().for_each(|(index, count)| add(index, count));
                 }
                 (trace_stats::chunks_discarded, value) => add(1, value.number()?),
                 (trace_stats::patches_discarded, value) => add(3, value.number()?),

@@ -3,9 +3,9 @@
 use super::Reader;
 use super::clock::Clock;
 use super::fields::{compact_sched, ftrace_event};
-use super::ftrace::{IN_INTERRUPT, low, raw_state};
-use super::unread::Message;
-use super::wire::{Fields, Malformed, Value, numbers};
+use super::ftrace::{IN_INTERRUPT, raw_state};
+use super::unread;
+use super::wire::{Fields, Malformed, Value, low, numbers};
 use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, Wake};
 use crate::names::NameId;
 
@@ -57,17 +57,16 @@ impl Reader {
             comm.copied().ok_or("a name of compact scheduler events is not in their table")
         };
         const SHORT: Malformed = "a column of compact scheduler events is too short";
-        let narrow = |number: u64| low(number.cast_signed());
         let (mut at_ns, unknown) = (0_u64, Task { tid: NO_TID, name: NameId::NONE, priority: 0 });
         let (mut states, mut nexts) = (states.rows(), nexts.rows());
         let (mut priorities, mut names) = (priorities.rows(), names.rows());
         for time in times.rows() {
             at_ns = at_ns.saturating_add(time?);
             let state = states.next().ok_or(SHORT)??;
-            let tid = narrow(nexts.next().ok_or(SHORT)??);
-            let priority = narrow(priorities.next().ok_or(SHORT)??).cast_signed();
+            let tid = low(nexts.next().ok_or(SHORT)??);
+            let priority = low(priorities.next().ok_or(SHORT)??).cast_signed();
             let name = comm(names.next().ok_or(SHORT)??)?;
-            let state = raw_state(state.cast_signed());
+            let state = raw_state(state);
             let next = Task { tid, name, priority };
             // The thread that ran is the one before on this processor.
             let kind = KernelKind::Switch { prev: unknown, state, next };
@@ -75,7 +74,7 @@ impl Reader {
         }
         for flags in flags.rows() {
             if flags? & IN_INTERRUPT != 0 {
-                self.unread.field(Message::FtraceEvent, ftrace_event::common_flags);
+                self.unread.field(unread::FTRACE_EVENT, ftrace_event::common_flags);
             }
         }
         at_ns = 0;
@@ -83,9 +82,9 @@ impl Reader {
         let (mut priorities, mut names) = (woken_priorities.rows(), woken_names.rows());
         for time in woken_times.rows() {
             at_ns = at_ns.saturating_add(time?);
-            let tid = narrow(woken.next().ok_or(SHORT)??);
-            let target = narrow(targets.next().ok_or(SHORT)??).cast_signed();
-            let priority = narrow(priorities.next().ok_or(SHORT)??).cast_signed();
+            let tid = low(woken.next().ok_or(SHORT)??);
+            let target = low(targets.next().ok_or(SHORT)??).cast_signed();
+            let priority = low(priorities.next().ok_or(SHORT)??).cast_signed();
             let name = comm(names.next().ok_or(SHORT)??)?;
             let task = Task { tid, name, priority };
             let kind = KernelKind::Wake { how: Wake::Waking, task, target };

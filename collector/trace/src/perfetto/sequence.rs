@@ -6,7 +6,7 @@ use super::fields::{
     callstack, execution_context, frame, interned, interned_data, mapping, packet_defaults,
     task_context, track_event,
 };
-use super::wire::{Fields, Malformed, numbers};
+use super::wire::{Fields, Malformed, low, numbers, numbers_of};
 use crate::names::{NameId, Names};
 use std::collections::HashMap;
 
@@ -255,17 +255,9 @@ fn entry(message: &[u8]) -> Result<(u64, &[u8]), Malformed> {
 }
 
 pub(super) fn frame(message: &[u8]) -> Result<(u64, Frame), Malformed> {
-    let (mut iid, mut frame) = (0, Frame::default());
-    for field in Fields::of(message) {
-        match field? {
-            (frame::iid, value) => iid = value.number()?,
-            (frame::function_name_id, value) => frame.function = value.number()?,
-            (frame::mapping_id, value) => frame.mapping = value.number()?,
-            (frame::rel_pc, value) => frame.rel_pc = value.number()?,
-            _ => {}
-        }
-    }
-    Ok((iid, frame))
+    let fields = [frame::iid, frame::function_name_id, frame::mapping_id, frame::rel_pc];
+    let [iid, function, mapping, rel_pc] = numbers_of(message, fields)?;
+    Ok((iid, Frame { function, mapping, rel_pc }))
 }
 
 /// Limit of a callstack's frames; more are cut.
@@ -311,29 +303,15 @@ fn mapping(message: &[u8]) -> Result<(u64, Mapping), Malformed> {
 
 /// Process and thread of a stack sample.
 pub(super) fn task(message: &[u8]) -> Result<(u64, (u32, u32)), Malformed> {
-    let (mut iid, mut pid, mut tid) = (0, 0, 0);
-    for field in Fields::of(message) {
-        match field? {
-            (task_context::iid, value) => iid = value.number()?,
-            (task_context::pid, value) => pid = value.u32()?,
-            (task_context::tid, value) => tid = value.u32()?,
-            _ => {}
-        }
-    }
-    Ok((iid, (pid, tid)))
+    let fields = [task_context::iid, task_context::pid, task_context::tid];
+    let [iid, pid, tid] = numbers_of(message, fields)?;
+    Ok((iid, (low(pid), low(tid))))
 }
 
 /// Processor of a stack sample.
 pub(super) fn processor(message: &[u8]) -> Result<(u64, u32), Malformed> {
-    let (mut iid, mut cpu) = (0, 0);
-    for field in Fields::of(message) {
-        match field? {
-            (execution_context::iid, value) => iid = value.number()?,
-            (execution_context::cpu, value) => cpu = value.u32()?,
-            _ => {}
-        }
-    }
-    Ok((iid, cpu))
+    let [iid, cpu] = numbers_of(message, [execution_context::iid, execution_context::cpu])?;
+    Ok((iid, low(cpu)))
 }
 
 /// Takes the defaults of a sequence's packets. Returns the numbers of unknown fields.

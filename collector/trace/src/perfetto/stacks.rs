@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::fields::{inline_callstack, inline_frame, perf_sample, stack_sample};
 use super::sequence;
 use super::tracks::{Place, TrackId};
-use super::unread::Message;
+use super::unread;
 use super::wire::{Fields, Malformed, Value};
 use crate::model::NO_PARENT;
 use crate::names::NameId;
@@ -41,7 +41,7 @@ impl Reader {
                 // Samples of processes out of scope are taken for their counters alone.
                 perf_sample::sample_skipped_reason => is_skipped = value.number()? != NOT_IN_SCOPE,
                 perf_sample::producer_event => return Ok(()),
-                _ => self.unread.field(Message::PerfSample, number),
+                _ => self.unread.field(unread::PERF_SAMPLE, number),
             }
         }
         if is_skipped {
@@ -90,7 +90,7 @@ impl Reader {
                 | stack_sample::unwind_error_iid
                 | stack_sample::primary_descriptor
                 | stack_sample::primary_descriptor_iid => {}
-                _ => self.unread.field(Message::StackSample, number),
+                _ => self.unread.field(unread::STACK_SAMPLE, number),
             }
         }
         self.samples.push((clock, sample));

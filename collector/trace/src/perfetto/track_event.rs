@@ -7,7 +7,7 @@ use super::event::{Event, NO_CPU, NORMAL, What};
 use super::fields::track_event;
 use super::sequence::extend;
 use super::tracks::TrackId;
-use super::unread::Message;
+use super::unread;
 use super::wire::{Fields, Malformed, Value, numbers};
 use crate::model::FlowKind;
 use crate::names::NameId;
@@ -150,7 +150,7 @@ impl Reader {
                 }
                 // The weight of a callstack.
                 track_event::callstack_weight => {}
-                _ => self.unread.field(Message::TrackEvent, number),
+                _ => self.unread.field(unread::TRACK_EVENT, number),
             }
         }
         event.category = self.joined(&categories);

@@ -2,8 +2,8 @@
 //! Events name a track by its index here; its descriptor may come later.
 
 use super::fields::{counter_descriptor, process_descriptor, thread_descriptor, track_descriptor};
-use super::unread::{Message, Unread};
-use super::wire::{Fields, Malformed};
+use super::unread::{self, Unread};
+use super::wire::{Fields, Malformed, numbers_of};
 use crate::names::{NameId, Names};
 use std::collections::HashMap;
 
@@ -142,10 +142,10 @@ impl Tracks {
                 (number @ track_descriptor::state, _) => {
                     found.has_states = true;
                     // States are written as slices.
-                    unread.field(Message::TrackDescriptor, number);
+                    unread.field(unread::TRACK_DESCRIPTOR, number);
                 }
                 // Names and orders of tracks, how a viewer merges them, what else they are of.
-                (number, _) => unread.field(Message::TrackDescriptor, number),
+                (number, _) => unread.field(unread::TRACK_DESCRIPTOR, number),
             }
         }
         let uuid = uuid.ok_or("a track descriptor has no uuid")?;
@@ -208,7 +208,7 @@ fn process(
                 command = names.id(value.bytes()?)
             }
             (process_descriptor::process_name, value) => name = names.id(value.bytes()?),
-            (number, _) => unread.field(Message::ProcessDescriptor, number),
+            (number, _) => unread.field(unread::PROCESS_DESCRIPTOR, number),
         }
     }
     Ok((pid, if name == NameId::NONE { command } else { name }))
@@ -231,7 +231,7 @@ fn thread(
                 | thread_descriptor::reference_thread_time_us,
                 _,
             ) => {}
-            (number, _) => unread.field(Message::ThreadDescriptor, number),
+            (number, _) => unread.field(unread::THREAD_DESCRIPTOR, number),
         }
     }
     Ok((pid, tid, name))
@@ -244,14 +244,9 @@ pub(super) fn legacy_thread(
     unread: &mut Unread,
 ) -> Result<(u32, u32, NameId, i64, i64), Malformed> {
     let (pid, tid, name) = thread(message, names, unread)?;
-    let (mut at_us, mut cpu_us) = (0, 0);
-    for field in Fields::of(message) {
-        match field? {
-            (thread_descriptor::reference_timestamp_us, value) => at_us = value.int()?,
-            (thread_descriptor::reference_thread_time_us, value) => cpu_us = value.int()?,
-            _ => {}
-        }
-    }
+    let fields =
+        [thread_descriptor::reference_timestamp_us, thread_descriptor::reference_thread_time_us];
+    let [at_us, cpu_us] = numbers_of(message, fields)?.map(u64::cast_signed);
     Ok((pid, tid, name, at_us, cpu_us))
 }
 

@@ -2,25 +2,23 @@
 
 use std::collections::BTreeMap;
 
-/// A message whose fields are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Message {
-    Packet,
-    TrackEvent,
-    LegacyEvent,
-    TrackDescriptor,
-    FtraceBundle,
-    InternedData,
-    PerfSample,
-    StackSample,
-    FrameTimeline,
-    Defaults,
-    Process,
-    Thread,
-    ProcessDescriptor,
-    ThreadDescriptor,
-    FtraceEvent,
-}
+/// Messages whose fields are counted, by the label that counts have.
+pub(super) type Message = &'static str;
+pub(super) const PACKET: Message = "packet";
+pub(super) const TRACK_EVENT: Message = "track event";
+pub(super) const LEGACY_EVENT: Message = "legacy event";
+pub(super) const TRACK_DESCRIPTOR: Message = "track descriptor";
+pub(super) const FTRACE_BUNDLE: Message = "ftrace bundle";
+pub(super) const INTERNED_DATA: Message = "interned data";
+pub(super) const PERF_SAMPLE: Message = "perf sample";
+pub(super) const STACK_SAMPLE: Message = "stack sample";
+pub(super) const FRAME_TIMELINE: Message = "frame timeline";
+pub(super) const DEFAULTS: Message = "packet defaults";
+pub(super) const PROCESS: Message = "process";
+pub(super) const THREAD: Message = "thread";
+pub(super) const PROCESS_DESCRIPTOR: Message = "process descriptor";
+pub(super) const THREAD_DESCRIPTOR: Message = "thread descriptor";
+pub(super) const FTRACE_EVENT: Message = "ftrace event";
 
 /// Limit of different fields that are counted by number.
 const MAX_FIELDS: usize = 1024;
@@ -53,8 +51,7 @@ impl Unread {
 
     /// Returns all counts by the text that messages use.
     pub(super) fn into_counts(self) -> BTreeMap<String, u64> {
-        let fields = self.fields.into_iter().map(|((message, number), count)| {
-            let label = label(message);
+        let fields = self.fields.into_iter().map(|((label, number), count)| {
             let told = match name(label, number) {
                 Some(name) => format!("{label} field {name}"),
                 None => format!("{label} field {number}"),
@@ -70,26 +67,6 @@ impl Unread {
             all.insert("other fields".to_owned(), self.others);
         }
         all
-    }
-}
-
-const fn label(message: Message) -> &'static str {
-    match message {
-        Message::Packet => "packet",
-        Message::TrackEvent => "track event",
-        Message::LegacyEvent => "legacy event",
-        Message::TrackDescriptor => "track descriptor",
-        Message::FtraceBundle => "ftrace bundle",
-        Message::InternedData => "interned data",
-        Message::PerfSample => "perf sample",
-        Message::StackSample => "stack sample",
-        Message::FrameTimeline => "frame timeline",
-        Message::Defaults => "packet defaults",
-        Message::Process => "process",
-        Message::Thread => "thread",
-        Message::ProcessDescriptor => "process descriptor",
-        Message::ThreadDescriptor => "thread descriptor",
-        Message::FtraceEvent => "ftrace event",
     }
 }
 

@@ -25,10 +25,8 @@ impl<'a> Value<'a> {
         Ok(self.number()?.cast_signed())
     }
 
-    /// The low 32 bits, as protobuf narrows numbers.
-    #[allow(clippy::cast_possible_truncation, reason = "protobuf narrows so")]
     pub(crate) fn u32(self) -> Result<u32, Malformed> {
-        Ok(self.number()? as u32)
+        self.number().map(low)
     }
 
     pub(crate) fn i32(self) -> Result<i32, Malformed> {
@@ -49,6 +47,12 @@ impl<'a> Value<'a> {
             Self::Number(_) => Err("a message has the type of a number"),
         }
     }
+}
+
+/// The low 32 bits, as protobuf narrows numbers.
+#[allow(clippy::cast_possible_truncation, reason = "protobuf narrows so")]
+pub(crate) const fn low(number: u64) -> u32 {
+    number as u32
 }
 
 /// The fields of a message. Ends after the first error.
@@ -109,6 +113,22 @@ impl<'a> Iterator for Fields<'a> {
         }
         Some(field)
     }
+}
+
+/// Returns the numbers of these fields of a message, 0 for one that it lacks. The last number of a field counts.
+pub(crate) fn numbers_of<const N: usize>(
+    message: &[u8],
+    fields: [u32; N],
+) -> Result<[u64; N], Malformed> {
+    let mut found = [0; N];
+    for field in Fields::of(message) {
+        let (number, value) = field?;
+        let index = fields.iter().position(|&field| field == number);
+        if let Some(slot) = index.and_then(|index| found.get_mut(index)) {
+            *slot = value.number()?;
+        }
+    }
+    Ok(found)
 }
 
 /// Takes a number of seven bits a byte. A byte beyond the tenth is an error, bits beyond the 64th are dropped.

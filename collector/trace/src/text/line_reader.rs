@@ -1,4 +1,4 @@
-//! Text line by line, for passthrough: an outline of its threads, and its lines.
+//! The meaningful lines of a text, for passthrough, and an outline of its threads.
 
 use super::line::{self, Line};
 use super::sections::{Names, Sections};
@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::model::Losses;
 use crate::quoted;
 use std::collections::HashMap;
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
 use tracetee_protocol::notes;
 
 /// Process and name of a thread.
@@ -72,13 +72,12 @@ impl Outline {
         let mut guessed: HashMap<u32, u32> = HashMap::new();
         let mut comms: HashMap<u32, Box<[u8]>> = HashMap::new();
         let mut sure: HashMap<u32, u32> = HashMap::new();
-        let mut reader = LineReader::new(text);
         let mut has_lines = false;
-        while let Some(part) = reader.next_of(&mut outline)? {
+        outline.losses = parts_of(text, &mut outline, |outline, part| {
             has_lines = true;
             let Part::Event(line) = part else {
                 outline.abouts += u64::from(matches!(part, Part::About(_)));
-                continue;
+                return Ok(());
             };
             outline.events += 1;
             for (tid, name) in sched::names(&line) {
@@ -105,7 +104,8 @@ impl Outline {
             {
                 guessed.insert(line.tid, pid);
             }
-        }
+            Ok(())
+        })?;
         for (tid, pid) in guessed {
             let thread = outline.threads.entry(tid).or_default();
             thread.is_guess |= thread.pid.is_none();
@@ -116,7 +116,6 @@ impl Outline {
                 thread.name.get_or_insert(name);
             }
         }
-        outline.losses = reader.losses;
         if !has_lines && !outline.has_processes {
             let first = outline.losses.shown.first();
             return Err(Error::NoTrace(first.map_or_else(
@@ -139,102 +138,60 @@ pub enum Part<'a> {
     Event(Line<'a>),
 }
 
-/// Reader of a text's meaningful lines.
-#[derive(Debug)]
-pub struct LineReader<R> {
-    text: R,
-    buffer: Vec<u8>,
-    bytes: u64,
-    sections: Sections,
-    losses: Losses,
-}
-
-struct Nobody;
-
-impl Names for Nobody {
+impl Names for () {
     fn process(&mut self, _: u32, _: &[u8]) {}
     fn thread(&mut self, _: u32, _: u32, _: &[u8]) {}
 }
 
-impl<R: BufRead> LineReader<R> {
-    /// Starts at the beginning of a text.
-    pub fn new(text: R) -> Self {
-        Self {
-            text,
-            buffer: Vec::new(),
-            bytes: 0,
-            sections: Sections::default(),
-            losses: Losses::default(),
+/// Passes each meaningful line of a text on. A text that cannot be read further ends there.
+///
+/// # Errors
+/// [`Error::Broken`] if nothing of it can be read; [`Error::Io`] of `take`.
+pub fn parts(
+    text: impl BufRead,
+    mut take: impl FnMut(Part<'_>) -> io::Result<()>,
+) -> Result<(), Error> {
+    parts_of(text, &mut (), |(), part| take(part)).map(|_| ())
+}
+
+/// Passes each meaningful line on, and what a dump names. Returns what is wrong in the text.
+fn parts_of<N: Names>(
+    mut text: impl BufRead,
+    names: &mut N,
+    mut take: impl FnMut(&mut N, Part<'_>) -> io::Result<()>,
+) -> Result<Losses, Error> {
+    let (mut buffer, mut bytes) = (Vec::new(), 0);
+    let (mut sections, mut losses) = (Sections::default(), Losses::default());
+    loop {
+        buffer.clear();
+        match text.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut buffer) {
+            Ok(0) => return Ok(losses),
+            Ok(count) => bytes += count as u64,
+            Err(error) if bytes == 0 => return Err(Error::Broken { at: 0, error }),
+            Err(error) => {
+                losses.truncated = Some((bytes, error.to_string()));
+                return Ok(losses);
+            }
         }
-    }
-
-    /// Returns the next meaningful line. A text that cannot be read further ends there.
-    ///
-    /// # Errors
-    /// [`Error::Broken`] if nothing of it can be read.
-    pub fn next_part(&mut self) -> Result<Option<Part<'_>>, Error> {
-        self.next_of(&mut Nobody)
-    }
-
-    /// Returns the current event.
-    #[must_use]
-    pub fn line(&self) -> Option<Line<'_>> {
-        let line = self.buffer.trim_ascii_end();
+        losses.lines += 1;
+        let line = buffer.trim_ascii_end();
         if line.starts_with(b"#") {
-            return None;
+            if line.starts_with(notes::COMMENT.as_bytes()) {
+                take(names, Part::About(line)).map_err(Error::Io)?;
+            } else if line.starts_with(notes::DETAILS.as_bytes()) {
+                take(names, Part::Details(line)).map_err(Error::Io)?;
+            }
+            continue;
         }
-        line::split(line).ok()
-    }
-
-    fn next_of(&mut self, names: &mut impl Names) -> Result<Option<Part<'_>>, Error> {
-        if !self.advance(names)? {
-            return Ok(None);
+        if sections.takes(line, names) {
+            continue;
         }
-        Ok(Some(match self.line() {
-            Some(event) => Part::Event(event),
-            None if self.buffer.starts_with(notes::DETAILS.as_bytes()) => {
-                Part::Details(self.buffer.trim_ascii_end())
-            }
-            None => Part::About(self.buffer.trim_ascii_end()),
-        }))
-    }
-
-    /// Advances to the next meaningful line; false at the end.
-    fn advance(&mut self, names: &mut impl Names) -> Result<bool, Error> {
-        loop {
-            self.buffer.clear();
-            let mut limited = self.text.by_ref().take(MAX_LINE_BYTES);
-            match limited.read_until(b'\n', &mut self.buffer) {
-                Ok(0) => return Ok(false),
-                Ok(count) => self.bytes += count as u64,
-                Err(error) if self.bytes == 0 => return Err(Error::Broken { at: 0, error }),
-                Err(error) => {
-                    self.losses.truncated = Some((self.bytes, error.to_string()));
-                    return Ok(false);
-                }
-            }
-            self.losses.lines += 1;
-            let end = self.buffer.trim_ascii_end().len();
-            let line = self.buffer.get(..end).unwrap_or_default();
-            if line.starts_with(b"#") {
-                let is_ours = [notes::COMMENT, notes::DETAILS];
-                if is_ours.iter().any(|start| line.starts_with(start.as_bytes())) {
-                    return Ok(true);
-                }
-                continue;
-            }
-            if self.sections.takes(line, names) {
-                continue;
-            }
-            if let Some(text) = self.sections.unquoted(line) {
-                self.buffer = text;
-            }
-            let line = self.buffer.trim_ascii_end();
-            match line::split(line) {
-                Ok(_) => return Ok(true),
-                Err(_) if super::is_preamble(line) || line.starts_with(b"CPU:") => {}
-                Err(why) => self.losses.bad(self.losses.lines, why, line),
-            }
+        let unquoted = sections.unquoted(line);
+        let line = unquoted.as_deref().unwrap_or(line).trim_ascii_end();
+        match line::split(line) {
+            Ok(event) => take(names, Part::Event(event)).map_err(Error::Io)?,
+            Err(_) if super::is_preamble(line) || line.starts_with(b"CPU:") => {}
+            Err(why) => losses.bad(losses.lines, why, line),
         }
     }
 }

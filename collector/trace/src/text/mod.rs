@@ -41,7 +41,7 @@ pub(crate) const MAX_LINE_BYTES: u64 = 1 << 20;
 pub use details::FLOW;
 pub use line::Line;
 pub(crate) use line::{decimal, digits, split, time};
-pub use line_reader::{LineReader, Outline, Part, ThreadOutline};
+pub use line_reader::{Outline, Part, ThreadOutline, parts};
 pub(crate) use marker::rename;
 pub use marker::{NO_NAME, with_names};
 pub(crate) use sorted::sorted;

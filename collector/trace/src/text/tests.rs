@@ -312,13 +312,14 @@ fn a_page_with_the_text_as_a_string_of_a_script_is_read() {
     let slice = trace.threads[&5].slices[0];
     assert_eq!(trace.names.text(slice.name), "a \"b\" c\\d");
     // The reader of lines, which text that stays as it is goes through, sees the same.
-    let mut reader = LineReader::new(page.as_bytes());
     let mut payloads = Vec::new();
-    while let Some(part) = reader.next_part().unwrap() {
+    let take = |part: Part<'_>| {
         if let Part::Event(line) = part {
             payloads.push(String::from_utf8(line.payload.to_vec()).unwrap());
         }
-    }
+        Ok(())
+    };
+    parts(page.as_bytes(), take).unwrap();
     assert_eq!(payloads, ["B|5|a \"b\" c\\d", "E"]);
 }
 
@@ -327,8 +328,7 @@ proptest::proptest! {
     fn no_page_is_too_much_for_it(lines in proptest::collection::vec("[ -~]{0,30}(\\\\n\\\\|\";|\\\\)?", 0..12)) {
         let text = format!("<html>\nvar linuxPerfData = \"\\\n{}", lines.join("\n"));
         let _ = read(text.as_bytes());
-        let mut reader = LineReader::new(text.as_bytes());
-        while let Ok(Some(_)) = reader.next_part() {}
+        let _ = parts(text.as_bytes(), |_| Ok(()));
     }
 }
 
