@@ -7,6 +7,7 @@
 
 use super::budget_ledger::Now;
 use super::install::Install;
+use super::policy::{self, Device};
 use super::remote_config::parse;
 use super::state_dir::StateDir;
 use crate::error::Error;
@@ -15,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
-use tracetee_protocol::remote_config::{Document, Opens};
+use tracetee_protocol::remote_config::{Asks, Document, Opens, Sampling};
 
 /// A configuration in force.
 #[derive(Debug, Clone)]
@@ -33,6 +34,8 @@ pub(crate) struct ConfigSource {
     pub(crate) in_force: Option<InForce>,
     /// The signature of the one in force, while neither is in the agent's directory yet.
     unkept: Option<Vec<u8>>,
+    /// The collector's requests for windows, as its last answer had them.
+    asks: Asks,
     /// The newest one that was ever in force, according to the disk too.
     highest: Option<Highest>,
     /// The reason for which the last one that was offered is not in force.
@@ -59,6 +62,8 @@ impl Highest {
 
 /// The file of [`Highest`].
 const HIGHEST: &str = "highest.json";
+/// The file of the collector's requests.
+const ASKS: &str = "asks.json";
 
 #[derive(Debug)]
 struct Watched {
@@ -78,6 +83,7 @@ impl ConfigSource {
             watched: install.config_file.as_ref().map(watched),
             in_force: None,
             unkept: None,
+            asks: Asks::default(),
             highest: None,
             refused: None,
         })
@@ -86,6 +92,8 @@ impl ConfigSource {
     /// Takes the configuration of the last run. `true`: it is in force.
     pub(crate) fn load(&mut self, store: &StateDir, now: Now) -> bool {
         self.read_highest(store);
+        let asks = store.read(ASKS).and_then(|json| Asks::parse(&json).ok());
+        self.asks = asks.unwrap_or_default();
         let Some(bytes) = store.read("config.json") else { return false };
         let signature = store.read("config.sig").unwrap_or_default();
         match self.admit(&bytes, &signature, now) {
@@ -109,7 +117,8 @@ impl ConfigSource {
     /// something else keeps it from that.
     pub(crate) fn counts_at_start(&self) -> bool {
         self.in_force.as_ref().is_some_and(|InForce { document, .. }| {
-            document.coroutines.on
+            !self.asks.asks.is_empty()
+                || document.coroutines.on
                 || document.ledger.on
                 || document.windows.iter().any(|window| !matches!(window.opens, Opens::Manual))
         })
@@ -181,6 +190,38 @@ impl ConfigSource {
         if let Err(error) = kept {
             self.refused = Some(format!("not kept for the next start: {error}"));
         }
+    }
+
+    /// Takes the collector's requests for windows, in place of the last ones. Keeps the time at which each came first.
+    pub(crate) fn take_asks(&mut self, json: &str, store: &StateDir, now: Now) {
+        let mut new = Asks::parse(json.as_bytes()).unwrap_or_default();
+        for ask in &mut new.asks {
+            let known = self.asks.asks.iter().find(|known| known.id == ask.id);
+            ask.since_ms = known.map_or(now.real_ms, |known| known.since_ms);
+        }
+        if new != self.asks {
+            self.asks = new;
+            // Not kept, they hold until the process ends.
+            let _ = store.replace(ASKS, record::to_json(&self.asks).as_bytes());
+        }
+    }
+
+    /// Returns the document in force, with the windows that the collector asks this device for, as far as the document
+    /// allows them.
+    pub(crate) fn document(&self, device: &Device, now: Now) -> Option<Document> {
+        let mut document = self.in_force.as_ref()?.document.clone();
+        for ask in &self.asks.asks {
+            let Some((allowed, window)) = document.allowed(ask) else { continue };
+            // With a clock that was set back, the request has ended.
+            let age_ms = now.real_ms.checked_sub(ask.since_ms);
+            let is_present = age_ms.is_some_and(|ms| ms < allowed.for_s.saturating_mul(1000));
+            let sampling = Sampling { percent: ask.percent, salt: Some(ask.id.clone()) };
+            let is_there = document.windows.iter().any(|other| other.id == window.id);
+            if is_present && !is_there && policy::not_sampled(&sampling, "", device).is_none() {
+                document.windows.push(window);
+            }
+        }
+        Some(document)
     }
 
     /// SHA-256 of the configuration in force.

@@ -6,12 +6,14 @@
 //! [`limits`] says why each limit is where it is.
 
 mod limits;
+mod on_demand;
 mod profiling;
 mod window;
 
 #[cfg(test)]
 mod tests;
 
+pub use on_demand::*;
 pub use profiling::*;
 pub use window::*;
 
@@ -20,6 +22,7 @@ use crate::record;
 use crate::redaction::Redaction;
 use crate::words;
 use limits::*;
+use std::collections::BTreeSet;
 
 record! {
     /// The orders of a fleet's owner to its devices. Devices ignore unknown fields and name them in
@@ -40,6 +43,8 @@ record! {
         pub budget: Budget = Budget::default(),
         /// When something is captured, and what. The first window that is due is captured.
         pub windows: Vec<Window> = Vec::new(); count(0..=MAX_WINDOWS),
+        /// Windows that the collector may ask for. A device has none of them until then.
+        pub on_demand: Vec<OnDemand> = Vec::new(); count(0..=MAX_WINDOWS),
         /// Keeps private data out of names before they leave the recorder's memory.
         pub redaction: Redaction = Redaction::default(),
         /// Packages of the app's own code (`com.example`), by which reports name the function of a callstack. Default: the first
@@ -218,8 +223,9 @@ pub fn parse_to_serve(bytes: &[u8]) -> Result<Parsed, Error> {
     }
     for (index, request) in profiling.requests.iter().enumerate() {
         let mut named = request.windows.iter();
-        let windows = &parsed.document.windows;
-        if let Some(id) = named.find(|id| windows.iter().all(|window| window.id != **id)) {
+        let Document { windows, on_demand, .. } = &parsed.document;
+        let all = || windows.iter().chain(on_demand.iter().map(|allowed| &allowed.window));
+        if let Some(id) = named.find(|id| all().all(|window| window.id != **id)) {
             let reason = format!("there is no window {}", quoted(id));
             return Err(Error::new(format!("profiling.requests[{index}].windows"), reason));
         }
@@ -245,12 +251,15 @@ impl Document {
     /// [`Error`] with the first field that is wrong.
     pub fn check_limits(&self) -> Result<(), Error> {
         record::check(self)?;
-        for (index, window) in self.windows.iter().enumerate() {
-            if self.windows.iter().take(index).any(|other| other.id == window.id) {
-                let reason = format!("{} is taken", quoted(&window.id));
-                return Err(Error::new(format!("windows[{index}].id"), reason));
-            }
+        let mut taken = BTreeSet::new();
+        let windows = self.windows.iter().enumerate();
+        let mut ids = windows.map(|(index, window)| (format!("windows[{index}].id"), &window.id));
+        let on_demand = self.on_demand.iter().enumerate();
+        let mut others = on_demand
+            .map(|(index, allowed)| (format!("on_demand[{index}].window.id"), &allowed.window.id));
+        match ids.by_ref().chain(others.by_ref()).find(|(_, id)| !taken.insert(*id)) {
+            Some((path, id)) => Err(Error::new(path, format!("{} is taken", quoted(id)))),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
