@@ -1,5 +1,6 @@
 //! Findings of the collector's guard, for `/metrics`: the guard's thread writes them, requests read.
 
+use super::asks::{Growth, Growths};
 use super::metrics::label;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +15,7 @@ pub type FindingLabels = [String; LABELS.len()];
 #[derive(Debug, Default)]
 pub struct Findings {
     open: Mutex<Vec<FindingLabels>>,
+    pub(super) growths: Growths,
     /// Unix time of the last look in seconds, 0 before the first.
     looked_at_s: AtomicU64,
     /// Messages that the command took.
@@ -28,6 +30,11 @@ impl Findings {
     /// Replaces the findings; none if another collector has them.
     pub fn set(&self, open: Vec<FindingLabels>) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = open;
+    }
+
+    /// Replaces the findings for which devices are asked for windows, also if another collector has them.
+    pub fn ask_for(&self, growths: Vec<Growth>) {
+        self.growths.set(growths);
     }
 
     /// Notes that the guard has looked.

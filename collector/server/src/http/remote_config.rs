@@ -11,7 +11,7 @@ use hex::FromHex;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tracetee_protocol::remote_config;
+use tracetee_protocol::remote_config::{self, Document};
 
 /// Bytes of an Ed25519 signature, and of a public key.
 const SIGNATURE_BYTES: usize = 64;
@@ -33,7 +33,7 @@ pub(crate) struct Served {
     /// The signature as hexadecimal digits, if there is one.
     pub(crate) signature: Option<String>,
     pub(crate) etag: String,
-    seq: u64,
+    pub(crate) document: Document,
 }
 
 /// The file of the configuration, and what was found in it.
@@ -118,14 +118,14 @@ impl RemoteConfig {
     fn log_change(&self, last: Option<&Served>, new: &Served) {
         let file = self.path.display().to_string();
         let is_signed = new.signature.is_some();
-        tracing::info!(file, seq = new.seq, is_signed, "the configuration has changed");
+        let [seq, last_seq] = [Some(new), last].map(|one| one.map_or(0, |one| one.document.seq));
+        tracing::info!(file, seq, is_signed, "the configuration has changed");
         if let Some(last) = last
-            && (new.seq < last.seq || (new.seq == last.seq && new.bytes != last.bytes))
+            && (seq < last_seq || (seq == last_seq && new.bytes != last.bytes))
         {
             tracing::warn!(
-                seq = new.seq,
-                "devices that have seq {} may keep it; raise \"seq\" with each change",
-                last.seq
+                seq,
+                "devices that have seq {last_seq} may keep it; raise \"seq\" with each change",
             );
         }
     }
@@ -167,7 +167,7 @@ impl RemoteConfig {
         Ok(Served {
             etag: etag(&bytes, signature),
             signature: signed.map(hex::encode),
-            seq: parsed.document.seq,
+            document: parsed.document,
             bytes,
         })
     }

@@ -113,6 +113,9 @@ impl Storage {
             if let Err(error) = self.keep_here(&key, incoming, meta, text) {
                 tracing::error!("cannot analyze a capture now: {error}");
             }
+            if let Err(error) = replica.fetch_other(&self.local, &self.indexer, &key, meta) {
+                tracing::error!("cannot join a dump with its capture now: {error:#}");
+            }
             if self.local.forgets_capture(meta, &incoming.path) {
                 replica.objects.delete(&[key.path()]).map_err(described)?;
                 return Err(put_off());

@@ -141,7 +141,8 @@ impl Leased {
         let began = Instant::now();
         let known = Document::parse(self.replica.findings()?.as_deref())?;
         if known.is_of_another(&self.name, now_ms()) {
-            self.until = None;
+            // Its findings are those for which this collector asks devices, too.
+            (self.until, *state) = (None, known.state);
             return Ok(());
         }
         *state = self.write(state)?;

@@ -10,6 +10,7 @@
 use crate::store::captures::entries::{Entry, Kind, note_name};
 use crate::store::captures::id_index;
 use crate::store::captures::local_store::LocalStore;
+use crate::store::captures::profiles::is_dump;
 use crate::store::captures::retention::{self, Deleted, Retention};
 use crate::store::index::indexer::Indexer;
 use crate::store::index::outbox::Outbox;
@@ -31,6 +32,7 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind};
 use tracetee_fleet::part::directory;
 use tracetee_fleet::stored_report::device_of_report;
+use tracetee_protocol::CaptureMeta;
 
 /// Captures of a transaction.
 pub(crate) const BATCH: usize = if cfg!(test) { 4 } else { 500 };
@@ -340,6 +342,27 @@ impl Replica {
         Ok(missing)
     }
 
+    /// Fetches the dump of a death's capture, or the capture of a dump, which another collector may have received. Of two that are
+    /// stored at once, at least one finds the other.
+    pub(crate) fn fetch_other(
+        &self,
+        local: &LocalStore,
+        indexer: &Indexer,
+        key: &RawKey,
+        meta: &CaptureMeta,
+    ) -> Result<()> {
+        let is_dump = is_dump(&key.id, meta.window.as_deref());
+        let other = key.pair().filter(|_| is_dump || meta.death.is_some());
+        let other = other.map(|[capture, dump]| if is_dump { capture } else { dump });
+        match other.filter(|other| other.id != key.id && !local.has(other)) {
+            Some(other) => {
+                let path = other.path();
+                self.fetch(local, indexer, &Kind::Capture(other), &path)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Fetches a capture or a report, for the indexer.
     fn fetch(&self, local: &LocalStore, indexer: &Indexer, kind: &Kind, path: &str) -> Result<()> {
         // It may have been deleted meanwhile.
@@ -354,6 +377,7 @@ impl Replica {
                 }
                 if local.keep(key, &incoming, &meta)?.is_some() {
                     indexer.take(&key.app, Work::Capture(key.clone(), None));
+                    self.fetch_other(local, indexer, key, &meta)?;
                 }
             }
             Kind::Report(key) => {
