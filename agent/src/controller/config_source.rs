@@ -298,6 +298,7 @@ fn look_at(path: &Path) -> Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracetee_protocol::json::Decimal;
 
     struct Setup {
         directory: tempfile::TempDir,
@@ -408,6 +409,62 @@ mod tests {
         // The way back is the old content under a new number.
         assert!(offer(&text(6)).0);
         assert!(!offer(&text(5)).0);
+    }
+
+    #[test]
+    fn the_collector_gets_no_more_than_the_signed_document_allows() {
+        let pair = ed25519_compact::KeyPair::from_seed(ed25519_compact::Seed::new([7; 32]));
+        let mut setup = setup(Some(hex::encode(*pair.pk)));
+        let text =
+            br#"{"schema": 1, "seq": 5, "windows": [{"id": "w"}], "on_demand": [{"for_s": 100,
+            "window": {"id": "more", "match": {"version_code": [10, 20]}, "max_s": 7}}]}"#;
+        assert!(setup.source.offer(text, &*pair.sk.sign(text, None), &setup.store, NOW));
+        setup.source.keep(&setup.store);
+        let device = Device { install_id: "i".into(), ..Device::default() };
+        let ask = |setup: &mut Setup, asks: &str, s: u64| {
+            let now = Now { boot_ms: 0, real_ms: NOW.real_ms + s * 1000 };
+            setup.source.take_asks(asks, &setup.store, now);
+            setup.source.document(&device, now).unwrap().windows.split_off(1)
+        };
+        let asks = |id: &str, fields: &str| {
+            format!(r#"{{"asks": [{{"id": "{id}", "window": "more", {fields}}}]}}"#)
+        };
+        let all = asks("a", r#""percent": 100, "version_code": [15, 30], "max_s": 3600"#);
+        assert!(ask(&mut setup, "", 0).is_empty());
+        let asked = ask(&mut setup, &all, 0);
+        assert_eq!(asked.len(), 1);
+        assert_eq!(
+            (asked[0].max_s, asked[0].matches.version_code),
+            (Decimal::whole(7), Some((15, 20)))
+        );
+        // Its time counts from the first answer that had it, over restarts and whatever the collector says.
+        let again = asks("a", r#""percent": 100, "since_ms": 99000000"#);
+        assert_eq!(ask(&mut setup, &again, 99).len(), 1);
+        let mut next = ConfigSource::new(&Install::default()).unwrap();
+        assert!(next.load(&setup.store, NOW) && next.counts_at_start());
+        let windows = |s: u64| {
+            let now = Now { boot_ms: 0, real_ms: NOW.real_ms + s * 1000 };
+            next.document(&device, now).unwrap().windows.len()
+        };
+        assert_eq!([windows(0), windows(99), windows(100)], [2, 2, 1]);
+        assert!(ask(&mut setup, &again, 100).is_empty());
+        for refused in [
+            asks("b", r#""percent": 0"#),
+            asks("b", r#""percent": 101"#),
+            asks("b", r#""percent": 100"#).replace("more", "w"),
+            asks("b", r#""percent": 100"#).replace("more", "other"),
+            "{".to_owned(),
+        ] {
+            assert!(ask(&mut setup, &refused, 0).is_empty(), "{refused}");
+        }
+        assert_eq!(ask(&mut setup, &asks("c", r#""percent": 100"#), 0).len(), 1);
+        let some = (0..1000).filter(|number| {
+            let device = Device { install_id: format!("install-{number}"), ..Device::default() };
+            setup.source.take_asks(&asks("d", r#""percent": 20"#), &setup.store, NOW);
+            setup.source.document(&device, NOW).unwrap().windows.len() == 2
+        });
+        assert!((150..250).contains(&some.count()));
+        assert!(ask(&mut setup, "", 0).is_empty(), "the next answer has it no more");
     }
 
     #[test]

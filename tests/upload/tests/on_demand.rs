@@ -144,7 +144,8 @@ fn a_cause_that_grows_is_captured_on_ten_devices_and_no_more_are_asked() {
         (&asks[0]["window"], &asks[0]["version_code"]),
         (&json!("more"), &json!([version_code, version_code]))
     );
-    assert!(percent < 5.0, "{percent} of {DEVICES} devices");
+    // Not all of the fleet has updated.
+    assert!((3.0..10.0).contains(&percent), "{percent} of {DEVICES} devices");
     let other = [("Authorization", "Bearer other-token-0123456789")];
     let others = collector.send("GET", http::CONFIG, &other, b"");
     assert_eq!((others.status, others.header(http::ASKS)), (200, None), "of another app");

@@ -251,14 +251,18 @@ impl Document {
     /// [`Error`] with the first field that is wrong.
     pub fn check_limits(&self) -> Result<(), Error> {
         record::check(self)?;
-        let mut taken = BTreeSet::new();
         let windows = self.windows.iter().enumerate();
-        let mut ids = windows.map(|(index, window)| (format!("windows[{index}].id"), &window.id));
-        let on_demand = self.on_demand.iter().enumerate();
-        let mut others = on_demand
-            .map(|(index, allowed)| (format!("on_demand[{index}].window.id"), &allowed.window.id));
-        match ids.by_ref().chain(others.by_ref()).find(|(_, id)| !taken.insert(*id)) {
-            Some((path, id)) => Err(Error::new(path, format!("{} is taken", quoted(id)))),
+        let windows = windows.map(|(index, window)| (format!("windows[{index}].id"), window));
+        let on_demand = self
+            .on_demand
+            .iter()
+            .enumerate()
+            .map(|(index, allowed)| (format!("on_demand[{index}].window.id"), &allowed.window));
+        let mut taken = BTreeSet::new();
+        match windows.chain(on_demand).find(|(_, window)| !taken.insert(&window.id)) {
+            Some((path, Window { id, .. })) => {
+                Err(Error::new(path, format!("{} is taken", quoted(id))))
+            }
             None => Ok(()),
         }
     }

@@ -110,6 +110,15 @@ fn an_error_names_the_path_of_the_wrong_value() {
             "windows[1].id: \"a\" is taken",
         ),
         (
+            in_window(r#""opens": "manual""#)
+                .replace("}]}", r#"}], "on_demand": [{"window": {"id": "a"}}]}"#),
+            "on_demand[0].window.id: \"a\" is taken",
+        ),
+        (
+            r#"{"schema": 1, "seq": 1, "on_demand": [{}]}"#.to_owned(),
+            "on_demand[0].window: is missing",
+        ),
+        (
             r#"{"schema": 1, "seq": 1, "sampling": {"percent": 101}}"#.to_owned(),
             "sampling.percent: 101 is not from 0 to 100",
         ),
