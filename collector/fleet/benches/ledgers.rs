@@ -51,6 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         bytes += content.len();
         parts.push((key, content));
     }
+    // The parts of a day come on the day after it.
+    parts.sort_by(|(a, _), (b, _)| a.day.cmp(&b.day));
     writeln!(out, "{PARTS} parts of {} bytes", bytes / parts.len())?;
     let began = processor_s()?;
     let mut all = Vec::new();
