@@ -223,9 +223,8 @@ pub fn parse_to_serve(bytes: &[u8]) -> Result<Parsed, Error> {
     }
     for (index, request) in profiling.requests.iter().enumerate() {
         let mut named = request.windows.iter();
-        let Document { windows, on_demand, .. } = &parsed.document;
-        let all = || windows.iter().chain(on_demand.iter().map(|allowed| &allowed.window));
-        if let Some(id) = named.find(|id| all().all(|window| window.id != **id)) {
+        let document = &parsed.document;
+        if let Some(id) = named.find(|id| document.all_windows().all(|window| window.id != **id)) {
             let reason = format!("there is no window {}", quoted(id));
             return Err(Error::new(format!("profiling.requests[{index}].windows"), reason));
         }
@@ -245,23 +244,21 @@ fn parse_fields(bytes: &[u8]) -> Result<Parsed, Error> {
 }
 
 impl Document {
+    /// The windows, with those that the collector may ask for.
+    fn all_windows(&self) -> impl Iterator<Item = &Window> {
+        self.windows.iter().chain(self.on_demand.iter().map(|allowed| &allowed.window))
+    }
+
     /// Checks all limits. The expressions of the redaction are checked where they are compiled.
     ///
     /// # Errors
     /// [`Error`] with the first field that is wrong.
     pub fn check_limits(&self) -> Result<(), Error> {
         record::check(self)?;
-        let windows = self.windows.iter().enumerate();
-        let windows = windows.map(|(index, window)| (format!("windows[{index}].id"), window));
-        let on_demand = self
-            .on_demand
-            .iter()
-            .enumerate()
-            .map(|(index, allowed)| (format!("on_demand[{index}].window.id"), &allowed.window));
         let mut taken = BTreeSet::new();
-        match windows.chain(on_demand).find(|(_, window)| !taken.insert(&window.id)) {
-            Some((path, Window { id, .. })) => {
-                Err(Error::new(path, format!("{} is taken", quoted(id))))
+        match self.all_windows().find(|window| !taken.insert(&window.id)) {
+            Some(Window { id, .. }) => {
+                Err(Error::new("windows", format!("{} is the id of two windows", quoted(id))))
             }
             None => Ok(()),
         }

@@ -45,16 +45,13 @@ record! {
 }
 
 impl Asks {
-    /// Bytes of a header with requests.
-    const MAX_BYTES: usize = 16 * 1024;
-
     /// Reads requests. Nothing of a text that is wrong anywhere is used.
     ///
     /// # Errors
     /// [`Error`] with the first field that is wrong.
     pub fn parse(json: &[u8]) -> Result<Self, Error> {
-        let limits = Limits { bytes: Self::MAX_BYTES, ..Limits::DEFAULT };
-        let asks: Self = record::parse(json, limits)?;
+        // It is a header.
+        let asks: Self = record::parse(json, Limits { bytes: 16 * 1024, ..Limits::DEFAULT })?;
         record::check(&asks)?;
         Ok(asks)
     }

@@ -10,6 +10,7 @@ pub(super) mod command;
 mod file;
 mod keeper;
 
+use super::guard::look;
 use anyhow::Result;
 use command::Runner;
 use file::{GuardFile, Guarded};
@@ -24,7 +25,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 use tracetee_fleet::change::answer::Answer;
 use tracetee_fleet::change::findings::{Finding, Rise};
-use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Reached;
 use tracetee_fleet::selection::utc;
 use tracetee_server::{FindingLabels, Findings, Growth, LineAMinute, Replica, StoreLocation};
@@ -187,16 +187,8 @@ impl State {
     }
 }
 
-/// Looks at an app's rollout, from a version to another, in a segment, for a rise by so many percent.
-pub(super) type Look = fn(&Keeper, [&str; 3], &Segment, f64) -> Result<Option<Answer>>;
-
-/// Counts devices of an app's version, and those with captures since a time.
-pub(super) type Count = fn(&Keeper, &str, &str, i64) -> Result<Option<Reached>>;
-
 /// The guard of a collector before its server runs.
 pub(super) struct Prepared {
-    look: Look,
-    count: Count,
     file: PathBuf,
     /// The store, if it is a directory.
     directory: Option<PathBuf>,
@@ -206,8 +198,6 @@ pub(super) struct Prepared {
 
 /// The guard of a collector.
 struct Watch {
-    look: Look,
-    count: Count,
     metrics: Arc<Findings>,
     runner: Option<Arc<Runner>>,
     /// Time of the next look, of the next run of the command, and the wait after a failure of that.
@@ -222,12 +212,12 @@ struct Watch {
 }
 
 /// Reads the file of the rollouts, and the state of a store that is a directory.
-pub(super) fn prepare(file: &Path, store: &str, look: Look, count: Count) -> Result<Prepared> {
+pub(super) fn prepare(file: &Path, store: &str) -> Result<Prepared> {
     let known = GuardFile::read(file)?;
     let directory = StoreLocation::parse(store).directory();
     let state = directory.map(keeper::read).transpose()?.unwrap_or_default();
     let directory = directory.map(Path::to_owned);
-    Ok(Prepared { look, count, file: file.to_owned(), directory, known, state })
+    Ok(Prepared { file: file.to_owned(), directory, known, state })
 }
 
 impl Prepared {
@@ -238,25 +228,13 @@ impl Prepared {
         metrics: Arc<Findings>,
         runner: Option<Arc<Runner>>,
     ) -> Result<()> {
-        let Self { look, count, file, directory, known, state } = self;
+        let Self { file, directory, known, state } = self;
         let objects = || replica.map(Keeper::of_objects);
         let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };
         let [next, retry] = [Instant::now(); 2];
         let (wait, failures) = (FIRST_WAIT, LineAMinute::default());
-        let mut watch = Watch {
-            look,
-            count,
-            metrics,
-            runner,
-            next,
-            retry,
-            wait,
-            failures,
-            file,
-            keeper,
-            known,
-            state,
-        };
+        let mut watch =
+            Watch { metrics, runner, next, retry, wait, failures, file, keeper, known, state };
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || watch.run())?;
         Ok(())
     }
@@ -266,8 +244,7 @@ impl Watch {
     fn run(&mut self) {
         loop {
             if !self.keeper.has(&mut self.state) {
-                self.metrics.set(Vec::new());
-                self.metrics.ask_for(self.state.growths());
+                self.metrics.set(Vec::new(), self.state.growths());
             } else if Instant::now() >= self.next {
                 self.look();
                 self.next = Instant::now() + Duration::from_secs(self.known.every_s);
@@ -280,7 +257,7 @@ impl Watch {
     fn look_at(&self, guarded: &Guarded) -> Result<Option<Answer>> {
         let Guarded { app, from, to, rise_percent, .. } = guarded;
         let (names, segment) = ([&**app, &**from, &**to], guarded.segment()?);
-        (self.look)(&self.keeper, names, &segment, *rise_percent)
+        look(&self.keeper, names, &segment, *rise_percent)
     }
 
     fn look(&mut self) {
@@ -308,13 +285,12 @@ impl Watch {
             self.metrics.dropped.fetch_add(dropped, Ordering::Relaxed);
         }
         for open in &mut self.state.open {
-            match (self.count)(&self.keeper, &open.app, &open.to, open.since_ms) {
-                Ok(reached) => open.reached = reached.unwrap_or_default(),
+            match self.keeper.reached(&open.app, &open.to, open.since_ms) {
+                Ok(reached) => open.reached = reached,
                 Err(error) => tracing::warn!(app = open.app, "cannot count devices: {error:#}"),
             }
         }
-        self.metrics.ask_for(self.state.growths());
-        self.metrics.set(self.state.labels());
+        self.metrics.set(self.state.labels(), self.state.growths());
         self.metrics.note_look();
         if before != self.state {
             self.save();

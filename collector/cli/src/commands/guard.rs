@@ -14,7 +14,7 @@ use tracetee_fleet::change::bisect::{Changes, changes};
 use tracetee_fleet::change::comparison::{Comparison, comparison};
 use tracetee_fleet::change::examples::{CAPTURES, add_examples};
 use tracetee_fleet::change::segment::Segment;
-use tracetee_fleet::database::{Database, Reached};
+use tracetee_fleet::database::Database;
 use tracetee_fleet::report::Tone;
 use tracetee_jank::Options;
 use tracetee_server::make_private;
@@ -76,21 +76,6 @@ pub(super) fn look(
         Ok(directory.path().join(raw_key))
     };
     look(&tables, &file)
-}
-
-/// Counts devices of an app's version, and those with captures since a time; `None` as of [`look`].
-pub(super) fn count(
-    keeper: &Keeper,
-    app: &str,
-    version: &str,
-    since_ms: i64,
-) -> Result<Option<Reached>> {
-    let tables = match keeper {
-        Keeper::Directory(store) => Some(tables_in(store)),
-        Keeper::Objects(leased) => leased.replica.complete_tables(),
-    };
-    let count = |tables: PathBuf| Database::read(&tables)?.reached(app, version, since_ms);
-    Ok(tables.map(count).transpose()?)
 }
 
 /// As [`look`], by these tables, and the files of captures by their keys.

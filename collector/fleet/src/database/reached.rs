@@ -12,9 +12,9 @@ pub struct Reached {
     /// The first and the last code of the version; `None` if there is none.
     pub version_code: Option<(u64, u64)>,
     /// Devices with frames that rates count.
-    pub devices: u64,
+    pub devices: i64,
     /// Devices with a capture that was made since the time, by window.
-    pub by_window: BTreeMap<String, u64>,
+    pub by_window: BTreeMap<String, i64>,
 }
 
 impl Database {
@@ -23,26 +23,18 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn reached(&self, app: &str, ver: &str, since_ms: i64) -> Result<Reached, Error> {
-        let connection = &self.connection;
-        let count = |row: &Row<'_>, column| {
-            let number: i64 = row.get(column)?;
-            Ok::<_, rusqlite::Error>(number.cast_unsigned())
-        };
-        let codes = "SELECT min(version_code), max(version_code) FROM capture_rollups \
-                     WHERE app = ? AND ver = ? AND version_code >= 0 HAVING count(*) > 0";
-        let codes: Vec<_> =
-            all(connection, codes, [app, ver], |row| Ok((count(row, 0)?, count(row, 1)?)))?;
-        let devices = "SELECT count(DISTINCT device) FROM device_traits WHERE app = ? AND ver = ?";
-        let devices: Vec<u64> = all(connection, devices, [app, ver], |row| count(row, 0))?;
-        let windows = "SELECT window_id, count(DISTINCT device) FROM captures \
-                       WHERE app = ? AND ver = ? AND made_ms >= ? GROUP BY window_id";
-        let of_version = params![app, ver, since_ms];
-        Ok(Reached {
-            version_code: codes.into_iter().next(),
-            devices: devices.into_iter().next().unwrap_or(0),
-            by_window: all(connection, windows, of_version, |row| {
-                Ok((row.get(0)?, count(row, 1)?))
-            })?,
-        })
+        let (connection, version) = (&self.connection, [app, ver]);
+        let sql = "SELECT min(version_code), max(version_code) FROM capture_rollups \
+                   WHERE app = ? AND ver = ? AND version_code >= 0";
+        let codes: [Option<i64>; 2] =
+            connection.query_row(sql, version, |row| Ok([row.get(0)?, row.get(1)?]))?;
+        let [first, last] = codes.map(|code| code.map(i64::cast_unsigned));
+        let sql = "SELECT count(DISTINCT device) FROM device_traits WHERE app = ? AND ver = ?";
+        let devices = connection.query_row(sql, version, |row| row.get(0))?;
+        let sql = "SELECT window_id, count(DISTINCT device) FROM captures \
+                   WHERE app = ? AND ver = ? AND made_ms >= ? GROUP BY window_id";
+        let window = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let by_window = all(connection, sql, params![app, ver, since_ms], window)?;
+        Ok(Reached { version_code: first.zip(last), devices, by_window })
     }
 }

@@ -3,9 +3,7 @@
 //! The guard's thread says which findings are open; the configuration that is served allows a window for them, or not. A
 //! request ends with its finding, when enough devices have sent a capture, and after its time.
 
-use super::remote_config::Served;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use tracetee_fleet::database::Reached;
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::record;
@@ -27,26 +25,17 @@ pub struct Growth {
     pub reached: Reached,
 }
 
-/// The findings that are open.
-#[derive(Debug, Default)]
-pub(crate) struct Growths(Mutex<Vec<Growth>>);
-
-impl Growths {
-    pub(crate) fn set(&self, growths: Vec<Growth>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = growths;
-    }
-
-    /// Returns the header for devices of an app.
-    pub(super) fn header(&self, app: &str, served: &Served, now_ms: i64) -> Option<String> {
-        let growths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = growths.iter().filter(|growth| growth.app == app);
-        let asks: BTreeMap<String, Ask> = own
-            .filter_map(|growth| ask(growth, &served.document, now_ms))
-            .map(|ask| (ask.window.clone(), ask))
-            .collect();
-        let asks = asks.into_values().collect::<Vec<_>>();
-        (!asks.is_empty()).then(|| record::to_json(&Asks { asks }))
-    }
+/// Returns the header for devices of an app.
+pub(super) fn header(
+    growths: &[Growth],
+    app: &str,
+    document: &Document,
+    now_ms: i64,
+) -> Option<String> {
+    let own = growths.iter().filter(|growth| growth.app == app);
+    let asks = own.filter_map(|growth| ask(growth, document, now_ms));
+    let asks: BTreeMap<String, Ask> = asks.map(|ask| (ask.window.clone(), ask)).collect();
+    (!asks.is_empty()).then(|| record::to_json(&Asks { asks: asks.into_values().collect() }))
 }
 
 /// Returns the request for the first window that the document allows for a finding.
@@ -71,7 +60,7 @@ fn ask(growth: &Growth, document: &Document, now_ms: i64) -> Option<Ask> {
 
 /// Returns the share of a window's devices in which about so many are as are wanted. Not each of them runs the app and
 /// captures something, so the share doubles each time that all have asked twice for the configuration.
-fn percent(allowed: &OnDemand, document: &Document, known: u64, age_s: u64) -> Decimal {
+fn percent(allowed: &OnDemand, document: &Document, known: i64, age_s: u64) -> Decimal {
     // Devices are known by captures, which those have that are in the sample of a window.
     let sampled = document.windows.iter().map(|window| window.sampling.percent.to_f64());
     let sampled = sampled.reduce(f64::max).filter(|share| *share > 0.0).unwrap_or(100.0);
@@ -110,7 +99,7 @@ mod tests {
             reached: reached(captured),
             ..Growth::default()
         };
-        let asked = |causes: &str, captured, s| {
+        let asked = |causes: &str, captured, s: i64| {
             ask(&growth(captured), &document(causes), s * 1000).map(|ask| ask.percent.to_f64())
         };
         // 10 of 100,000 devices, of which every second one may be asked.

@@ -24,7 +24,7 @@ pub(super) async fn config(State(collector): Shared, request: Parts) -> Response
     };
     let now_ms = i64::try_from(now_s()).unwrap_or(i64::MAX).saturating_mul(1000);
     // Nobody knows which app's devices ask with a token of all apps.
-    let asks = app.and_then(|app| collector.findings.growths.header(&app, &served, now_ms));
+    let asks = app.and_then(|app| collector.findings.asks(&app, &served.document, now_ms));
     let etag = served.etag.clone();
     add(&collector.counts.config_requests, 1);
     if text(&request.headers, http::IF_NONE_MATCH).is_some_and(|list| etag::names(list, &etag)) {

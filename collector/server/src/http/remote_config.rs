@@ -9,7 +9,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_compact::{PublicKey, Signature};
 use hex::FromHex;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracetee_protocol::remote_config::{self, Document};
 
@@ -42,7 +41,6 @@ pub(crate) struct RemoteConfig {
     path: PathBuf,
     key: Option<PublicKey>,
     known: Mutex<Known>,
-    is_refused: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -61,12 +59,7 @@ impl RemoteConfig {
     /// When a file is unreadable, or devices would refuse the configuration.
     pub(crate) fn open(path: &Path, key: Option<&Path>) -> Result<Self> {
         let key = key.map(read_key).transpose()?;
-        let config = Self {
-            path: path.to_owned(),
-            key,
-            known: Mutex::default(),
-            is_refused: AtomicBool::new(false),
-        };
+        let config = Self { path: path.to_owned(), key, known: Mutex::default() };
         let (bytes, signature) = config.read()?;
         let served = config.check(bytes, &signature)?;
         config.known.lock().unwrap_or_else(PoisonError::into_inner).served = Some(Arc::new(served));
@@ -88,8 +81,6 @@ impl RemoteConfig {
             known.refused = etag;
             self.check(bytes, &signature).map(Some)
         });
-        // ORDERING: Relaxed; for people.
-        self.is_refused.store(checked.is_err(), Ordering::Relaxed);
         match checked {
             Ok(new) => {
                 known.error = None;
@@ -112,7 +103,7 @@ impl RemoteConfig {
 
     /// True if the file was found to be wrong, so that an earlier content is served.
     pub(crate) fn is_refused(&self) -> bool {
-        self.is_refused.load(Ordering::Relaxed)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).error.is_some()
     }
 
     fn log_change(&self, last: Option<&Served>, new: &Served) {
