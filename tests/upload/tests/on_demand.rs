@@ -27,17 +27,13 @@ fn is_in(install_id: &str, salt: &str, percent: f64) -> bool {
     f64::from(number) * 100.0 / f64::from(u32::MAX) < percent
 }
 
-/// The answer about the configuration: its size, and the requests.
-fn poll(collector: &Collector, etag: Option<&str>) -> (usize, Value) {
+/// The requests beside the configuration, and the bytes that an answer has for them.
+fn poll(collector: &Collector) -> (usize, Value) {
     let bearer = format!("Bearer {TOKEN}");
-    let mut headers = vec![("Authorization", &*bearer)];
-    headers.extend(etag.map(|etag| ("If-None-Match", etag)));
-    let answer = collector.send("GET", http::CONFIG, &headers, b"");
-    let bytes = answer.headers.iter().map(|(name, value)| name.len() + value.len() + 4);
-    let asks = answer
-        .header(http::ASKS)
-        .map_or(Value::Null, |asks| serde_json::from_str::<Value>(asks).unwrap()["asks"].clone());
-    (answer.body.len() + bytes.sum::<usize>(), asks)
+    let answer = collector.send("GET", http::CONFIG, &[("Authorization", &bearer)], b"");
+    let Some(header) = answer.header(http::ASKS) else { return (0, Value::Null) };
+    let asks: Value = serde_json::from_str(header).unwrap();
+    ("\r\n: ".len() + http::ASKS.len() + header.len(), asks["asks"].clone())
 }
 
 fn until<T>(expected: &str, mut found: impl FnMut() -> Option<T>) -> T {
@@ -134,10 +130,10 @@ fn a_cause_that_grows_is_captured_on_ten_devices_and_no_more_are_asked() {
     let collector = Collector::start_in(directory, &options);
     let series = "tracetee_guard_finding{";
     until("the finding", || collector.metrics().contains(series).then_some(()));
-    assert_eq!(poll(&collector, None).1, Value::Null, "the document allows nothing");
+    assert_eq!(poll(&collector).1, Value::Null, "the document allows nothing");
     let remote = collector.directory.path().join("remote.json");
     fs::write(&remote, document(allowed, 2).to_string()).unwrap();
-    let asks = until("the request", || poll(&collector, None).1.as_array().cloned());
+    let asks = until("the request", || poll(&collector).1.as_array().cloned());
     assert_eq!(asks.len(), 1, "{asks:?}");
     let (id, percent) = (asks[0]["id"].as_str().unwrap(), asks[0]["percent"].as_f64().unwrap());
     assert_eq!(
@@ -168,10 +164,15 @@ fn a_cause_that_grows_is_captured_on_ten_devices_and_no_more_are_asked() {
     let_poll(&phones.directory(&first[0]));
     phones.run(&first[..1], "2.1");
     assert_eq!(phones.captured(), first[..WANTED - 1], "each that is asked, once");
-    assert!(poll(&collector, None).1.is_array(), "one is missing");
+    let (bytes, asked) = poll(&collector);
+    assert!(asked.is_array(), "one is missing");
     phones.run(&first[WANTED - 1..], "2.1");
     assert_eq!(phones.captured(), first);
-    until("the end", || poll(&collector, None).1.is_null().then_some(()));
+    let polls = "tracetee_config_requests_total ";
+    until("the end", || poll(&collector).1.is_null().then_some(()));
+    let metrics = collector.metrics();
+    let polls = metrics.lines().find(|line| line.starts_with(polls)).unwrap();
+    println!("{polls}; a request adds {bytes} bytes to an answer");
     phones.run(&[late], "2.1");
     assert_eq!(phones.captured(), first, "enough came");
     // A device that knows the request learns with its next poll that it is over.
