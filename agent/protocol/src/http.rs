@@ -21,6 +21,9 @@ pub const CONFIG: &str = "/v1/config";
 pub const META: &str = "X-Tracetee-Meta";
 /// Header with the Ed25519 signature of a configuration, hexadecimal.
 pub const SIGNATURE: &str = "X-Tracetee-Signature";
+/// Header with the windows that the collector asks for, [`crate::remote_config::Asks`] as JSON, in each
+/// answer about the configuration. It is not signed: it counts within `on_demand` of the document.
+pub const ASKS: &str = "X-Tracetee-Asks";
 /// Header with the SHA-256 of the body, by RFC 9530.
 pub const CONTENT_DIGEST: &str = "Content-Digest";
 /// Header with the media type of the body.

@@ -18,6 +18,8 @@ pub(crate) enum Command {
     LowMemory,
     /// Offers a configuration and its signature.
     Offer(Vec<u8>, Vec<u8>),
+    /// Takes the windows that the collector asks for: JSON, or empty.
+    Asks(String),
     /// Records whether the user consents.
     Consent(bool),
     /// Sets the state of network and power.

@@ -7,6 +7,7 @@
 
 use super::budget_ledger::Now;
 use super::install::Install;
+use super::policy::{self, Device};
 use super::remote_config::parse;
 use super::state_dir::StateDir;
 use crate::error::Error;
@@ -15,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
-use tracetee_protocol::remote_config::{Document, Opens};
+use tracetee_protocol::remote_config::{Asks, Document, Opens, Sampling};
 
 /// A configuration in force.
 #[derive(Debug, Clone)]
@@ -33,6 +34,8 @@ pub(crate) struct ConfigSource {
     pub(crate) in_force: Option<InForce>,
     /// The signature of the one in force, while neither is in the agent's directory yet.
     unkept: Option<Vec<u8>>,
+    /// The collector's requests for windows, as its last answer had them.
+    asks: Asks,
     /// The newest one that was ever in force, according to the disk too.
     highest: Option<Highest>,
     /// The reason for which the last one that was offered is not in force.
@@ -59,6 +62,8 @@ impl Highest {
 
 /// The file of [`Highest`].
 const HIGHEST: &str = "highest.json";
+/// The file of the collector's requests.
+const ASKS: &str = "asks.json";
 
 #[derive(Debug)]
 struct Watched {
@@ -78,6 +83,7 @@ impl ConfigSource {
             watched: install.config_file.as_ref().map(watched),
             in_force: None,
             unkept: None,
+            asks: Asks::default(),
             highest: None,
             refused: None,
         })
@@ -86,6 +92,8 @@ impl ConfigSource {
     /// Takes the configuration of the last run. `true`: it is in force.
     pub(crate) fn load(&mut self, store: &StateDir, now: Now) -> bool {
         self.read_highest(store);
+        let asks = store.read(ASKS).and_then(|json| Asks::parse(&json).ok());
+        self.asks = asks.unwrap_or_default();
         let Some(bytes) = store.read("config.json") else { return false };
         let signature = store.read("config.sig").unwrap_or_default();
         match self.admit(&bytes, &signature, now) {
@@ -109,7 +117,8 @@ impl ConfigSource {
     /// something else keeps it from that.
     pub(crate) fn counts_at_start(&self) -> bool {
         self.in_force.as_ref().is_some_and(|InForce { document, .. }| {
-            document.coroutines.on
+            !self.asks.asks.is_empty()
+                || document.coroutines.on
                 || document.ledger.on
                 || document.windows.iter().any(|window| !matches!(window.opens, Opens::Manual))
         })
@@ -181,6 +190,38 @@ impl ConfigSource {
         if let Err(error) = kept {
             self.refused = Some(format!("not kept for the next start: {error}"));
         }
+    }
+
+    /// Takes the collector's requests for windows, in place of the last ones. Keeps the time at which each came first.
+    pub(crate) fn take_asks(&mut self, json: &str, store: &StateDir, now: Now) {
+        let mut new = Asks::parse(json.as_bytes()).unwrap_or_default();
+        for ask in &mut new.asks {
+            let known = self.asks.asks.iter().find(|known| known.id == ask.id);
+            ask.since_ms = known.map_or(now.real_ms, |known| known.since_ms);
+        }
+        if new != self.asks {
+            self.asks = new;
+            // Not kept, they hold until the process ends.
+            let _ = store.replace(ASKS, record::to_json(&self.asks).as_bytes());
+        }
+    }
+
+    /// Returns the document in force, with the windows that the collector asks this device for, as far as the document
+    /// allows them.
+    pub(crate) fn document(&self, device: &Device, now: Now) -> Option<Document> {
+        let mut document = self.in_force.as_ref()?.document.clone();
+        for ask in &self.asks.asks {
+            let Some((allowed, window)) = document.allowed(ask) else { continue };
+            // With a clock that was set back, the request has ended.
+            let age_ms = now.real_ms.checked_sub(ask.since_ms);
+            let is_present = age_ms.is_some_and(|ms| ms < allowed.for_s.saturating_mul(1000));
+            let sampling = Sampling { percent: ask.percent, salt: Some(ask.id.clone()) };
+            let is_there = document.windows.iter().any(|other| other.id == window.id);
+            if is_present && !is_there && policy::not_sampled(&sampling, "", device).is_none() {
+                document.windows.push(window);
+            }
+        }
+        Some(document)
     }
 
     /// SHA-256 of the configuration in force.
@@ -257,6 +298,7 @@ fn look_at(path: &Path) -> Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracetee_protocol::json::Decimal;
 
     struct Setup {
         directory: tempfile::TempDir,
@@ -367,6 +409,62 @@ mod tests {
         // The way back is the old content under a new number.
         assert!(offer(&text(6)).0);
         assert!(!offer(&text(5)).0);
+    }
+
+    #[test]
+    fn the_collector_gets_no_more_than_the_signed_document_allows() {
+        let pair = ed25519_compact::KeyPair::from_seed(ed25519_compact::Seed::new([7; 32]));
+        let mut setup = setup(Some(hex::encode(*pair.pk)));
+        let text =
+            br#"{"schema": 1, "seq": 5, "windows": [{"id": "w"}], "on_demand": [{"for_s": 100,
+            "window": {"id": "more", "match": {"version_code": [10, 20]}, "max_s": 7}}]}"#;
+        assert!(setup.source.offer(text, &*pair.sk.sign(text, None), &setup.store, NOW));
+        setup.source.keep(&setup.store);
+        let device = Device { install_id: "i".into(), ..Device::default() };
+        let ask = |setup: &mut Setup, asks: &str, s: u64| {
+            let now = Now { boot_ms: 0, real_ms: NOW.real_ms + s * 1000 };
+            setup.source.take_asks(asks, &setup.store, now);
+            setup.source.document(&device, now).unwrap().windows.split_off(1)
+        };
+        let asks = |id: &str, fields: &str| {
+            format!(r#"{{"asks": [{{"id": "{id}", "window": "more", {fields}}}]}}"#)
+        };
+        let all = asks("a", r#""percent": 100, "version_code": [15, 30], "max_s": 3600"#);
+        assert!(ask(&mut setup, "", 0).is_empty());
+        let asked = ask(&mut setup, &all, 0);
+        assert_eq!(asked.len(), 1);
+        assert_eq!(
+            (asked[0].max_s, asked[0].matches.version_code),
+            (Decimal::whole(7), Some((15, 20)))
+        );
+        // Its time counts from the first answer that had it, over restarts and whatever the collector says.
+        let again = asks("a", r#""percent": 100, "since_ms": 99000000"#);
+        assert_eq!(ask(&mut setup, &again, 99).len(), 1);
+        let mut next = ConfigSource::new(&Install::default()).unwrap();
+        assert!(next.load(&setup.store, NOW) && next.counts_at_start());
+        let windows = |s: u64| {
+            let now = Now { boot_ms: 0, real_ms: NOW.real_ms + s * 1000 };
+            next.document(&device, now).unwrap().windows.len()
+        };
+        assert_eq!([windows(0), windows(99), windows(100)], [2, 2, 1]);
+        assert!(ask(&mut setup, &again, 100).is_empty());
+        for refused in [
+            asks("b", r#""percent": 0"#),
+            asks("b", r#""percent": 101"#),
+            asks("b", r#""percent": 100"#).replace("more", "w"),
+            asks("b", r#""percent": 100"#).replace("more", "other"),
+            "{".to_owned(),
+        ] {
+            assert!(ask(&mut setup, &refused, 0).is_empty(), "{refused}");
+        }
+        assert_eq!(ask(&mut setup, &asks("c", r#""percent": 100"#), 0).len(), 1);
+        let some = (0..1000).filter(|number| {
+            let device = Device { install_id: format!("install-{number}"), ..Device::default() };
+            setup.source.take_asks(&asks("d", r#""percent": 20"#), &setup.store, NOW);
+            setup.source.document(&device, NOW).unwrap().windows.len() == 2
+        });
+        assert!((150..250).contains(&some.count()));
+        assert!(ask(&mut setup, "", 0).is_empty(), "the next answer has it no more");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The agent's directory: the state that outlives the process.
 //!
 //! `install_id`, `config.json` with `config.sig` (the last good configuration), `highest.json` (the
-//! highest number that a configuration ever had), `ledger.json` (under the lock of `ledger.lock`, as
-//! an app may have several processes), `start` (see [`super::start_file`]),
+//! highest number that a configuration ever had), `asks.json` (the collector's requests),
+//! `ledger.json` (under the lock of `ledger.lock`, as an app may have several processes), `start` (see [`super::start_file`]),
 //! `pools/` (crash-proof recorders), `recovered/` (traces of them, on their way into the spool),
 //! `spool/` (captures; the uploader's). All of it is private to the app. A file is replaced by
 //! renaming a complete new one; one that cannot be read counts as missing. The agent's thread alone

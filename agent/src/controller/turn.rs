@@ -81,6 +81,10 @@ impl Controller {
                     self.keep_at_start();
                 }
             }
+            Command::Asks(asks) => {
+                self.source.take_asks(&asks, &self.store, now);
+                self.apply_asks(now);
+            }
             Command::OnDevice(ask) => self.answer(&ask, now),
             #[cfg(feature = "jni")]
             Command::Exits(exits, answer) => {
@@ -114,6 +118,7 @@ impl Controller {
                 self.apply_config(now);
                 self.keep_at_start();
             }
+            self.apply_asks(now);
         }
         if self.on_device.is_running()
             && (self.on_device.is_over(now) || self.may_capture_on_device(now).is_err())
@@ -216,8 +221,7 @@ impl Controller {
     // ---- configuration and consent ----
 
     pub(super) fn apply_config(&mut self, now: Now) {
-        let Some(in_force) = &self.source.in_force else { return };
-        let document = in_force.document.clone();
+        let Some(document) = self.source.document(&self.device, now) else { return };
         let (seq, crash_loop) = (document.seq, document.crash_loop.within_s);
         let mut policy = Policy::new(document, &self.device);
         if policy.off.is_none() && crash_loop > 0 {
@@ -232,6 +236,15 @@ impl Controller {
             uploads.allow(&policy, self.source.digest());
         }
         self.step(now, Input::Policy(Arc::new(policy)));
+    }
+
+    /// Begins with windows that the collector asks for now, and ends those that it asked for.
+    fn apply_asks(&mut self, now: Now) {
+        let document = self.source.document(&self.device, now);
+        if document.is_some_and(|document| document != self.machine.policy().document) {
+            self.apply_config(now);
+            self.keep_at_start();
+        }
     }
 
     /// Leaves the next start what it may begin with, before it has read the configuration: the recording of the windows

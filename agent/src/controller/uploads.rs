@@ -220,6 +220,9 @@ impl State {
             // It is not installed any more: the next start asks again.
             let _ = agent_thread::send(Command::Offer(config.bytes, config.signature));
         }
+        if let Some(asks) = pass.asks.take() {
+            let _ = agent_thread::send(Command::Asks(asks));
+        }
         (pass, status)
     }
 }

@@ -30,11 +30,13 @@ mod name_limits;
 mod nearest_rank;
 mod observations;
 pub mod question;
+mod reached;
 mod rollups;
 mod selection;
 mod tables;
 
 pub use name_limits::{Exceeded, OTHER};
+pub use reached::Reached;
 pub use selection::scheduled;
 
 /// Time for which a reader or a writer waits for the other.

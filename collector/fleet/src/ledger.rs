@@ -134,9 +134,16 @@ impl Ledger {
         1 + self.screens.len() + self.buckets.len()
     }
 
-    /// Packs the rows of screens and buckets into bytes that only [`Self::unpack`] reads: postcard, and its hash.
+    /// Packs the rows of screens and buckets into bytes that only [`Self::unpack`] reads: postcard, and its hash. Buckets of a
+    /// histogram, which follow each other, have its names once.
     pub(crate) fn pack(&self) -> Vec<u8> {
-        let mut bytes = postcard::to_stdvec(&(&self.screens, &self.buckets)).unwrap_or_default();
+        let is_same = |a: &LedgerBucketRow, b: &LedgerBucketRow| a.names() == b.names();
+        let histograms = self.buckets.chunk_by(is_same).filter_map(|rows| {
+            let buckets = rows.iter().map(|row| (row.bucket_ns, row.amount));
+            Some((rows.first()?.names(), buckets.collect::<Vec<_>>()))
+        });
+        let packed = (&self.screens, histograms.collect::<Vec<_>>());
+        let mut bytes = postcard::to_stdvec(&packed).unwrap_or_default();
         bytes.extend(XxHash64::oneshot(0, &bytes).to_le_bytes());
         bytes
     }
@@ -147,12 +154,25 @@ impl Ledger {
         if XxHash64::oneshot(0, bytes) != u64::from_le_bytes(*hash) {
             return None;
         }
-        let (screens, buckets) = postcard::from_bytes(bytes).ok()?;
-        Some(Self { day, screens, buckets })
+        type Histograms = Vec<([Text; 3], Vec<(u64, u64)>)>;
+        let (screens, histograms): (_, Histograms) = postcard::from_bytes(bytes).ok()?;
+        let rows = histograms.into_iter().flat_map(|([kind, screen, name], buckets)| {
+            let one = LedgerBucketRow { kind, screen, name, ..LedgerBucketRow::default() };
+            buckets.into_iter().map(move |(bucket_ns, amount)| LedgerBucketRow {
+                bucket_ns,
+                amount,
+                ..one.clone()
+            })
+        });
+        Some(Self { day, screens, buckets: rows.collect() })
     }
 }
 
 impl LedgerBucketRow {
+    const fn names(&self) -> [&Text; 3] {
+        [&self.kind, &self.screen, &self.name]
+    }
+
     /// True if it counts exits.
     pub(crate) fn is_exit(&self) -> bool {
         [EXIT, VISIBLE_EXIT].contains(&&*self.kind)

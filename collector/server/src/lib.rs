@@ -17,6 +17,7 @@ mod store;
 mod turns;
 
 pub use http::StoredCapture;
+pub use http::asks::Growth;
 pub use http::connections::Limits;
 pub use http::findings::{FindingLabels, Findings};
 pub use http::page::mcp::{McpSource, Relay, serve_mcp};

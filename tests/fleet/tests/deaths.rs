@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use tracetee_tests::tracetee;
 use tracetee_tests_upload::collector::{Collector, ID, put_capture, run};
+use tracetee_tests_upload::s3::Bucket;
 
 const DUMP: &str = "----- pid 5 at 2026-11-28 15:37:52 -----\nCmd line: com.example\nDALVIK THREADS (2):\n\
     \"main\" prio=5 tid=1 Blocked\n  | sysTid=5 nice=0\n  at com.example.Feed.load(Feed.kt:1)\n  \
@@ -130,6 +131,52 @@ fn a_dump_explains_its_capture_whichever_comes_first() {
     again.tracetee(&["store", "forget", "d", "--store", &store]);
     let report: Value = serde_json::from_str(&get(&again, "/report.json")).unwrap();
     assert_eq!(report["apps"], json!([]));
+}
+
+/// Waits until the report of each collector has as many deaths of a cause as it is to have.
+fn await_deaths(collectors: &[&Collector], cause: &str, deaths: u64) {
+    let has = |collector: &&&Collector| {
+        let report: Value = serde_json::from_str(&get(collector, "/report.json")).unwrap();
+        let rows = report["apps"][0]["deaths_by_key"].as_array().cloned().unwrap_or_default();
+        rows.len() == 1
+            && (&rows[0]["cause"], &rows[0]["deaths"]) == (&json!(cause), &json!(deaths))
+    };
+    for _ in 0..300 {
+        if collectors.iter().all(|collector| has(&collector)) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    panic!("{cause} does not come: {}", get(collectors[0], "/report.json"));
+}
+
+#[test]
+fn a_dump_explains_the_capture_that_another_collector_of_the_bucket_received() {
+    let bucket = Bucket::default();
+    let (first, second) = (bucket.collector(&[]), bucket.collector(&[]));
+    let both = [&first, &second];
+    let put = |collector: &Collector, id: &str, meta: &Map<String, Value>, body: &[u8]| {
+        assert_eq!(put_capture(&collector.url, id, meta, body), Some(201), "{id}");
+    };
+    let (capture, dump) = (meta("crash", Some(&anr())), meta("anr_dump.anr", None));
+    put(&first, ID, &capture, &header(&anr()));
+    // Published, and gone from the first one's machine.
+    await_deaths(&both, "unknown", 1);
+    put(&second, &of_dump(ID), &dump, &packed(DUMP.as_bytes()));
+    await_deaths(&both, "lock", 1);
+    // The other way round, and at once.
+    let other = |digit: u8| ID.replace("019a1fd7", &format!("019a1fd{digit}"));
+    put(&second, &of_dump(&other(8)), &dump, &packed(DUMP.as_bytes()));
+    std::thread::sleep(std::time::Duration::from_secs(8));
+    put(&first, &other(8), &capture, &header(&anr()));
+    await_deaths(&both, "lock", 2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| put(&second, &of_dump(&other(9)), &dump, &packed(DUMP.as_bytes())));
+        scope.spawn(|| put(&first, &other(9), &capture, &header(&anr())));
+    });
+    await_deaths(&both, "lock", 3);
+    // A new machine takes it from the bucket.
+    await_deaths(&[&bucket.collector(&[])], "lock", 3);
 }
 
 #[test]

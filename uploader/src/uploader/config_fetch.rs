@@ -48,6 +48,9 @@ impl Uploader {
             }
         };
         self.state.set_asked(poll, now);
+        if matches!(response.status, 200 | 304) {
+            pass.asks = Some(response.header(http::ASKS).unwrap_or_default().to_owned());
+        }
         match response.status {
             200 => {
                 let digest = hmac_sha256::Hash::hash(&response.body);

@@ -77,6 +77,8 @@ pub struct Pass {
     pub delivered: Vec<String>,
     /// A configuration other than the one in force.
     pub config: Option<Config>,
+    /// Value of [`http::ASKS`](tracetee_protocol::http::ASKS), empty if there is none; `None` if the server was not asked.
+    pub asks: Option<String>,
     /// Reason why the pass ended early; `None` if nothing is left to send.
     pub held: Option<String>,
     /// Time until the next pass makes sense.

@@ -6,12 +6,14 @@
 //! [`limits`] says why each limit is where it is.
 
 mod limits;
+mod on_demand;
 mod profiling;
 mod window;
 
 #[cfg(test)]
 mod tests;
 
+pub use on_demand::*;
 pub use profiling::*;
 pub use window::*;
 
@@ -20,6 +22,7 @@ use crate::record;
 use crate::redaction::Redaction;
 use crate::words;
 use limits::*;
+use std::collections::BTreeSet;
 
 record! {
     /// The orders of a fleet's owner to its devices. Devices ignore unknown fields and name them in
@@ -40,6 +43,8 @@ record! {
         pub budget: Budget = Budget::default(),
         /// When something is captured, and what. The first window that is due is captured.
         pub windows: Vec<Window> = Vec::new(); count(0..=MAX_WINDOWS),
+        /// Windows that the collector may ask for. A device has none of them until then.
+        pub on_demand: Vec<OnDemand> = Vec::new(); count(0..=MAX_WINDOWS),
         /// Keeps private data out of names before they leave the recorder's memory.
         pub redaction: Redaction = Redaction::default(),
         /// Packages of the app's own code (`com.example`), by which reports name the function of a callstack. Default: the first
@@ -218,8 +223,8 @@ pub fn parse_to_serve(bytes: &[u8]) -> Result<Parsed, Error> {
     }
     for (index, request) in profiling.requests.iter().enumerate() {
         let mut named = request.windows.iter();
-        let windows = &parsed.document.windows;
-        if let Some(id) = named.find(|id| windows.iter().all(|window| window.id != **id)) {
+        let document = &parsed.document;
+        if let Some(id) = named.find(|id| document.all_windows().all(|window| window.id != **id)) {
             let reason = format!("there is no window {}", quoted(id));
             return Err(Error::new(format!("profiling.requests[{index}].windows"), reason));
         }
@@ -239,18 +244,23 @@ fn parse_fields(bytes: &[u8]) -> Result<Parsed, Error> {
 }
 
 impl Document {
+    /// The windows, with those that the collector may ask for.
+    fn all_windows(&self) -> impl Iterator<Item = &Window> {
+        self.windows.iter().chain(self.on_demand.iter().map(|allowed| &allowed.window))
+    }
+
     /// Checks all limits. The expressions of the redaction are checked where they are compiled.
     ///
     /// # Errors
     /// [`Error`] with the first field that is wrong.
     pub fn check_limits(&self) -> Result<(), Error> {
         record::check(self)?;
-        for (index, window) in self.windows.iter().enumerate() {
-            if self.windows.iter().take(index).any(|other| other.id == window.id) {
-                let reason = format!("{} is taken", quoted(&window.id));
-                return Err(Error::new(format!("windows[{index}].id"), reason));
+        let mut taken = BTreeSet::new();
+        match self.all_windows().find(|window| !taken.insert(&window.id)) {
+            Some(Window { id, .. }) => {
+                Err(Error::new("windows", format!("{} is the id of two windows", quoted(id))))
             }
+            None => Ok(()),
         }
-        Ok(())
     }
 }

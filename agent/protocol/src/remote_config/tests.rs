@@ -107,7 +107,16 @@ fn an_error_names_the_path_of_the_wrong_value() {
         ),
         (
             r#"{"schema": 1, "seq": 1, "windows": [{"id": "a"}, {"id": "a"}]}"#.to_owned(),
-            "windows[1].id: \"a\" is taken",
+            "windows: \"a\" is the id of two windows",
+        ),
+        (
+            in_window(r#""opens": "manual""#)
+                .replace("}]}", r#"}], "on_demand": [{"window": {"id": "a"}}]}"#),
+            "windows: \"a\" is the id of two windows",
+        ),
+        (
+            r#"{"schema": 1, "seq": 1, "on_demand": [{}]}"#.to_owned(),
+            "on_demand[0].window: is missing",
         ),
         (
             r#"{"schema": 1, "seq": 1, "sampling": {"percent": 101}}"#.to_owned(),

@@ -2,7 +2,6 @@
 
 use super::findings;
 use super::findings::command::Runner;
-use super::guard::look;
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::{Log, hinted, print};
 use crate::verbosity::levels;
@@ -62,7 +61,7 @@ pub(crate) fn collect(args: &CollectArgs, is_verbose: bool) -> Result<()> {
         ),
         lost_log_lines: || LOST_LOG_LINES.get().map_or(0, |lines| lines.dropped_lines() as u64),
     };
-    let prepare = |file| findings::prepare(file, &args.store, look);
+    let prepare = |file| findings::prepare(file, &args.store);
     let guard = args.guard.as_deref().map(prepare).transpose()?;
     let runner = args.on_finding.clone().map(Runner::new).map(Arc::new);
     let server = Server::start(args.listen, options)?;

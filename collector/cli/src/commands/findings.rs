@@ -10,6 +10,7 @@ pub(super) mod command;
 mod file;
 mod keeper;
 
+use super::guard::look;
 use anyhow::Result;
 use command::Runner;
 use file::{GuardFile, Guarded};
@@ -24,9 +25,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 use tracetee_fleet::change::answer::Answer;
 use tracetee_fleet::change::findings::{Finding, Rise};
-use tracetee_fleet::change::segment::Segment;
+use tracetee_fleet::database::Reached;
 use tracetee_fleet::selection::utc;
-use tracetee_server::{FindingLabels, Findings, LineAMinute, Replica, StoreLocation};
+use tracetee_server::{FindingLabels, Findings, Growth, LineAMinute, Replica, StoreLocation};
 
 /// Time between two checks whether a look or a message is due.
 const TICK: Duration = Duration::from_millis(500);
@@ -54,6 +55,9 @@ struct Open {
     example: Option<String>,
     /// Unix time, ms.
     since_ms: i64,
+    /// Devices of the later version, and those that have sent captures since.
+    #[serde(default)]
+    reached: Reached,
 }
 
 impl Open {
@@ -80,7 +84,7 @@ struct Message {
 impl Message {
     /// The input of the command.
     fn to_json(&self) -> String {
-        let Open { app, from, to, segment, screen, cause, key, summary, example, since_ms } =
+        let Open { app, from, to, segment, screen, cause, key, summary, example, since_ms, .. } =
             &self.finding;
         let (event, title) = match self.ended_ms {
             None => ("begin", format!("{app}: {to} is worse than {from}")),
@@ -134,6 +138,7 @@ impl State {
                 summary: finding.root.to_text(),
                 example: finding.examples.first().map(|example| example.link.clone()),
                 since_ms: now_ms,
+                reached: Reached::default(),
             };
             tracing::warn!(app = open.app, "the guard found: {}", open.summary);
             self.pending.push(Message { finding: open.clone(), ended_ms: None });
@@ -165,6 +170,14 @@ impl State {
         dropped
     }
 
+    fn growths(&self) -> Vec<Growth> {
+        let growth = |open: &Open| {
+            let Open { app, cause, since_ms, reached, .. } = open.clone();
+            Growth { app, cause, since_ms, reached }
+        };
+        self.open.iter().map(growth).collect()
+    }
+
     fn labels(&self) -> Vec<FindingLabels> {
         let labels = |open: &Open| {
             let Open { app, from, to, segment, screen, cause, key, .. } = open.clone();
@@ -174,12 +187,8 @@ impl State {
     }
 }
 
-/// Looks at an app's rollout, from a version to another, in a segment, for a rise by so many percent.
-pub(super) type Look = fn(&Keeper, [&str; 3], &Segment, f64) -> Result<Option<Answer>>;
-
 /// The guard of a collector before its server runs.
 pub(super) struct Prepared {
-    look: Look,
     file: PathBuf,
     /// The store, if it is a directory.
     directory: Option<PathBuf>,
@@ -189,7 +198,6 @@ pub(super) struct Prepared {
 
 /// The guard of a collector.
 struct Watch {
-    look: Look,
     metrics: Arc<Findings>,
     runner: Option<Arc<Runner>>,
     /// Time of the next look, of the next run of the command, and the wait after a failure of that.
@@ -204,12 +212,12 @@ struct Watch {
 }
 
 /// Reads the file of the rollouts, and the state of a store that is a directory.
-pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Prepared> {
+pub(super) fn prepare(file: &Path, store: &str) -> Result<Prepared> {
     let known = GuardFile::read(file)?;
     let directory = StoreLocation::parse(store).directory();
     let state = directory.map(keeper::read).transpose()?.unwrap_or_default();
     let directory = directory.map(Path::to_owned);
-    Ok(Prepared { look, file: file.to_owned(), directory, known, state })
+    Ok(Prepared { file: file.to_owned(), directory, known, state })
 }
 
 impl Prepared {
@@ -220,24 +228,13 @@ impl Prepared {
         metrics: Arc<Findings>,
         runner: Option<Arc<Runner>>,
     ) -> Result<()> {
-        let Self { look, file, directory, known, state } = self;
+        let Self { file, directory, known, state } = self;
         let objects = || replica.map(Keeper::of_objects);
         let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };
         let [next, retry] = [Instant::now(); 2];
         let (wait, failures) = (FIRST_WAIT, LineAMinute::default());
-        let mut watch = Watch {
-            look,
-            metrics,
-            runner,
-            next,
-            retry,
-            wait,
-            failures,
-            file,
-            keeper,
-            known,
-            state,
-        };
+        let mut watch =
+            Watch { metrics, runner, next, retry, wait, failures, file, keeper, known, state };
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || watch.run())?;
         Ok(())
     }
@@ -247,7 +244,7 @@ impl Watch {
     fn run(&mut self) {
         loop {
             if !self.keeper.has(&mut self.state) {
-                self.metrics.set(Vec::new());
+                self.metrics.set(Vec::new(), self.state.growths());
             } else if Instant::now() >= self.next {
                 self.look();
                 self.next = Instant::now() + Duration::from_secs(self.known.every_s);
@@ -260,7 +257,7 @@ impl Watch {
     fn look_at(&self, guarded: &Guarded) -> Result<Option<Answer>> {
         let Guarded { app, from, to, rise_percent, .. } = guarded;
         let (names, segment) = ([&**app, &**from, &**to], guarded.segment()?);
-        (self.look)(&self.keeper, names, &segment, *rise_percent)
+        look(&self.keeper, names, &segment, *rise_percent)
     }
 
     fn look(&mut self) {
@@ -287,7 +284,13 @@ impl Watch {
             // ORDERING: Relaxed, here and below; counts.
             self.metrics.dropped.fetch_add(dropped, Ordering::Relaxed);
         }
-        self.metrics.set(self.state.labels());
+        for open in &mut self.state.open {
+            match self.keeper.reached(&open.app, &open.to, open.since_ms) {
+                Ok(reached) => open.reached = reached,
+                Err(error) => tracing::warn!(app = open.app, "cannot count devices: {error:#}"),
+            }
+        }
+        self.metrics.set(self.state.labels(), self.state.growths());
         self.metrics.note_look();
         if before != self.state {
             self.save();

@@ -1,9 +1,11 @@
 //! Findings of the collector's guard, for `/metrics`: the guard's thread writes them, requests read.
 
+use super::asks::{self, Growth};
 use super::metrics::label;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use tracetee_protocol::remote_config::Document;
 
 const LABELS: [&str; 7] = ["app", "from", "to", "segment", "screen", "cause", "key"];
 
@@ -14,6 +16,7 @@ pub type FindingLabels = [String; LABELS.len()];
 #[derive(Debug, Default)]
 pub struct Findings {
     open: Mutex<Vec<FindingLabels>>,
+    growths: Mutex<Vec<Growth>>,
     /// Unix time of the last look in seconds, 0 before the first.
     looked_at_s: AtomicU64,
     /// Messages that the command took.
@@ -25,9 +28,16 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Replaces the findings; none if another collector has them.
-    pub fn set(&self, open: Vec<FindingLabels>) {
+    /// Replaces the findings: `open` are none if another collector has them, but each asks devices for windows because of them.
+    pub fn set(&self, open: Vec<FindingLabels>, growths: Vec<Growth>) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = open;
+        *self.growths.lock().unwrap_or_else(PoisonError::into_inner) = growths;
+    }
+
+    /// Returns the header by which an app's devices are asked for windows.
+    pub(super) fn asks(&self, app: &str, document: &Document, now_ms: i64) -> Option<String> {
+        let growths = self.growths.lock().unwrap_or_else(PoisonError::into_inner);
+        asks::header(&growths, app, document, now_ms)
     }
 
     /// Notes that the guard has looked.

@@ -4,6 +4,7 @@
 //! sends first and reads then sees the answer; a client that asks first (`Expect: 100-continue`) is answered at once.
 
 mod answer;
+pub(crate) mod asks;
 mod captures;
 mod config;
 pub(crate) mod connections;

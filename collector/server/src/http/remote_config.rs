@@ -9,9 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_compact::{PublicKey, Signature};
 use hex::FromHex;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tracetee_protocol::remote_config;
+use tracetee_protocol::remote_config::{self, Document};
 
 /// Bytes of an Ed25519 signature, and of a public key.
 const SIGNATURE_BYTES: usize = 64;
@@ -33,7 +32,7 @@ pub(crate) struct Served {
     /// The signature as hexadecimal digits, if there is one.
     pub(crate) signature: Option<String>,
     pub(crate) etag: String,
-    seq: u64,
+    pub(crate) document: Document,
 }
 
 /// The file of the configuration, and what was found in it.
@@ -42,7 +41,6 @@ pub(crate) struct RemoteConfig {
     path: PathBuf,
     key: Option<PublicKey>,
     known: Mutex<Known>,
-    is_refused: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -61,12 +59,7 @@ impl RemoteConfig {
     /// When a file is unreadable, or devices would refuse the configuration.
     pub(crate) fn open(path: &Path, key: Option<&Path>) -> Result<Self> {
         let key = key.map(read_key).transpose()?;
-        let config = Self {
-            path: path.to_owned(),
-            key,
-            known: Mutex::default(),
-            is_refused: AtomicBool::new(false),
-        };
+        let config = Self { path: path.to_owned(), key, known: Mutex::default() };
         let (bytes, signature) = config.read()?;
         let served = config.check(bytes, &signature)?;
         config.known.lock().unwrap_or_else(PoisonError::into_inner).served = Some(Arc::new(served));
@@ -88,8 +81,6 @@ impl RemoteConfig {
             known.refused = etag;
             self.check(bytes, &signature).map(Some)
         });
-        // ORDERING: Relaxed; for people.
-        self.is_refused.store(checked.is_err(), Ordering::Relaxed);
         match checked {
             Ok(new) => {
                 known.error = None;
@@ -112,20 +103,20 @@ impl RemoteConfig {
 
     /// True if the file was found to be wrong, so that an earlier content is served.
     pub(crate) fn is_refused(&self) -> bool {
-        self.is_refused.load(Ordering::Relaxed)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).error.is_some()
     }
 
     fn log_change(&self, last: Option<&Served>, new: &Served) {
         let file = self.path.display().to_string();
         let is_signed = new.signature.is_some();
-        tracing::info!(file, seq = new.seq, is_signed, "the configuration has changed");
+        let [seq, last_seq] = [Some(new), last].map(|one| one.map_or(0, |one| one.document.seq));
+        tracing::info!(file, seq, is_signed, "the configuration has changed");
         if let Some(last) = last
-            && (new.seq < last.seq || (new.seq == last.seq && new.bytes != last.bytes))
+            && (seq < last_seq || (seq == last_seq && new.bytes != last.bytes))
         {
             tracing::warn!(
-                seq = new.seq,
-                "devices that have seq {} may keep it; raise \"seq\" with each change",
-                last.seq
+                seq,
+                "devices that have seq {last_seq} may keep it; raise \"seq\" with each change",
             );
         }
     }
@@ -167,7 +158,7 @@ impl RemoteConfig {
         Ok(Served {
             etag: etag(&bytes, signature),
             signature: signed.map(hex::encode),
-            seq: parsed.document.seq,
+            document: parsed.document,
             bytes,
         })
     }

@@ -137,6 +137,11 @@ impl Storage {
             return Err(put_off());
         }
         if kept.is_some() {
+            let fetch =
+                |replica: &Arc<Replica>| replica.fetch_other(&self.local, &self.indexer, key, meta);
+            if let Some(Err(error)) = self.replica.as_ref().map(fetch) {
+                tracing::error!("cannot join a dump with its capture: {error:#}");
+            }
             let arrived =
                 text.and_then(|text| Arrived::new(self.indexer.room(), &key.app, meta, text));
             self.indexer.take(&key.app, Work::Capture(key.clone(), arrived));

@@ -4,6 +4,7 @@
 //! read the file as often: half a minute after that collector has ended, its lease is over, and the first one that reads it takes the lease.
 //! Clocks of collectors may differ by ten seconds; beyond that a finding may come twice.
 
+use super::super::store::tables_in;
 use super::{State, now_ms};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracetee_fleet::database::{Database, Reached};
 use tracetee_server::Replica;
 
 /// Time for which a collector has the findings, unless it renews that.
@@ -113,6 +115,15 @@ impl Keeper {
         leased.until.is_some_and(|until| until.saturating_duration_since(Instant::now()) > LAST)
     }
 
+    /// Counts devices of an app's version, and those with captures since a time.
+    pub(super) fn reached(&self, app: &str, version: &str, since_ms: i64) -> Result<Reached> {
+        let tables = match self {
+            Self::Directory(store) => tables_in(store),
+            Self::Objects(leased) => leased.replica.tables(),
+        };
+        Ok(Database::read(&tables)?.reached(app, version, since_ms)?)
+    }
+
     /// Writes the state. Findings may be reported again if that fails.
     pub(super) fn save(&mut self, state: &State) -> Result<()> {
         match self {
@@ -141,7 +152,8 @@ impl Leased {
         let began = Instant::now();
         let known = Document::parse(self.replica.findings()?.as_deref())?;
         if known.is_of_another(&self.name, now_ms()) {
-            self.until = None;
+            // Its findings are those for which this collector asks devices, too.
+            (self.until, *state) = (None, known.state);
             return Ok(());
         }
         *state = self.write(state)?;

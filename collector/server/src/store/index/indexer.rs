@@ -28,8 +28,9 @@ use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind, app_of_report};
 use tracetee_fleet::schema::Text;
 use tracetee_fleet::sums::Contribution;
 
-/// Captures of a transaction.
-const BATCH: usize = 200;
+/// Captures and reports of a transaction. Captures reach [`BATCH_ROWS`] before; parts of ledgers change the same few thousand sums,
+/// which takes most of the time.
+const BATCH: usize = 2_000;
 /// Maximum time that a capture waits for others of its batch; and in a rebuild, where nobody reads the tables yet.
 const BATCH_WAIT: Duration = Duration::from_millis(200);
 const BATCH_WAIT_OF_REBUILD: Duration = Duration::from_secs(5);

@@ -45,7 +45,8 @@ impl Replica {
         let keys: Vec<RawKey> = keys.filter(|key| key.ver == version.ver).take(most + 1).collect();
         each(keys.get(..most.min(keys.len())).unwrap_or_default(), |key| {
             if !self.root.join(key.path()).exists() {
-                self.objects.file(&key.path(), &self.root)?;
+                // A dump is found by the link of its id.
+                self.copy(&key.path(), &self.root)?;
             }
             Ok(())
         })

@@ -10,6 +10,7 @@
 use crate::store::captures::entries::{Entry, Kind, note_name};
 use crate::store::captures::id_index;
 use crate::store::captures::local_store::LocalStore;
+use crate::store::captures::profiles::is_dump;
 use crate::store::captures::retention::{self, Deleted, Retention};
 use crate::store::index::indexer::Indexer;
 use crate::store::index::outbox::Outbox;
@@ -31,6 +32,7 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind};
 use tracetee_fleet::part::directory;
 use tracetee_fleet::stored_report::device_of_report;
+use tracetee_protocol::CaptureMeta;
 
 /// Captures of a transaction.
 pub(crate) const BATCH: usize = if cfg!(test) { 4 } else { 500 };
@@ -340,20 +342,57 @@ impl Replica {
         Ok(missing)
     }
 
+    /// Fetches the dump of a death's capture, or the capture of a dump, which another collector may have received; before the other one
+    /// is analyzed. Of two that are stored at once, at least one finds the other.
+    pub(crate) fn fetch_other(
+        &self,
+        local: &LocalStore,
+        indexer: &Indexer,
+        key: &RawKey,
+        meta: &CaptureMeta,
+    ) -> Result<()> {
+        let is_dump = is_dump(&key.id, meta.window.as_deref());
+        let other = key.pair().filter(|_| is_dump || meta.death.is_some());
+        let other = other.map(|[capture, dump]| if is_dump { capture } else { dump });
+        if let Some(other) = other.filter(|other| other.id != key.id && !local.has(other))
+            && let Some((bytes, meta)) = self.objects.find(&other.path())?
+            && self.keep_copy(local, &other, bytes, &meta)?
+            && !is_dump
+        {
+            // The capture of a dump is analyzed with the dump.
+            indexer.take(&other.app, Work::Capture(other.clone(), None));
+        }
+        Ok(())
+    }
+
+    /// Keeps a capture of the bucket here. Returns false if it is here, or its device is being forgotten.
+    fn keep_copy(
+        &self,
+        local: &LocalStore,
+        key: &RawKey,
+        bytes: Vec<u8>,
+        meta: &CaptureMeta,
+    ) -> Result<bool> {
+        let incoming = local.incoming();
+        fs::write(&incoming.path, bytes)?;
+        // It came by a ticket from before.
+        if local.forgets_capture(meta, &incoming.path) {
+            self.objects.delete(&[key.path()])?;
+            return Ok(false);
+        }
+        Ok(local.keep(key, &incoming, meta)?.is_some())
+    }
+
     /// Fetches a capture or a report, for the indexer.
     fn fetch(&self, local: &LocalStore, indexer: &Indexer, kind: &Kind, path: &str) -> Result<()> {
         // It may have been deleted meanwhile.
         let Some((bytes, meta)) = self.objects.find(path)? else { return Ok(()) };
         match kind {
             Kind::Capture(key) => {
-                let incoming = local.incoming();
-                fs::write(&incoming.path, bytes)?;
-                // It came by a ticket from before.
-                if local.forgets_capture(&meta, &incoming.path) {
-                    return self.objects.delete(&[path.to_owned()]);
-                }
-                if local.keep(key, &incoming, &meta)?.is_some() {
+                if self.keep_copy(local, key, bytes, &meta)? {
+                    let fetched = self.fetch_other(local, indexer, key, &meta);
                     indexer.take(&key.app, Work::Capture(key.clone(), None));
+                    return fetched;
                 }
             }
             Kind::Report(key) => {
