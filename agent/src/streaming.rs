@@ -11,9 +11,10 @@
 use crate::error::Error;
 use crate::listener;
 use crate::own_threads::{self, Own};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crate::queue::{self, Receiver, Sender};
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -64,7 +65,7 @@ impl Drain {
     /// Starts streaming `pool` to the trace at `path`. The pool must outlive the Drain.
     pub(crate) fn start(pool: &Pool, path: &Path, config: &Config) -> Result<Self, Error> {
         let trace = Trace::create(path, &config.text)?;
-        let (stop, stopped) = crossbeam_channel::bounded(1);
+        let (stop, stopped) = queue::bounded(1);
         let summary = Arc::new(Mutex::new(Summary::default()));
         let pointer = PoolPointer(std::ptr::from_ref(pool));
         let percent = config.recorder.drain_cpu_percent;

@@ -8,10 +8,11 @@
 //! alive whose last thread of its own has ended.
 
 use crate::own_threads::{self, Own};
+use crate::queue::{self, Receiver, Sender};
 use crate::streaming::lower_priority;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_os::guard;
@@ -31,7 +32,7 @@ pub(super) struct TagWatch {
 impl TagWatch {
     /// Starts the thread, which calls `turn` four times a second.
     pub(super) fn start(turn: fn()) -> io::Result<Self> {
-        let (stop, stopped) = crossbeam_channel::bounded(1);
+        let (stop, stopped) = queue::bounded(1);
         let builder = std::thread::Builder::new().name("tracetee".to_owned());
         let start = || builder.spawn(move || run(&stopped, turn));
         let thread = tracetee_os::without_signals(start)?;

@@ -16,9 +16,10 @@ use crate::android::properties;
 use crate::capture::{self, Owner};
 use crate::error::Error;
 use crate::own_threads::{self, Own};
+use crate::queue::{self, Receiver, Sender};
 use crate::streaming::lower_priority;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 use tracetee_os::{OwnThread, guard};
@@ -72,14 +73,14 @@ struct Thread {
 impl Thread {
     /// Queues a command; `false` if there is no room.
     fn send(&mut self, command: Command) -> bool {
-        let is_full = matches!(self.commands.try_send(command), Err(TrySendError::Full(_)));
-        if is_full {
+        let has_room = self.commands.send(command);
+        if has_room {
+            self.outlook.note_sent();
+        } else {
             // ORDERING: Relaxed; a count.
             LOST_COMMANDS.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.outlook.note_sent();
         }
-        !is_full
+        has_room
     }
 
     /// Queues a request for a window.
@@ -146,7 +147,7 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
 }
 
 fn start(install: &Install, start_wait: &Arc<StartWait>) -> Result<Thread, Error> {
-    let (commands, receiver) = crossbeam_channel::bounded(MAX_COMMANDS);
+    let (commands, receiver) = queue::bounded(MAX_COMMANDS);
     // The property's function is looked up under the dynamic linker's lock, which this thread may hold.
     let settings = Install { api: install.api.or_else(properties::api_level), ..install.clone() };
     let start_wait = Arc::clone(start_wait);

@@ -11,7 +11,7 @@ use super::command::Command;
 use super::install::{Install, TransportChoice};
 use super::policy::{Device, Policy};
 use crate::error::Error;
-use crossbeam_channel::Sender;
+use crate::queue::Sender;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -142,7 +142,7 @@ impl Uploads {
     pub(crate) fn wake(&self) {
         if let Some(thread) = &self.thread {
             // Full: it is awake.
-            let _ = thread.wake.try_send(());
+            thread.wake.send(());
         }
     }
 
