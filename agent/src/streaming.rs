@@ -205,7 +205,7 @@ impl<'p> Stream<'p> {
         session::wait_until_outside(PATIENCE);
         let snapshot = Snapshot::take_new(
             &reader,
-            |block, lease| self.taken.words(block, lease),
+            &|block, lease| self.taken.words(block, lease),
             &self.anchors,
         );
         let sources = [Source { reader, snapshot }];
