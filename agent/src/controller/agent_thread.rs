@@ -115,7 +115,7 @@ impl Agent {
 ///
 /// Nothing here touches a file: the agent's thread does that, and this one waits for it as long as
 /// [`StartWait::wait`] does. The app's own sections are recorded from here on, until the configuration is read.
-pub(crate) fn install(install: &Install) -> Result<(), Error> {
+pub(crate) fn install(install: Install) -> Result<(), Error> {
     let agent = agent();
     let mut thread = lock(&agent.thread);
     // It is also installed while another thread uninstalls it.
@@ -146,17 +146,17 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
     })
 }
 
-fn start(install: &Install, start_wait: &Arc<StartWait>) -> Result<Thread, Error> {
+fn start(mut install: Install, start_wait: &Arc<StartWait>) -> Result<Thread, Error> {
     let (commands, receiver) = queue::bounded(MAX_COMMANDS);
     // The property's function is looked up under the dynamic linker's lock, which this thread may hold.
-    let settings = Install { api: install.api.or_else(properties::api_level), ..install.clone() };
+    install.api = install.api.or_else(properties::api_level);
+    let (waits, path) = (install.start_wait_ms > 0, install.directory.clone());
     let start_wait = Arc::clone(start_wait);
-    let work = move || run(&settings, &start_wait, &receiver);
-    let waits = install.start_wait_ms > 0;
+    let work = move || run(&install, &start_wait, &receiver);
     let spawn = if waits { tracetee_os::spawn_here } else { tracetee_os::spawn };
     let handle = spawn(c"tracetee", work).map_err(|source| Error::Io {
         what: "start the agent's thread for",
-        path: install.directory.clone(),
+        path,
         source,
     })?;
     Ok(Thread { commands, handle, outlook: Outlook::default() })

@@ -60,7 +60,7 @@ fn start(value: &OsStr, directory: &mut Option<PathBuf>) -> Result<(), Error> {
 }
 
 fn install(value: &OsStr) -> Result<(), Error> {
-    api::install(&Install::from_json(&text_of(value)?)?)?;
+    api::install(Install::from_json(&text_of(value)?)?)?;
     // SAFETY: as in `start`. Without memory for it, a capture that is open at the exit is lost.
     unsafe { libc::atexit(process_exits) };
     Ok(())
