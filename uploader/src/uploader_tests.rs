@@ -6,7 +6,7 @@ use crate::request::Endpoint;
 use crate::spool::{Spool, Waiting};
 use crate::spool_tests::{at, put, spool};
 use crate::timestamp::Now;
-use crate::transport::{Body, Failure, Request, Response, handed};
+use crate::transport::{Body, Failure, Request, Response};
 use crate::uploader::{Conditions, Pass, Uploader};
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -60,10 +60,10 @@ impl Device {
         mut answer: impl FnMut(&Request<'_>) -> Result<Response, Failure>,
     ) -> (Pass, Vec<String>) {
         let mut asked = Vec::new();
-        let mut transport = handed(|request: &Request<'_>| {
+        let mut transport = |request: &Request<'_>| {
             asked.push(format!("{} {}", request.method, request.url.trim_start_matches(URL)));
             answer(request)
-        });
+        };
         let (now, stop) = (&self.now, &self.stop);
         let pass = self.uploader.pass(&mut transport, &self.conditions, &|| now.get(), stop);
         (pass, asked)
