@@ -17,18 +17,11 @@ const LIMITS: Limits = Limits { bytes: 1 << 20, depth: 64, nodes: 1 << 16 };
 macro_rules! capture_meta {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
         /// Metadata of a capture.
-        #[derive(Debug, Default, PartialEq)]
+        #[derive(Debug, Clone, Default, PartialEq)]
         pub struct CaptureMeta {
             $($(#[$doc])* pub $field: Option<$type>,)*
             /// Other members, each with its JSON.
             pub other: BTreeMap<String, String>,
-        }
-
-        // A derived one is compiled again in each crate that calls it.
-        impl Clone for CaptureMeta {
-            fn clone(&self) -> Self {
-                Self { $($field: self.$field.clone(),)* other: self.other.clone() }
-            }
         }
 
         impl CaptureMeta {
