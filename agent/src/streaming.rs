@@ -81,11 +81,7 @@ impl Drain {
             done.send(streamed);
         };
         let thread = own_threads::spawn(c"tracetee", LOWEST_PRIORITY, work);
-        let thread = thread.map_err(|source| Error::Io {
-            what: "start the streaming thread for",
-            path: path.to_owned(),
-            source,
-        })?;
+        let thread = thread.map_err(Error::io("start the streaming thread for", path))?;
         Ok(Self { stop: Some(stop), thread: Some((thread, result)), tid, summary })
     }
 

@@ -134,11 +134,8 @@ fn start(mut install: Install, start_wait: &Arc<StartWait>) -> Result<Thread, Er
     let start_wait = Arc::clone(start_wait);
     let work = move || run(&install, &start_wait, &receiver);
     let spawn = if waits { tracetee_os::spawn_here } else { tracetee_os::spawn };
-    let handle = spawn(c"tracetee", work).map_err(|source| Error::Io {
-        what: "start the agent's thread for",
-        path,
-        source,
-    })?;
+    let started = spawn(c"tracetee", work);
+    let handle = started.map_err(Error::io("start the agent's thread for", &path))?;
     Ok(Thread { commands, handle, outlook: Outlook::default() })
 }
 

@@ -28,11 +28,8 @@ pub(super) fn start(state: &Arc<State>, install: &Install) -> Result<Option<Thre
         let _end = end;
         run(&state, &mut http, &woken);
     };
-    own_threads::spawn(c"tracetee-up", LOWEST_PRIORITY, work).map_err(|source| Error::Io {
-        what: "start the uploads' thread for",
-        path: install.directory.clone(),
-        source,
-    })?;
+    own_threads::spawn(c"tracetee-up", LOWEST_PRIORITY, work)
+        .map_err(Error::io("start the uploads' thread for", &install.directory))?;
     Ok(Some(Thread { wake, ended }))
 }
 
