@@ -59,7 +59,7 @@ pub fn dump(path: impl AsRef<Path>) -> Result<Summary, Error> {
 /// [`Error::State`] when the agent is installed already or a capture is running, [`Error::Config`]
 /// for a wrong field, [`Error::Io`] when no thread can be started, or when the directory cannot be used
 /// and that is known while this thread waits. Later errors are in the health report.
-pub fn install(install: &Install) -> Result<(), Error> {
+pub fn install(install: Install) -> Result<(), Error> {
     prepare()?;
     install.validate()?;
     controller::install(install)

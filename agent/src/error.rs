@@ -1,7 +1,7 @@
 //! The one error type of the agent, each with the path, field or errno that it is about.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tracetee_protocol::json;
 
 /// An error of the agent.
@@ -42,6 +42,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Makes an error of the reason why `what` cannot be done with the file.
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, path: path.to_owned(), source }
+    }
+
     /// Returns the error's number in the C API, see `tracetee.h`.
     #[must_use]
     pub const fn code(&self) -> i32 {

@@ -1,4 +1,4 @@
-//! The lock of state that a forked child goes on with: the capture's, and the listener's.
+//! The lock of state that a forked child goes on with: the agent's, the capture's, and the listener's.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};

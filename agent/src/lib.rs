@@ -36,6 +36,7 @@ mod health_report;
 mod host;
 mod listener;
 mod own_threads;
+mod queue;
 mod recover;
 mod section;
 mod self_test;

@@ -5,7 +5,11 @@
 //! whether the program has any thread left, and end. The last of them ends the process as its main
 //! thread did.
 
+use crate::streaming::lower_priority;
+use std::ffi::CStr;
+use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
+use tracetee_os::{OwnThread, guard};
 
 /// The ids of our threads, 0 where there is none. There are five kinds, and never more than one of
 /// each but recovery's.
@@ -29,6 +33,20 @@ impl Own {
         };
         Self(OURS.iter().find(is_free))
     }
+}
+
+/// Starts a thread of ours of this nice value. A panic ends it.
+pub(crate) fn spawn(
+    name: &'static CStr,
+    nice: i32,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<OwnThread> {
+    tracetee_os::spawn(name, move || {
+        let _own = Own::register();
+        lower_priority(nice);
+        tracetee_os::block_write_signals();
+        let _ = guard::run(work);
+    })
 }
 
 impl Drop for Own {

@@ -1,6 +1,8 @@
 //! The traces of this app's killed predecessors, made at its next start from the recorder files that
 //! they left ([`tracetee_text::abandoned`]), and what became of each file, for the health report.
 
+use crate::own_threads;
+use crate::streaming::LOWEST_PRIORITY;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tracetee_os::guard;
@@ -46,20 +48,14 @@ pub(crate) fn in_background(directory: &Path, to: &Path, options: &TextOptions) 
     }
     let (to, options) = (to.to_owned(), options.clone());
     let work = move || {
-        let _own = crate::own_threads::Own::register();
-        crate::streaming::lower_priority(crate::streaming::LOWEST_PRIORITY);
-        tracetee_os::block_write_signals();
-        let _ = guard::run(|| {
-            for file in files {
-                if guard::is_broken() {
-                    return;
-                }
-                recover_one(&file, &to, &options, &[]);
+        for file in files {
+            if guard::is_broken() {
+                return;
             }
-        });
+            recover_one(&file, &to, &options, &[]);
+        }
     };
-    let thread = std::thread::Builder::new().name("tracetee-rec".to_owned()).spawn(work);
-    if let Err(error) = thread {
+    if let Err(error) = own_threads::spawn(c"tracetee-rec", LOWEST_PRIORITY, work) {
         tell(format!("recovery: {error}"));
     }
 }

@@ -45,8 +45,8 @@ fn catches_panics(directory: &Path) -> Result<(), Error> {
 
 /// A lock that is held keeps others out, and is free after its file is closed.
 fn locks(path: &Path) -> Result<(), Error> {
-    let open = || File::create(path).map_err(|source| io("create", path, source));
-    let lock = |file: &File| tracetee_os::try_lock(file).map_err(|source| io("lock", path, source));
+    let open = || File::create(path).map_err(Error::io("create", path));
+    let lock = |file: &File| tracetee_os::try_lock(file).map_err(Error::io("lock", path));
     let first = open()?;
     let is_ours = lock(&first)?;
     if !is_ours || lock(&open()?)? {
@@ -75,7 +75,7 @@ fn keeps(path: &Path) -> Result<(), Error> {
     }
     let (_, file_bytes) = sink.finish()?;
 
-    let compressed = fs::read(path).map_err(|source| io("read", path, source))?;
+    let compressed = fs::read(path).map_err(Error::io("read", path))?;
     if compressed.len() as u64 != file_bytes {
         return Err(failed("read", path, "its length is another than what was written"));
     }
@@ -90,12 +90,8 @@ fn keeps(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn io(what: &'static str, path: &Path, source: io::Error) -> Error {
-    Error::Io { what, path: path.to_owned(), source }
-}
-
 fn failed(what: &'static str, path: &Path, reason: &'static str) -> Error {
-    io(what, path, io::Error::other(reason))
+    Error::io(what, path)(io::Error::other(reason))
 }
 
 #[cfg(test)]

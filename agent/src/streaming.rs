@@ -10,14 +10,14 @@
 
 use crate::error::Error;
 use crate::listener;
-use crate::own_threads::{self, Own};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crate::own_threads;
+use crate::queue::{self, Receiver, Sender};
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tracetee_os::{guard, thread_id};
+use tracetee_os::{OwnThread, guard, thread_id};
 use tracetee_protocol::capture_config::Config;
 use tracetee_recorder::clock::{self, Anchor};
 use tracetee_recorder::pool::Pool;
@@ -41,7 +41,8 @@ const PATIENCE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Drain {
     stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<Result<(), Error>>>,
+    /// The thread, and its result.
+    thread: Option<(OwnThread, Receiver<Result<(), Error>>)>,
     /// The kernel's id of the thread, once it runs.
     tid: Arc<AtomicI32>,
     summary: Arc<Mutex<Summary>>,
@@ -64,7 +65,8 @@ impl Drain {
     /// Starts streaming `pool` to the trace at `path`. The pool must outlive the Drain.
     pub(crate) fn start(pool: &Pool, path: &Path, config: &Config) -> Result<Self, Error> {
         let trace = Trace::create(path, &config.text)?;
-        let (stop, stopped) = crossbeam_channel::bounded(1);
+        let (stop, stopped) = queue::bounded(1);
+        let (done, result) = queue::bounded(1);
         let summary = Arc::new(Mutex::new(Summary::default()));
         let pointer = PoolPointer(std::ptr::from_ref(pool));
         let percent = config.recorder.drain_cpu_percent;
@@ -72,25 +74,15 @@ impl Drain {
         let tid = Arc::new(AtomicI32::new(0));
         let own_tid = Arc::clone(&tid);
         let work = move || {
-            let _own = Own::register();
             // ORDERING: Relaxed; acted upon by the same thread alone.
             own_tid.store(thread_id(), Ordering::Relaxed);
-            lower_priority(LOWEST_PRIORITY);
-            tracetee_os::block_write_signals();
-            let stream = || {
-                let streamed = Stream::new(pointer.get(), trace, ours).run(&stopped, percent);
-                listener::end(false);
-                streamed
-            };
-            guard::run(stream).unwrap_or(Err(FAILED))
+            let streamed = Stream::new(pointer.get(), trace, ours).run(&stopped, percent);
+            listener::end(false);
+            done.send(streamed);
         };
-        let thread = std::thread::Builder::new().name("tracetee".to_owned()).spawn(work);
-        let thread = thread.map_err(|source| Error::Io {
-            what: "start the streaming thread for",
-            path: path.to_owned(),
-            source,
-        })?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), tid, summary })
+        let thread = own_threads::spawn(c"tracetee", LOWEST_PRIORITY, work);
+        let thread = thread.map_err(Error::io("start the streaming thread for", path))?;
+        Ok(Self { stop: Some(stop), thread: Some((thread, result)), tid, summary })
     }
 
     /// Returns the summary of the trace so far.
@@ -105,11 +97,9 @@ impl Drain {
             // It was the process's last thread, and is at the process's exit now: it has streamed all.
             drop(self.thread.take());
         }
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            Some(Err(_)) => Err(FAILED),
-            None => Ok(()),
-        }
+        let Some((thread, result)) = self.thread.take() else { return Ok(()) };
+        thread.join();
+        result.recv_timeout(Duration::ZERO).unwrap_or(Err(FAILED))
     }
 }
 
@@ -204,7 +194,7 @@ impl<'p> Stream<'p> {
         session::wait_until_outside(PATIENCE);
         let snapshot = Snapshot::take_new(
             &reader,
-            |block, lease| self.taken.words(block, lease),
+            &|block, lease| self.taken.words(block, lease),
             &self.anchors,
         );
         let sources = [Source { reader, snapshot }];

@@ -4,7 +4,7 @@
 //! [`Spool`] keeps it within its [`Quota`]; file names are the spool's whole state (`spool_name`, `state`).
 //! A background thread calls [`Uploader::pass`], which follows [`policy`] and the device's [`NetState`]. It
 //! makes requests of captures (`request`) and sends them through a [`Transport`]: the app's HTTP client
-//! ([`handed`]) or our own ([`http`]). Captures that cannot be delivered are listed in the loss report
+//! (a function) or our own ([`http`]). Captures that cannot be delivered are listed in the loss report
 //! (`loss_report`); no capture is both delivered and reported.
 //!
 //! The crate knows neither the recorder nor the agent. Its callers pass in time, network and power.
@@ -38,5 +38,5 @@ pub use request::Endpoint;
 pub use spool::{LedgerFile, Recording, Recovery, Spool, Waiting};
 pub use timestamp::Now;
 pub use tracetee_protocol::upload_status::{LastUpload, UploadStatus};
-pub use transport::{Body, Failure, Handed, Request, Response, Transport, handed};
+pub use transport::{Body, Failure, Request, Response, Transport};
 pub use uploader::{Conditions, Config, Pass, Uploader};

@@ -40,8 +40,8 @@ impl Endpoint {
     ) -> Result<Self, Error> {
         let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.to_owned() });
         let is_clean = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-        let host = match url.split_once("://") {
-            Some(("https" | "http", rest)) if is_clean(url) => rest.split('/').next().unwrap_or(""),
+        let host = match url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) {
+            Some(rest) if is_clean(url) => rest.split('/').next().unwrap_or(""),
             _ => return refuse("url", "is no http:// or https:// address"),
         };
         if host.is_empty() || host.contains('@') || url.contains(['?', '#']) {

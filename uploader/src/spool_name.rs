@@ -101,14 +101,15 @@ impl RecordingName {
 
     /// Parses a name. Ignores a suffix, which writers append while they write.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (fields, _) = text.split_once(EXTENSION)?;
-        let mut fields = fields.split(BETWEEN);
+        let mut fields = text.split(BETWEEN);
         let owner = fields.next()?.to_owned();
         let id = Uuid::try_parse(fields.next()?).ok()?;
         let label = fields.next()?.to_owned();
         let priority = fields.next()?.parse().ok()?;
-        let made = Timestamp::parse(fields.next()?)?;
-        fields.next().is_none().then_some(Self { owner, id, label, priority, made })
+        let (made, rest) = fields.next()?.split_once('.')?;
+        let made = Timestamp::parse(made)?;
+        let is_whole = EXTENSION.get(1..).is_some_and(|name| rest.starts_with(name));
+        (is_whole && fields.next().is_none()).then_some(Self { owner, id, label, priority, made })
     }
 }
 

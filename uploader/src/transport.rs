@@ -1,6 +1,6 @@
 //! The contract of a transport, which carries a request to a server.
 //!
-//! In an Android app the platform's client carries requests ([`handed`]: `HttpURLConnection` or OkHttp in a
+//! In an Android app the platform's client carries requests (a function: `HttpURLConnection` or OkHttp in a
 //! Worker), so that the system's trust store, proxies, pinning and constraints apply. A native program
 //! uses [`crate::http`]. Both send what [`crate::request`] makes: a PUT to the collector, or a presigned
 //! one to S3.
@@ -28,6 +28,14 @@ pub struct Request<'a> {
     pub max_answer_bytes: usize,
     /// Set to true to cancel the request in progress.
     pub stop: &'a AtomicBool,
+}
+
+impl Request<'_> {
+    /// Returns the headers, a line each.
+    #[must_use]
+    pub fn header_lines(&self) -> String {
+        self.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
+    }
 }
 
 /// The body of a request.
@@ -68,6 +76,16 @@ pub struct Response {
 }
 
 impl Response {
+    /// Makes a response of its parts; `headers` has a line for each.
+    #[must_use]
+    pub fn new(status: u16, headers: &str, body: Vec<u8>) -> Self {
+        let header = |line: &str| {
+            let (name, value) = line.split_once(':')?;
+            Some((name.trim().to_owned(), value.trim().to_owned()))
+        };
+        Self { status, headers: headers.lines().filter_map(header).collect(), body }
+    }
+
     /// Returns the first header of this name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -106,28 +124,12 @@ pub trait Transport {
     fn send(&mut self, request: &Request<'_>) -> Result<Response, Failure>;
 }
 
-/// A transport through another HTTP client, such as the app's, called by a function.
-pub struct Handed<F>(F);
-
-/// Makes a transport of a function.
-pub const fn handed<F>(send: F) -> Handed<F>
-where
-    F: FnMut(&Request<'_>) -> Result<Response, Failure>,
-{
-    Handed(send)
-}
-
-impl<F> std::fmt::Debug for Handed<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Handed")
-    }
-}
-
-impl<F> Transport for Handed<F>
+/// A transport through another HTTP client, such as the app's.
+impl<F> Transport for F
 where
     F: FnMut(&Request<'_>) -> Result<Response, Failure>,
 {
     fn send(&mut self, request: &Request<'_>) -> Result<Response, Failure> {
-        (self.0)(request)
+        self(request)
     }
 }

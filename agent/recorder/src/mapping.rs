@@ -354,11 +354,8 @@ fn block_count(shape: &Shape<'_>, limit: u64) -> Result<u32, Error> {
     if fit < least {
         let source = std::io::ErrorKind::FileTooLarge.into();
         let path = shape.path.unwrap_or(Path::new("")).to_owned();
-        return Err(Error::Io {
-            what: "fit a recorder into the limit on the size of files (ulimit -f) at",
-            path,
-            source,
-        });
+        let what = "fit a recorder into the limit on the size of files (ulimit -f) at";
+        return Err(Error::Io { what, path, source });
     }
     Ok(u32::try_from(wanted.min(fit)).unwrap_or(u32::MAX).min(u32::MAX / 2))
 }

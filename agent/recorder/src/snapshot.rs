@@ -60,14 +60,14 @@ pub struct Snapshot<'a> {
 impl<'a> Snapshot<'a> {
     /// Takes one.
     pub fn take(reader: &PoolReader<'a>) -> Self {
-        Self::take_new(reader, |index, lease| reader.drained(index, lease), &[])
+        Self::take_new(reader, &|index, lease| reader.drained(index, lease), &[])
     }
 
     /// Takes one of what follows the words that `read` says for a block with that lease word;
     /// `known`: further anchors of the counter.
     pub fn take_new(
         reader: &PoolReader<'a>,
-        read: impl Fn(u32, u32) -> u32,
+        read: &dyn Fn(u32, u32) -> u32,
         known: &[Anchor],
     ) -> Self {
         let (mut blocks, mut unreadable) = (Vec::new(), 0);

@@ -56,7 +56,16 @@ pub(super) fn new_pool(
 
 /// Replaces `%p` in an output path with the process id.
 pub(super) fn expand(path: &Path) -> PathBuf {
-    PathBuf::from(path.to_string_lossy().replace("%p", &std::process::id().to_string()))
+    let path = path.to_string_lossy();
+    let mut pieces = path.split('%');
+    let mut expanded = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.strip_prefix('p') {
+            Some(rest) => expanded += &format!("{}{rest}", std::process::id()),
+            None => expanded += &format!("%{piece}"),
+        }
+    }
+    PathBuf::from(expanded)
 }
 
 /// The boot time at which a capture that starts now ends.

@@ -7,14 +7,13 @@
 //! second at a time, takes no signal that is meant for the program, and does not keep a process
 //! alive whose last thread of its own has ended.
 
-use crate::own_threads::{self, Own};
-use crate::streaming::lower_priority;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crate::own_threads;
+use crate::queue::{self, Receiver, Sender};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread::JoinHandle;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
-use tracetee_os::guard;
+use tracetee_os::{OwnThread, guard};
 
 /// Interval between checks.
 const LOOK: Duration = Duration::from_millis(250);
@@ -25,15 +24,14 @@ const NICE: i32 = 10;
 #[derive(Debug)]
 pub(super) struct TagWatch {
     stop: Sender<()>,
-    thread: JoinHandle<()>,
+    thread: OwnThread,
 }
 
 impl TagWatch {
     /// Starts the thread, which calls `turn` four times a second.
     pub(super) fn start(turn: fn()) -> io::Result<Self> {
-        let (stop, stopped) = crossbeam_channel::bounded(1);
-        let builder = std::thread::Builder::new().name("tracetee".to_owned());
-        let start = || builder.spawn(move || run(&stopped, turn));
+        let (stop, stopped) = queue::bounded(1);
+        let start = || own_threads::spawn(c"tracetee", NICE, move || run(&stopped, turn));
         let thread = tracetee_os::without_signals(start)?;
         Ok(Self { stop, thread })
     }
@@ -41,23 +39,19 @@ impl TagWatch {
     /// Ends the thread and waits for it. Never called under the capture's lock, which `turn` takes.
     pub(super) fn end(self) {
         drop(self.stop);
-        let _ = self.thread.join();
+        self.thread.join();
     }
 }
 
 fn run(stopped: &Receiver<()>, turn: fn()) {
-    let _own = Own::register();
-    lower_priority(NICE);
-    // After a panic nothing is left to look after.
-    let _ = guard::run(|| {
-        while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-            if guard::is_broken() || own_threads::is_all_that_is_left() {
-                return;
-            }
-            guard::planted("tags");
-            turn();
+    while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        // After a panic nothing is left to look after.
+        if guard::is_broken() || own_threads::is_all_that_is_left() {
+            return;
         }
-    });
+        guard::planted("tags");
+        turn();
+    }
 }
 
 /// The thread holds the capture's lock, for a look.

@@ -15,11 +15,13 @@ use super::{Controller, NOT_INSTALLED};
 use crate::android::properties;
 use crate::capture::{self, Owner};
 use crate::error::Error;
+use crate::fork_lock::ForkLock;
 use crate::own_threads::{self, Own};
+use crate::queue::{self, Receiver, Sender};
 use crate::streaming::lower_priority;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracetee_os::{OwnThread, guard};
 use tracetee_protocol::ControlReport;
@@ -34,23 +36,15 @@ const CATCH_UP_NS: u64 = 100_000_000;
 /// Commands that may wait. An app that sends faster than they are read repeats itself.
 const MAX_COMMANDS: usize = 64;
 
-static AGENTS: [Agent; 4] = [const { Agent::none() }; 4];
-/// The index of the agent in use. A child that was forked while another thread held one of its locks
-/// goes on with the next, because nobody releases that lock in the child.
-static AGENT: AtomicUsize = AtomicUsize::new(0);
+static THREAD: ForkLock<Option<Box<Thread>>> = ForkLock::new([const { Mutex::new(None) }; 4]);
+/// The thread's outlook has changed.
+static SHOWN: Condvar = Condvar::new();
+static CONTROLLER: ForkLock<Held> = ForkLock::new([const { Mutex::new(Held::Nothing) }; 4]);
+static SOCKET: ForkLock<Option<Box<Socket>>> = ForkLock::new([const { Mutex::new(None) }; 4]);
+/// The agent's thread holds the controller's lock until it has started, as long as the disk takes.
+static IS_STARTING: AtomicBool = AtomicBool::new(false);
 /// Commands that found no room.
 static LOST_COMMANDS: AtomicU64 = AtomicU64::new(0);
-
-/// The agent of this process. One that is not installed is zeroed memory, no bytes of the library.
-struct Agent {
-    thread: Mutex<Option<Box<Thread>>>,
-    /// The thread's outlook has changed.
-    shown: Condvar,
-    controller: Mutex<Held>,
-    socket: Mutex<Option<Box<Socket>>>,
-    /// The agent's thread holds the controller's lock until it has started, as long as the disk takes.
-    is_starting: AtomicBool,
-}
 
 /// The place of the controller.
 enum Held {
@@ -72,14 +66,14 @@ struct Thread {
 impl Thread {
     /// Queues a command; `false` if there is no room.
     fn send(&mut self, command: Command) -> bool {
-        let is_full = matches!(self.commands.try_send(command), Err(TrySendError::Full(_)));
-        if is_full {
+        let has_room = self.commands.send(command);
+        if has_room {
+            self.outlook.note_sent();
+        } else {
             // ORDERING: Relaxed; a count.
             LOST_COMMANDS.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.outlook.note_sent();
         }
-        !is_full
+        has_room
     }
 
     /// Queues a request for a window.
@@ -98,25 +92,12 @@ impl Thread {
     }
 }
 
-impl Agent {
-    const fn none() -> Self {
-        Self {
-            thread: Mutex::new(None),
-            shown: Condvar::new(),
-            controller: Mutex::new(Held::Nothing),
-            socket: Mutex::new(None),
-            is_starting: AtomicBool::new(false),
-        }
-    }
-}
-
 /// Installs the agent: see [`crate::install`]. Forks are watched by then.
 ///
 /// Nothing here touches a file: the agent's thread does that, and this one waits for it as long as
 /// [`StartWait::wait`] does. The app's own sections are recorded from here on, until the configuration is read.
-pub(crate) fn install(install: &Install) -> Result<(), Error> {
-    let agent = agent();
-    let mut thread = lock(&agent.thread);
+pub(crate) fn install(install: Install) -> Result<(), Error> {
+    let mut thread = lock(&THREAD);
     // It is also installed while another thread uninstalls it.
     if thread.is_some() || is_installed() {
         return Err(Error::State("it is installed already"));
@@ -128,11 +109,11 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
         capture::begin_early();
     }
     let start_wait = Arc::new(StartWait::new(Duration::from_millis(install.start_wait_ms.into())));
-    *lock(&agent.controller) = Held::Awaited;
+    *lock(&CONTROLLER) = Held::Awaited;
     match start(install, &start_wait) {
         Ok(started) => *thread = Some(Box::new(started)),
         Err(error) => {
-            *lock(&agent.controller) = Held::Nothing;
+            *lock(&CONTROLLER) = Held::Nothing;
             capture::discard_early();
             capture::hand_over(Owner::Manual)?;
             return Err(error);
@@ -145,19 +126,16 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
     })
 }
 
-fn start(install: &Install, start_wait: &Arc<StartWait>) -> Result<Thread, Error> {
-    let (commands, receiver) = crossbeam_channel::bounded(MAX_COMMANDS);
+fn start(mut install: Install, start_wait: &Arc<StartWait>) -> Result<Thread, Error> {
+    let (commands, receiver) = queue::bounded(MAX_COMMANDS);
     // The property's function is looked up under the dynamic linker's lock, which this thread may hold.
-    let settings = Install { api: install.api.or_else(properties::api_level), ..install.clone() };
+    install.api = install.api.or_else(properties::api_level);
+    let (waits, path) = (install.start_wait_ms > 0, install.directory.clone());
     let start_wait = Arc::clone(start_wait);
-    let work = move || run(&settings, &start_wait, &receiver);
-    let waits = install.start_wait_ms > 0;
+    let work = move || run(&install, &start_wait, &receiver);
     let spawn = if waits { tracetee_os::spawn_here } else { tracetee_os::spawn };
-    let handle = spawn(c"tracetee", work).map_err(|source| Error::Io {
-        what: "start the agent's thread for",
-        path: install.directory.clone(),
-        source,
-    })?;
+    let started = spawn(c"tracetee", work);
+    let handle = started.map_err(Error::io("start the agent's thread for", &path))?;
     Ok(Thread { commands, handle, outlook: Outlook::default() })
 }
 
@@ -169,9 +147,8 @@ pub fn uninstall() -> Result<(), Error> {
     if !is_installed() {
         return Err(NOT_INSTALLED);
     }
-    let agent = agent();
-    let thread = lock(&agent.thread).take().ok_or(NOT_INSTALLED)?;
-    let mut held = lock(&agent.controller);
+    let thread = lock(&THREAD).take().ok_or(NOT_INSTALLED)?;
+    let mut held = lock(&CONTROLLER);
     match &*held {
         // A thread that has not begun finds nothing to do.
         Held::Awaited => *held = Held::Nothing,
@@ -181,11 +158,11 @@ pub fn uninstall() -> Result<(), Error> {
     drop(thread.commands);
     // The end of the channel ends the thread.
     thread.handle.join();
-    if let Held::Running(mut controller) = take(&agent.controller) {
+    if let Held::Running(mut controller) = take_controller() {
         controller.exit();
     }
     capture::discard_early();
-    drop(lock(&agent.socket).take());
+    drop(lock(&SOCKET).take());
     capture::hand_over(Owner::Manual)
 }
 
@@ -194,7 +171,7 @@ pub(crate) fn process_exits() {
     if !is_installed() {
         return;
     }
-    let mut held = lock(&agent().controller);
+    let mut held = lock(&CONTROLLER);
     match &mut *held {
         Held::Running(controller) => controller.exit(),
         // Hooks that went in now would look like those of a process that died of them.
@@ -208,7 +185,7 @@ pub(crate) fn report() -> Option<ControlReport> {
     if !is_installed() {
         return None;
     }
-    let Some(held) = started(agent()) else {
+    let Some(held) = started() else {
         return Some(without_controller("starting", "the agent reads its files"));
     };
     let mut report = match &*held {
@@ -226,11 +203,11 @@ pub(crate) fn report() -> Option<ControlReport> {
 }
 
 /// Locks the controller once the agent has started; `None` if that takes too long.
-fn started(agent: &Agent) -> Option<MutexGuard<'_, Held>> {
+fn started() -> Option<MutexGuard<'static, Held>> {
     for _ in 0..START_PATIENCE_MS {
         // ORDERING: Relaxed; a start that ends now is seen at the next look.
-        if !agent.is_starting.load(Ordering::Relaxed) {
-            let held = lock(&agent.controller);
+        if !IS_STARTING.load(Ordering::Relaxed) {
+            let held = lock(&CONTROLLER);
             if !matches!(*held, Held::Awaited) {
                 return Some(held);
             }
@@ -251,7 +228,7 @@ pub(crate) fn is_installed() -> bool {
 /// Returns the passer that the calling thread needs for an upload; `None` if the agent sends nothing.
 /// Waits for the agent's start.
 pub(crate) fn passer() -> Option<Passer> {
-    match &*started(agent())? {
+    match &*started()? {
         Held::Running(controller) => controller.passer(),
         _ => None,
     }
@@ -262,7 +239,7 @@ pub(crate) fn send(command: Command) -> Result<(), Error> {
     if !is_installed() {
         return Err(NOT_INSTALLED);
     }
-    lock(&agent().thread).as_mut().ok_or(NOT_INSTALLED)?.send(command);
+    lock(&THREAD).as_mut().ok_or(NOT_INSTALLED)?.send(command);
     Ok(())
 }
 
@@ -294,60 +271,53 @@ fn with_outlook(call: impl FnOnce(&mut Thread) -> Result<(), Error>) -> Result<(
     if !is_installed() {
         return Err(NOT_INSTALLED);
     }
-    call(caught_up(agent()).as_mut().ok_or(NOT_INSTALLED)?)
+    call(caught_up().as_mut().ok_or(NOT_INSTALLED)?)
 }
 
 /// Locks the thread once its outlook is current, or [`CATCH_UP_NS`] are over.
-fn caught_up(agent: &Agent) -> MutexGuard<'_, Option<Box<Thread>>> {
+fn caught_up() -> MutexGuard<'static, Option<Box<Thread>>> {
     let end_ns = clock::boot_ns() + CATCH_UP_NS;
-    let mut thread = lock(&agent.thread);
+    let mut thread = lock(&THREAD);
     while thread.as_ref().is_some_and(|thread| !thread.outlook.is_current()) {
         let left_ns = end_ns.saturating_sub(clock::boot_ns());
         if left_ns == 0 {
             break;
         }
-        let waited = agent.shown.wait_timeout(thread, Duration::from_nanos(left_ns));
+        let waited = SHOWN.wait_timeout(thread, Duration::from_nanos(left_ns));
         (thread, _) = waited.unwrap_or_else(PoisonError::into_inner);
     }
     thread
 }
 
 /// Changes the outlook of the app's threads.
-fn show(agent: &Agent, change: impl FnOnce(&mut Outlook)) {
-    if let Some(thread) = lock(&agent.thread).as_mut() {
+fn show(change: impl FnOnce(&mut Outlook)) {
+    if let Some(thread) = lock(&THREAD).as_mut() {
         change(&mut thread.outlook);
     }
-    agent.shown.notify_all();
+    SHOWN.notify_all();
 }
 
 /// In a forked child: forgets the parent's thread and its controller.
 pub(crate) fn reset_after_fork() {
-    let agent = agent();
-    let locks = (try_lock(&agent.thread), try_lock(&agent.controller), try_lock(&agent.socket));
-    let (Some(mut thread), Some(mut held), Some(mut socket)) = locks else {
-        // Another thread held a lock when this one forked.
-        AGENT.fetch_add(1, Ordering::Relaxed);
-        return;
-    };
-    std::mem::forget(thread.take());
-    std::mem::forget(socket.take());
-    if let Held::Running(controller) = std::mem::replace(&mut *held, Held::Nothing) {
+    std::mem::forget(THREAD.after_fork().and_then(|mut thread| thread.take()));
+    std::mem::forget(SOCKET.after_fork().and_then(|mut socket| socket.take()));
+    let held = CONTROLLER.after_fork().map(|mut held| std::mem::replace(&mut *held, Held::Nothing));
+    if let Some(Held::Running(controller)) = held {
         controller.forget();
     }
-    agent.is_starting.store(false, Ordering::Relaxed);
+    IS_STARTING.store(false, Ordering::Relaxed);
 }
 
 /// The thread. A panic ends it: see `after_panic`.
 fn run(install: &Install, start_wait: &Arc<StartWait>, commands: &Receiver<Command>) {
     let _own = Own::register();
     tracetee_os::block_write_signals();
-    let agent = agent();
     let ended = guard::run(|| {
         // Tools ask by it while the start goes on, and when it has failed.
-        *lock(&agent.socket) = Socket::open().map(Box::new);
-        if begin(agent, install, start_wait) {
+        *lock(&SOCKET) = Socket::open().map(Box::new);
+        if begin(install, start_wait) {
             lower_priority(NICE);
-            take_turns(agent, commands);
+            take_turns(commands);
         }
     });
     if ended.is_err() {
@@ -356,29 +326,29 @@ fn run(install: &Install, start_wait: &Arc<StartWait>, commands: &Receiver<Comma
 }
 
 /// Starts the controller. `false`: there is none.
-fn begin(agent: &Agent, install: &Install, start_wait: &Arc<StartWait>) -> bool {
-    let mut held = lock(&agent.controller);
+fn begin(install: &Install, start_wait: &Arc<StartWait>) -> bool {
+    let mut held = lock(&CONTROLLER);
     if !matches!(*held, Held::Awaited) {
         return false;
     }
     // ORDERING: Relaxed, here and below; for the health report.
-    agent.is_starting.store(true, Ordering::Relaxed);
+    IS_STARTING.store(true, Ordering::Relaxed);
     let started = Controller::start(install, start_wait);
     guard::planted("install");
-    agent.is_starting.store(false, Ordering::Relaxed);
+    IS_STARTING.store(false, Ordering::Relaxed);
     match started {
         Ok(controller) => {
             let outlook = controller.outlook();
             *held = Held::Running(Box::new(controller));
             drop(held);
-            show(agent, |shown| shown.show(outlook, 0));
+            show(|shown| shown.show(outlook, 0));
             true
         }
         Err(error) => {
             let reason = format!("the agent could not start: {error}");
             *held = Held::Failed(reason.as_str().into());
             drop(held);
-            show(agent, |shown| shown.fail(&reason));
+            show(|shown| shown.fail(&reason));
             start_wait.finish(Err(error));
             false
         }
@@ -386,7 +356,7 @@ fn begin(agent: &Agent, install: &Install, start_wait: &Arc<StartWait>) -> bool 
 }
 
 /// Works until nobody can send commands any more.
-fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
+fn take_turns(commands: &Receiver<Command>) {
     let mut pause = Duration::ZERO;
     let mut taken = 0;
     loop {
@@ -399,7 +369,7 @@ fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
         if guard::is_broken() {
             return;
         }
-        let mut held = lock(&agent.controller);
+        let mut held = lock(&CONTROLLER);
         let Held::Running(controller) = &mut *held else { return };
         if let Some((from_ns, to_ns)) = waits.stood_still(pause) {
             controller.note_still(from_ns, to_ns);
@@ -413,9 +383,9 @@ fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
         pause = controller.pause();
         let outlook = controller.outlook();
         drop(held);
-        show(agent, |shown| shown.show(outlook, taken));
+        show(|shown| shown.show(outlook, taken));
         if own_threads::is_all_that_is_left() {
-            return end_with_process(agent, commands);
+            return end_with_process(commands);
         }
         // Without the controller's lock: it waits where the app is loading a library.
         capture::hook_later_libraries();
@@ -424,38 +394,23 @@ fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
 
 /// Ends when the app's main thread has ended by `pthread_exit`, and its others have ended, too: the
 /// process ends when our threads do. Keeps what is open, as at an exit.
-fn end_with_process(agent: &Agent, commands: &Receiver<Command>) {
+fn end_with_process(commands: &Receiver<Command>) {
     // Commands that are queued by now are carried out; later ones find no thread.
-    drop(lock(&agent.thread).take());
-    if let Held::Running(mut controller) = take(&agent.controller) {
+    drop(lock(&THREAD).take());
+    if let Held::Running(mut controller) = take_controller() {
         for command in commands.try_iter() {
             controller.command(command);
         }
         controller.exit();
     }
     let _ = capture::hand_over(Owner::Manual);
-    drop(lock(&agent.socket).take());
+    drop(lock(&SOCKET).take());
 }
 
-fn agent() -> &'static Agent {
-    // ORDERING: Relaxed; changes only in a forked child, which has one thread then.
-    let index = AGENT.load(Ordering::Relaxed);
-    &AGENTS[index.min(AGENTS.len() - 1)]
+fn take_controller() -> Held {
+    std::mem::replace(&mut *lock(&CONTROLLER), Held::Nothing)
 }
 
-fn take(held: &Mutex<Held>) -> Held {
-    std::mem::replace(&mut *lock(held), Held::Nothing)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    guard::lock(mutex)
-}
-
-/// `None` while somebody holds the lock.
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
+fn lock<T>(lock: &'static ForkLock<T>) -> MutexGuard<'static, T> {
+    guard::lock(lock.get())
 }

@@ -4,7 +4,7 @@ use super::on_device_capture::Ask;
 use tracetee_uploader::NetState;
 
 /// A request; it waits in a bounded channel.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Command {
     /// Fires the custom triggers of this name, at this boot time in ns.
     Trigger(String, u64),
@@ -28,5 +28,5 @@ pub(crate) enum Command {
     OnDevice(Ask),
     /// Takes how earlier processes ended; answers with the ids of the captures that say so.
     #[cfg(feature = "jni")]
-    Exits(Vec<tracetee_protocol::death::Exit>, crossbeam_channel::Sender<Vec<String>>),
+    Exits(Vec<tracetee_protocol::death::Exit>, crate::queue::Sender<Vec<String>>),
 }

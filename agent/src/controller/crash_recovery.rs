@@ -13,6 +13,7 @@ use super::state_machine::StateMachine;
 use super::uploads;
 use crate::error::Error;
 use crate::recover;
+use std::os::unix::ffi::OsStrExt;
 use tracetee_protocol::death::{self, Exit, Run};
 use tracetee_protocol::{CaptureMeta, CaptureReport, notes};
 use tracetee_text::abandoned::{Abandoned, abandoned_in};
@@ -102,7 +103,8 @@ fn recover_recorders(
     for taken in writer.spool().recover(&recovery, &quota, uploads::time()) {
         // A stream that goes on has its capture's id in its name.
         let is_its = |waiting: &Waiting, path: &std::path::Path| {
-            path.to_string_lossy().contains(&waiting.id())
+            let (path, id) = (path.as_os_str().as_bytes(), waiting.id());
+            path.windows(id.len()).any(|part| part == id.as_bytes())
         };
         let known = taken.as_ref().ok().and_then(|waiting| {
             summaries.iter().find(|(path, ..)| is_its(waiting, path)).and_then(|known| known.2)

@@ -1,7 +1,8 @@
 //! The ledger on the device: counts frames, starts and exits, independent of recording. `docs/LEDGER.md` describes it.
 //!
 //! Threads of the app add to [`ADDED`], four times a second for frames. The agent's thread moves that into the part of the
-//! day and writes the part to its file, twice a second while something changes: after a kill, at most a second is missing.
+//! day and writes the part to its file, two to four times a second while something changes: after a kill, less than a second
+//! is missing. The file has the session that goes on as if it ended, which a kill does.
 //! A part is closed when the day (UTC) changes, and when it is large. Screens are redacted before they reach the file.
 
 use super::budget_ledger::Now;
@@ -24,8 +25,8 @@ use tracetee_recorder::clock;
 use tracetee_text::redact::{Redactor, RuleSet};
 use tracetee_uploader::{Error as SpoolError, LedgerFile, Spool};
 
-/// Time between two writes, ms. The thread takes a turn every 250 ms, or in that time, so that a kill loses less than a second.
-const TURN_MS: u64 = 500;
+/// Least time between two writes, ms: less than a turn of the thread that records, which has 250 ms.
+const TURN_MS: u64 = 200;
 /// Bytes from which on a part is closed: those of one second more fit into the file.
 const FULL_BYTES: usize = 24 << 10;
 /// Least time between two readings of the proportional set size, ms, and from the start to the first one: the kernel walks the
@@ -182,11 +183,24 @@ pub(crate) fn set_visible(is_visible: bool) {
     // ORDERING: Relaxed; a state, it publishes nothing.
     if VISIBLE.swap(value, Ordering::Relaxed) == 1 && !is_visible {
         add(|added| {
-            let (frames, late) = std::mem::take(&mut added.session);
             added.sums.sessions += 1;
-            added.sums.slow_sessions += u64::from(late * 4 > frames);
+            added.sums.slow_sessions += is_slow(std::mem::take(&mut added.session));
         });
     }
+}
+
+/// 1 if more than a quarter of a session's frames were late, as Google Play counts slow sessions.
+fn is_slow((frames, late): (u64, u64)) -> u64 {
+    (late * 4 > frames).into()
+}
+
+/// Counts the session that goes on: 1 if there is one, and 1 if it is slow so far.
+fn open_session() -> (u64, u64) {
+    // ORDERING: Relaxed; a state.
+    if VISIBLE.load(Ordering::Relaxed) != 1 {
+        return (0, 0);
+    }
+    (1, guard::lock(&ADDED).as_ref().map_or(0, |added| is_slow(added.session)))
 }
 
 /// In a forked child: counts no more. Another thread may have held the lock.
@@ -263,7 +277,7 @@ impl DailyLedger {
         if !IS_ON.load(Ordering::Relaxed) || (self.file.is_none() && spool.is_off()) {
             *guard::lock(&ADDED) = None;
             // A part that was deleted cannot be closed, and need not.
-            self.file.take().map(LedgerFile::close);
+            let _ = self.close();
             return Ok(());
         }
         let day = u32::try_from(now.real_ms / 86_400_000).unwrap_or(0);
@@ -275,7 +289,12 @@ impl DailyLedger {
         if !std::mem::take(&mut self.is_changed) && !is_last {
             return Ok(());
         }
+        let (open, is_slow) = open_session();
+        self.part.sums.sessions += open;
+        self.part.sums.slow_sessions += is_slow;
         let bytes = self.part.encode().unwrap_or_default();
+        self.part.sums.sessions -= open;
+        self.part.sums.slow_sessions -= is_slow;
         let written = match &mut self.file {
             Some(file) if !bytes.is_empty() => file.write(&bytes),
             _ => Ok(()),
@@ -295,11 +314,16 @@ impl DailyLedger {
         Ok(())
     }
 
+    /// Closes the part, without the session that goes on: it ends in a later part.
+    fn close(&mut self) -> Result<(), SpoolError> {
+        let Some(mut file) = self.file.take() else { return Ok(()) };
+        self.part.encode().map_or(Ok(()), |bytes| file.write(&bytes))?;
+        file.close()
+    }
+
     /// Closes the part, and begins one of that day, or goes on with that of a process that has ended.
     fn begin(&mut self, day: u32, spool: &Spool) -> Result<(), Error> {
-        if let Some(file) = self.file.take() {
-            file.close()?;
-        }
+        self.close()?;
         let version_code = self.version_code;
         let segment: Vec<_> = self.segment.clone().into_iter().collect();
         let continues = |part: &Part| {
@@ -428,7 +452,7 @@ mod tests {
         count_exit("anr", false);
         set_visible(false);
         // Too soon after the last turn.
-        ledger.turn(&on, &spool, now(499), 3_000_999, false).unwrap();
+        ledger.turn(&on, &spool, now(199), 3_000_999, false).unwrap();
         ledger.note_still(700_000_000);
         ledger.turn(&on, &spool, now(1_000), 3_000_999, false).unwrap();
         set_visible(true);
@@ -498,6 +522,47 @@ mod tests {
         ledger.turn(&on, &spool, now(DAY_MS + 13_000), 0, true).unwrap();
         drop(ledger);
         assert_eq!(read().sums.exits.iter().collect::<Vec<_>>(), [("fourth", 1)]);
+    }
+
+    /// Is visible for four frames, of which two are late, and is killed.
+    fn live_and_die(directory: &str) {
+        let spool = Spool::open(directory.as_ref()).unwrap();
+        let mut document = Document::default();
+        document.ledger.on = true;
+        let policy = Policy::new(document, &super::super::policy::Device::default());
+        let mut ledger = DailyLedger::new(None, BTreeMap::new(), 1);
+        for ms in [1_000, 1_250, 1_500] {
+            ledger.turn(&policy, &spool, Now { boot_ms: ms, real_ms: ms }, 0, false).unwrap();
+            set_visible(true);
+            count_markers(&[(0, 9_000_000), (0, 19_000_000)]);
+        }
+        // SAFETY: a signal to this process.
+        unsafe { libc::raise(libc::SIGKILL) };
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test, which starts itself")]
+    fn a_session_that_a_kill_ends_is_counted() {
+        const DIRECTORY: &str = "TRACETEE_TEST_LEDGER";
+        if let Ok(directory) = std::env::var(DIRECTORY) {
+            return live_and_die(&directory);
+        }
+        let directory = tempfile::tempdir().unwrap();
+        for kills in 1..3 {
+            let status = std::process::Command::new(std::env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "controller::daily_ledger::tests::a_session_that_a_kill_ends_is_counted",
+                ])
+                .env(DIRECTORY, directory.path())
+                .stdout(std::process::Stdio::null())
+                .status();
+            assert!(!status.unwrap().success());
+            let spool = Spool::open(directory.path()).unwrap();
+            let sums = spool.open_ledger(|_| true, uploads::time()).unwrap().1.unwrap().sums;
+            assert_eq!((sums.sessions, sums.slow_sessions), (kills, kills));
+            assert_eq!(sums.rows()[0].1.frames, 4 * kills);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::budget_ledger::Now;
 use super::state_dir::StateDir;
 use crate::capture::{self, Owner};
 use crate::error::Error;
-use crossbeam_channel::Sender;
+use crate::queue::Sender;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracetee_protocol::capture_config::{Config, RecorderConfig};
@@ -20,7 +20,7 @@ use tracetee_text::{About, TextOptions};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request, and where the answer goes: the file with the text, where the request is for text.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) request: AtraceRequest,
     pub(crate) answer: Sender<Result<Option<PathBuf>, String>>,

@@ -224,7 +224,7 @@ pub(crate) fn memory_available_percent(boot_ms: u64) -> Option<Decimal> {
 fn available_percent(text: &str) -> Option<Decimal> {
     let number = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
+        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
     };
     let (total, available) = (number("MemTotal:")?, number("MemAvailable:")?);
     (total > 0).then(|| Decimal::ratio(available.saturating_mul(100), total))

@@ -5,7 +5,7 @@ use super::command::Command;
 use super::on_device_capture::{Ask, PATIENCE};
 use super::{process_signals, remote_config};
 use crate::error::Error;
-use crate::{capture, health_report};
+use crate::{capture, health_report, queue};
 use std::path::PathBuf;
 use tracetee_protocol::HealthReport;
 use tracetee_protocol::control_socket::AtraceRequest;
@@ -115,7 +115,7 @@ pub(crate) fn report_exits(json: &str) -> Result<Vec<String>, Error> {
     use tracetee_protocol::{json::Limits, record};
     let exits: Exits = record::parse(json.as_bytes(), Limits::DEFAULT)?;
     record::check(&exits)?;
-    let (answer, answered) = crossbeam_channel::bounded(1);
+    let (answer, answered) = queue::bounded(1);
     send(Command::Exits(exits.exits, answer))?;
     answered.recv_timeout(PATIENCE).map_err(|_| Error::State("the agent does not answer"))
 }
@@ -123,7 +123,7 @@ pub(crate) fn report_exits(json: &str) -> Result<Vec<String>, Error> {
 /// Starts, dumps or stops a capture for somebody at the device. Returns the file with the text, where
 /// the request is for text.
 pub(crate) fn capture_on_device(request: AtraceRequest) -> Result<Option<PathBuf>, String> {
-    let (answer, answered) = crossbeam_channel::bounded(1);
+    let (answer, answered) = queue::bounded(1);
     send(Command::OnDevice(Ask { request, answer })).map_err(|error| error.to_string())?;
     match answered.recv_timeout(PATIENCE) {
         Ok(answer) => answer,

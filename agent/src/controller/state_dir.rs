@@ -40,11 +40,7 @@ impl StateDir {
         let store = Self { root: root.to_owned(), is_ledger_synced: Cell::new(true) };
         // The first tells whether the place can be used at all.
         for directory in [root.to_owned(), store.recovered(), store.pools()] {
-            make_private(&directory).map_err(|source| Error::Io {
-                what: "create",
-                path: directory.clone(),
-                source,
-            })?;
+            make_private(&directory).map_err(Error::io("create", &directory))?;
         }
         Ok(store)
     }
@@ -108,7 +104,7 @@ impl StateDir {
             sync(&file)?;
             fs::rename(&temporary, &path)
         };
-        write().map_err(|source| Error::Io { what: "write", path: path.clone(), source })
+        write().map_err(Error::io("write", &path))
     }
 
     /// The id of the installation: the app's, or a random one that is kept.

@@ -92,7 +92,7 @@ impl Controller {
                     daily_ledger::count_exit(&exit.death.reason, exit.death.visible);
                 }
                 // The app may wait no longer.
-                let _ = answer.try_send(self.recover(&exits, now));
+                answer.send(self.recover(&exits, now));
             }
             Command::Consent(given) => self.consent(given, now),
             Command::Net(net) => {
@@ -298,7 +298,7 @@ impl Controller {
             AtraceRequest::Stop => self.dump_on_device(false).map(Some),
         };
         // The client may have hung up.
-        let _ = ask.answer.try_send(answer.map_err(|error| error.to_string()));
+        ask.answer.send(answer.map_err(|error| error.to_string()));
     }
 
     fn start_on_device(&mut self, options: &CaptureOptions, now: Now) -> Result<(), Error> {

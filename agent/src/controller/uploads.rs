@@ -11,11 +11,10 @@ use super::command::Command;
 use super::install::{Install, TransportChoice};
 use super::policy::{Device, Policy};
 use crate::error::Error;
-use crossbeam_channel::Sender;
+use crate::queue::{Receiver, Sender};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_os::guard;
 use tracetee_protocol::remote_config::{Document, Network as Allowed};
@@ -59,7 +58,8 @@ pub(crate) struct Uploads {
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) wake: Sender<()>,
-    pub(super) handle: JoinHandle<()>,
+    /// Its other side goes when the thread ends.
+    pub(super) ended: Receiver<()>,
 }
 
 #[cfg(feature = "http")]
@@ -142,7 +142,7 @@ impl Uploads {
     pub(crate) fn wake(&self) {
         if let Some(thread) = &self.thread {
             // Full: it is awake.
-            let _ = thread.wake.try_send(());
+            thread.wake.send(());
         }
     }
 
@@ -169,15 +169,9 @@ impl Drop for Uploads {
         // ORDERING: Relaxed; a wish.
         self.state.ended.store(true, Ordering::Relaxed);
         self.interrupt();
-        let Some(Thread { wake, handle }) = self.thread.take() else { return };
+        let Some(Thread { wake, ended }) = self.thread.take() else { return };
         drop(wake);
-        for _ in 0..PATIENCE.as_millis() {
-            if handle.is_finished() {
-                let _ = handle.join();
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let _ = ended.recv_timeout(PATIENCE);
     }
 }
 

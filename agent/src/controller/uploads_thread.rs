@@ -5,11 +5,12 @@
 use super::install::Install;
 use super::uploads::{State, Thread};
 use crate::error::Error;
-use crate::own_threads::Own;
-use crate::streaming::{LOWEST_PRIORITY, lower_priority};
-use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use crate::own_threads;
+use crate::queue::{Receiver, bounded};
+use crate::streaming::LOWEST_PRIORITY;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 use tracetee_os::guard;
 use tracetee_uploader::http::Http;
@@ -21,25 +22,19 @@ const FIRST_PAUSE: Duration = Duration::from_secs(2);
 pub(super) fn start(state: &Arc<State>, install: &Install) -> Result<Option<Thread>, Error> {
     let ca_file = install.upload.as_ref().and_then(|upload| upload.ca_file.as_deref());
     let mut http = Http::new(ca_file)?;
-    let (wake, woken) = bounded(1);
+    let ((wake, woken), (end, ended)) = (bounded(1), bounded(1));
     let state = Arc::clone(state);
     let work = move || {
-        let _own = Own::register();
-        let _ = guard::run(|| run(&state, &mut http, &woken));
+        let _end = end;
+        run(&state, &mut http, &woken);
     };
-    let handle = std::thread::Builder::new().name("tracetee-up".to_owned()).spawn(work);
-    let handle = handle.map_err(|source| Error::Io {
-        what: "start the uploads' thread for",
-        path: install.directory.clone(),
-        source,
-    })?;
-    Ok(Some(Thread { wake, handle }))
+    own_threads::spawn(c"tracetee-up", LOWEST_PRIORITY, work)
+        .map_err(Error::io("start the uploads' thread for", &install.directory))?;
+    Ok(Some(Thread { wake, ended }))
 }
 
 #[allow(clippy::disallowed_methods, reason = "the pause is the app's, which sleeps as well")]
 fn run(state: &State, http: &mut Http, woken: &Receiver<()>) {
-    lower_priority(LOWEST_PRIORITY);
-    tracetee_os::block_write_signals();
     let first = Instant::now() + FIRST_PAUSE;
     loop {
         match woken.recv_timeout(first.saturating_duration_since(Instant::now())) {

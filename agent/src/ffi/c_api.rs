@@ -171,7 +171,7 @@ pub unsafe extern "C" fn tracetee_install(install_json: *const c_char) -> c_int 
     // SAFETY: as the caller promises.
     let install = unsafe { text(install_json) };
     guarded(|| match install {
-        Some(json) => api::install(&Install::from_json(json)?).map(|()| 0),
+        Some(json) => api::install(Install::from_json(json)?).map(|()| 0),
         None => Ok(fail(ERROR_ARGUMENT, "install_json is null or not UTF-8")),
     })
 }

@@ -54,126 +54,49 @@ pub struct CDetails {
     thread_time: bool,
 }
 
-/// Begins a section with details. See `tracetee.h`.
-///
-/// # Safety
-/// `name` is null or a NUL-terminated string, `details` null or as `tracetee.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_begin_section_with(
-    name: *const c_char,
-    details: *const CDetails,
-) {
-    // SAFETY: as the caller promises.
-    unsafe { record(Shape::of(Kind::Begin), std::ptr::null(), name, details) };
+type Text = *const c_char;
+const NONE: Text = std::ptr::null();
+
+/// Declares functions that record with details: further arguments; the shape, the track and the name of the record.
+macro_rules! with_details {
+    ($($(#[doc = $doc:literal])+ $function:ident($($argument:ident: $type:ty),*) =
+        $shape:expr, $track:expr, $name:expr;)+) => {$(
+        $(#[doc = $doc])+
+        ///
+        /// # Safety
+        /// Texts are null or NUL-terminated, `details` is null or as `tracetee.h` says.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $function($($argument: $type,)* details: *const CDetails) {
+            // SAFETY: as the caller promises.
+            unsafe { record($shape, $track, $name, details) };
+        }
+    )+};
 }
 
-/// Ends a section with details. See `tracetee.h`.
-///
-/// # Safety
-/// `details` is null or as `tracetee.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_end_section_with(details: *const CDetails) {
-    // SAFETY: as the caller promises.
-    unsafe { record(Shape::of(Kind::End), std::ptr::null(), std::ptr::null(), details) };
-}
-
-/// Begins an asynchronous slice with details. See `tracetee.h`.
-///
-/// # Safety
-/// As [`tracetee_begin_section_with`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_begin_async_with(
-    name: *const c_char,
-    cookie: i32,
-    details: *const CDetails,
-) {
-    let shape = Shape::with(Kind::AsyncBegin, cookie.into());
-    // SAFETY: as the caller promises.
-    unsafe { record(shape, std::ptr::null(), name, details) };
-}
-
-/// Ends an asynchronous slice with details. See `tracetee.h`.
-///
-/// # Safety
-/// As [`tracetee_begin_section_with`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_end_async_with(
-    name: *const c_char,
-    cookie: i32,
-    details: *const CDetails,
-) {
-    let shape = Shape::with(Kind::AsyncEnd, cookie.into());
-    // SAFETY: as the caller promises.
-    unsafe { record(shape, std::ptr::null(), name, details) };
-}
-
-/// Begins an asynchronous slice on a track, with details. See `tracetee.h`.
-///
-/// # Safety
-/// As [`tracetee_begin_section_with`]; so is `track`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_begin_track_with(
-    track: *const c_char,
-    name: *const c_char,
-    cookie: i32,
-    details: *const CDetails,
-) {
-    // SAFETY: as the caller promises.
-    unsafe { record(Shape::with(Kind::TrackBegin, cookie.into()), track, name, details) };
-}
-
-/// Ends a slice of a track, with details. See `tracetee.h`.
-///
-/// # Safety
-/// As [`tracetee_begin_track_with`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_end_track_with(
-    track: *const c_char,
-    cookie: i32,
-    details: *const CDetails,
-) {
-    let shape = Shape::with(Kind::TrackEnd, cookie.into());
-    // SAFETY: as the caller promises.
-    unsafe { record(shape, track, std::ptr::null(), details) };
-}
-
-/// Marks a moment, with details. See `tracetee.h`.
-///
-/// # Safety
-/// As [`tracetee_begin_section_with`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_instant_with(name: *const c_char, details: *const CDetails) {
-    // SAFETY: as the caller promises.
-    unsafe { record(Shape::of(Kind::Instant), std::ptr::null(), name, details) };
-}
-
-/// Marks a moment on a track. See `tracetee.h`.
-///
-/// # Safety
-/// As [`tracetee_begin_track_with`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_track_instant(
-    track: *const c_char,
-    name: *const c_char,
-    details: *const CDetails,
-) {
-    // SAFETY: as the caller promises.
-    unsafe { record(Shape::of(Kind::TrackInstant), track, name, details) };
-}
-
-/// Records a section that is over. See `tracetee.h`.
-///
-/// # Safety
-/// As [`tracetee_begin_section_with`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_complete(
-    name: *const c_char,
-    begin_ns: u64,
-    end_ns: u64,
-    details: *const CDetails,
-) {
-    // SAFETY: as the caller promises.
-    unsafe { record(Shape::complete(begin_ns, end_ns), std::ptr::null(), name, details) };
+with_details! {
+    /// Begins a section with details. See `tracetee.h`.
+    tracetee_begin_section_with(name: Text) = Shape::of(Kind::Begin), NONE, name;
+    /// Ends a section with details. See `tracetee.h`.
+    tracetee_end_section_with() = Shape::of(Kind::End), NONE, NONE;
+    /// Begins an asynchronous slice with details. See `tracetee.h`.
+    tracetee_begin_async_with(name: Text, cookie: i32) =
+        Shape::with(Kind::AsyncBegin, cookie.into()), NONE, name;
+    /// Ends an asynchronous slice with details. See `tracetee.h`.
+    tracetee_end_async_with(name: Text, cookie: i32) =
+        Shape::with(Kind::AsyncEnd, cookie.into()), NONE, name;
+    /// Begins an asynchronous slice on a track, with details. See `tracetee.h`.
+    tracetee_begin_track_with(track: Text, name: Text, cookie: i32) =
+        Shape::with(Kind::TrackBegin, cookie.into()), track, name;
+    /// Ends a slice of a track, with details. See `tracetee.h`.
+    tracetee_end_track_with(track: Text, cookie: i32) =
+        Shape::with(Kind::TrackEnd, cookie.into()), track, NONE;
+    /// Marks a moment, with details. See `tracetee.h`.
+    tracetee_instant_with(name: Text) = Shape::of(Kind::Instant), NONE, name;
+    /// Marks a moment on a track. See `tracetee.h`.
+    tracetee_track_instant(track: Text, name: Text) = Shape::of(Kind::TrackInstant), track, name;
+    /// Records a section that is over. See `tracetee.h`.
+    tracetee_complete(name: Text, begin_ns: u64, end_ns: u64) =
+        Shape::complete(begin_ns, end_ns), NONE, name;
 }
 
 /// Sets a counter to a value with a fraction. See `tracetee.h`.

@@ -8,7 +8,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use tracetee_os::guard;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
-use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
+use tracetee_uploader::{Body, Failure, NetState, Request, Response};
 
 /// One request to the app's HTTP client. See `tracetee.h`.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn tracetee_upload(
             None => return Ok(fail(ERROR_ARGUMENT, "net_json is not UTF-8")),
         };
         // SAFETY: as the caller promises.
-        let mut transport = handed(|request: &Request<'_>| unsafe { hand(send, user, request) });
+        let mut transport = |request: &Request<'_>| unsafe { hand(send, user, request) };
         let report = controller::upload(net, &mut transport)?;
         // SAFETY: as the caller promises.
         Ok(unsafe { give_text(&report.to_json(), buffer, size) })
@@ -106,13 +106,8 @@ pub unsafe extern "C" fn tracetee_respond(
     // SAFETY: as the caller promises.
     let body = unsafe { bytes(body, body_bytes) };
     let _ = guard::enter(|| {
-        let header = |line: &str| {
-            let (name, value) = line.split_once(':')?;
-            Some((name.trim().to_owned(), value.trim().to_owned()))
-        };
-        let headers = headers.lines().filter_map(header).collect();
         let status = u16::try_from(status).unwrap_or(0);
-        response.0 = Some(Response { status, headers, body: body.to_owned() });
+        response.0 = Some(Response::new(status, headers, body.to_owned()));
     });
 }
 
@@ -120,11 +115,9 @@ pub unsafe extern "C" fn tracetee_respond(
 /// `send` may be called with `user`.
 unsafe fn hand(send: CSend, user: *mut c_void, request: &Request<'_>) -> Result<Response, Failure> {
     let nothing = |_| Failure::Unreachable("the request has a NUL".to_owned());
-    let headers: String =
-        request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
     let method = CString::new(request.method).map_err(nothing)?;
     let url = CString::new(request.url.as_str()).map_err(nothing)?;
-    let headers = CString::new(headers).map_err(nothing)?;
+    let headers = CString::new(request.header_lines()).map_err(nothing)?;
     let (path, body, body_bytes) = match request.body {
         Body::None => (None, std::ptr::null(), 0),
         Body::Bytes(bytes) => (None, bytes.as_ptr(), bytes.len() as u64),

@@ -60,7 +60,7 @@ fn start(value: &OsStr, directory: &mut Option<PathBuf>) -> Result<(), Error> {
 }
 
 fn install(value: &OsStr) -> Result<(), Error> {
-    api::install(&Install::from_json(&text_of(value)?)?)?;
+    api::install(Install::from_json(&text_of(value)?)?)?;
     // SAFETY: as in `start`. Without memory for it, a capture that is open at the exit is lost.
     unsafe { libc::atexit(process_exits) };
     Ok(())
@@ -71,11 +71,7 @@ fn text_of(value: &OsStr) -> Result<String, Error> {
     if let Some(json) = value.to_str().filter(|text| text.starts_with('{')) {
         return Ok(json.to_owned());
     }
-    std::fs::read_to_string(value).map_err(|source| Error::Io {
-        what: "read the configuration",
-        path: value.into(),
-        source,
-    })
+    std::fs::read_to_string(value).map_err(Error::io("read the configuration", value.as_ref()))
 }
 
 extern "C" fn process_exits() {

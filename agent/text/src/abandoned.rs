@@ -116,11 +116,7 @@ fn write_recovered(
     if reader.blocks() == 0 && reader.dropped() == 0 {
         return Ok(None);
     }
-    tracetee_os::create_directory(to).map_err(|source| Error::Io {
-        what: "create",
-        path: to.to_owned(),
-        source,
-    })?;
+    tracetee_os::create_directory(to).map_err(Error::io("create", to))?;
     let name =
         format!("recovered-{}-{}.ftrace.zst", reader.pid(), reader.start_real_ns() / 1_000_000);
     let output = to.join(name);

@@ -1,7 +1,7 @@
 //! The one error type of this crate, each with the path or rule that it is about.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A trace could not be written, or a recorder file not be read.
 #[derive(Debug, thiserror::Error)]
@@ -28,4 +28,11 @@ pub enum Error {
     /// A recorder file cannot be read.
     #[error("{0}")]
     Recorder(#[from] tracetee_recorder::Error),
+}
+
+impl Error {
+    /// Makes an error of the reason why `what` cannot be done with the file.
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, path: path.to_owned(), source }
+    }
 }

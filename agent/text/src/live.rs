@@ -89,7 +89,7 @@ impl Live {
                 }
             }
             let words = |block, lease| pool.taken.words(block, lease);
-            let snapshot = Snapshot::take_new(&reader, words, &pool.anchors);
+            let snapshot = Snapshot::take_new(&reader, &words, &pool.anchors);
             sources.push(Source { reader, snapshot });
         }
         let limit_ns = if is_last { u64::MAX } else { now.boot_ns.saturating_sub(HOLD_NS) };

@@ -65,7 +65,8 @@ pub(crate) fn thread_name(comm: &[u8], tid: i32) -> String {
         })
         .collect();
     let mut text = text;
-    while let Some(at) = text.to_ascii_lowercase().find("</script") {
+    let ends = |part: &[u8]| part.eq_ignore_ascii_case(b"</script");
+    while let Some(at) = text.as_bytes().windows(8).position(ends) {
         text.insert(at + 1, ' ');
     }
     match text.trim() {

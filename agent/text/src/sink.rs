@@ -34,11 +34,7 @@ impl Sink {
     /// Starts a trace at `path`; compressed when it ends in `.zst`.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let temporary = temporary_of(path, std::process::id().cast_signed());
-        let file = tracetee_os::create(&temporary).map_err(|source| Error::Io {
-            what: "create",
-            path: path.to_owned(),
-            source,
-        })?;
+        let file = tracetee_os::create(&temporary).map_err(Error::io("create", path))?;
         Self::with(path, temporary, file, 0)
     }
 
@@ -127,11 +123,8 @@ impl Sink {
             return Ok(());
         }
         if let Some(compressor) = &mut self.compressor {
-            compressor.compress(&self.buffer, &mut self.compressed).map_err(|error| Error::Io {
-                what: "compress",
-                path: self.path.clone(),
-                source: error.into(),
-            })?;
+            let compressed = compressor.compress(&self.buffer, &mut self.compressed);
+            compressed.map_err(|error| Error::io("compress", &self.path)(error.into()))?;
         }
         self.write(self.compressor.is_some())
     }
@@ -158,11 +151,8 @@ impl Sink {
     pub fn finish(mut self) -> Result<(u64, u64), Error> {
         self.flush()?;
         if self.temporary != self.path {
-            fs::rename(&self.temporary, &self.path).map_err(|source| Error::Io {
-                what: "rename the finished trace to",
-                path: self.path.clone(),
-                source,
-            })?;
+            fs::rename(&self.temporary, &self.path)
+                .map_err(Error::io("rename the finished trace to", &self.path))?;
         }
         self.finished = true;
         Ok((self.text_bytes, self.file_bytes))

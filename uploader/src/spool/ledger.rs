@@ -1,6 +1,6 @@
 //! The ledger's files: a part that a process counts in, and closed ones that wait.
 //!
-//! A process writes its part to a file in `ledger/`, once a second. The file has two copies, written in turn, each with a
+//! A process writes its part to a file in `ledger/`, several times a second. The file has two copies, written in turn, each with a
 //! sequence number and a checksum: a process that is killed while it writes leaves the other one. Its name is the part's
 //! id. The process holds a lock on it; the next process goes on with the file of one that has ended. Closing is a
 //! rename to `parts/`, so a part counts once however the process ends. Data is not synced: after a power loss

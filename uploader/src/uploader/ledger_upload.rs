@@ -45,7 +45,12 @@ impl Uploader {
             let request = self.endpoint.part(&id.to_string(), &frame, &self.device, context.stop);
             let answer = context.transport.send(&request);
             let now = (context.clock)();
+            // For captures it means the same one; here another part has the same number.
+            let is_conflict = answer.as_ref().is_ok_and(|response| response.status == 409);
             match judge(answer, now).1 {
+                Verdict::Answer(Outcome::Delivered) if is_conflict => {
+                    self.spool.lose_part(id, &path, "status_409");
+                }
                 Verdict::Answer(Outcome::Delivered) => {
                     // If it is not deleted, it is sent again, and the server knows it.
                     let _ = fs::remove_file(&path);

@@ -107,10 +107,10 @@ impl fmt::Display for Decimal {
 pub(super) fn parse(text: &str) -> Decimal {
     let (digits, is_negative) = text.strip_prefix('-').map_or((text, false), |rest| (rest, true));
     let (digits, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
-    let exponent = super::number::parse_i64(exponent.strip_prefix('+').unwrap_or(exponent));
     // Beyond what digits could make up for: 4 MiB of them at most.
     const FAR: i64 = 1 << 32;
-    let far = if text.contains("e-") || text.contains("E-") { -FAR } else { FAR };
+    let far = if exponent.starts_with('-') { -FAR } else { FAR };
+    let exponent = super::number::parse_i64(exponent.strip_prefix('+').unwrap_or(exponent));
     let mut power = exponent.unwrap_or(far).clamp(-FAR, FAR) + i64::from(PLACES);
     let mut number = 0u64;
     let mut is_fraction = false;

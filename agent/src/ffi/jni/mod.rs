@@ -116,7 +116,7 @@ extern "system" fn version(env: Env, _: jclass) -> jstring {
 // ---- captures ----
 
 extern "system" fn install(env: Env, _: jclass, json: jstring) -> jstring {
-    error_text(env, || Ok(api::install(&Install::from_json(&text(env, json)?)?)?))
+    error_text(env, || Ok(api::install(Install::from_json(&text(env, json)?)?)?))
 }
 
 extern "system" fn uninstall(env: Env, _: jclass) -> jstring {

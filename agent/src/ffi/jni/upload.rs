@@ -7,7 +7,7 @@ use jni_sys::{jclass, jobject, jstring, jvalue};
 use tracetee_protocol::json::{Limits, quoted};
 use tracetee_protocol::record;
 use tracetee_protocol::upload_status::PassReport;
-use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
+use tracetee_uploader::{Body, Failure, NetState, Request, Response};
 
 /// Returns the report of `tracetee_upload`; `{"error": why}` if nothing was tried.
 pub(super) extern "system" fn upload(
@@ -24,10 +24,8 @@ pub(super) extern "system" fn upload(
             .text(net)
             .map(|json| record::parse(json.as_bytes(), Limits::DEFAULT))
             .transpose()?;
-        let mut transport = handed(|request: &Request<'_>| {
-            // A long pass makes many requests: the local references of each end with it.
-            env.in_frame(|| hand(env, sender, request))
-        });
+        // A long pass makes many requests: the local references of each end with it.
+        let mut transport = |request: &Request<'_>| env.in_frame(|| hand(env, sender, request));
         Ok(controller::upload(net, &mut transport)?)
     });
     let report = match passed {
@@ -41,8 +39,6 @@ pub(super) extern "system" fn upload(
 /// means that the exchange broke.
 fn hand(env: Env, sender: jobject, request: &Request<'_>) -> Result<Response, Failure> {
     let client = |what: String| format!("the app's HTTP client: {what}");
-    let headers: String =
-        request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
     let none = std::ptr::null_mut();
     let (path, body) = match request.body {
         Body::None => (none, none),
@@ -52,7 +48,7 @@ fn hand(env: Env, sender: jobject, request: &Request<'_>) -> Result<Response, Fa
     let arguments = [
         jvalue { l: env.new_text(request.method) },
         jvalue { l: env.new_text(&request.url) },
-        jvalue { l: env.new_text(&headers) },
+        jvalue { l: env.new_text(&request.header_lines()) },
         jvalue { l: path },
         jvalue { l: body },
         jvalue { j: i64::try_from(request.timeout.as_millis()).unwrap_or(i64::MAX) },
@@ -77,14 +73,8 @@ fn hand(env: Env, sender: jobject, request: &Request<'_>) -> Result<Response, Fa
     if body.len() > request.max_answer_bytes {
         return Err(Failure::Broken(client("the answer is too large".to_owned())));
     }
-    let header = |line: &str| {
-        let (name, value) = line.split_once(':')?;
-        Some((name.trim().to_owned(), value.trim().to_owned()))
-    };
     match status.parse() {
-        Ok(status @ 100..=999) => {
-            Ok(Response { status, headers: headers.lines().filter_map(header).collect(), body })
-        }
+        Ok(status @ 100..=999) => Ok(Response::new(status, &headers, body)),
         _ => Err(Failure::Broken(client(format!("it gave {} as status", quoted(&status))))),
     }
 }
