@@ -8,10 +8,9 @@
 //! alive whose last thread of its own has ended.
 
 use crate::own_threads;
-use crate::queue::{self, Receiver, Sender};
+use crate::queue::{self, Receiver, RecvTimeoutError, Sender};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use tracetee_os::{OwnThread, guard};
 
