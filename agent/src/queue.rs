@@ -1,61 +1,96 @@
 //! A bounded queue from one thread to another: commands, answers, and the end of either side.
 //!
 //! Any thread sends, without waiting; one of ours receives. The receiver gets everything that was sent before the sender
-//! was dropped. All queues are channels of one type: crossbeam-channel's code for another type takes 3,000 bytes.
+//! was dropped. crossbeam-channel has more kinds of channels than these calls need, in 10 KB of code.
 
-use std::any::Any;
-use std::marker::PhantomData;
+use std::collections::VecDeque;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
+use tracetee_os::guard;
 
-pub(crate) use crossbeam_channel::RecvTimeoutError;
+#[derive(Debug)]
+struct Queue<T> {
+    waiting: Mutex<Waiting<T>>,
+    changed: Condvar,
+}
 
-type Message = Box<dyn Any + Send>;
+#[derive(Debug)]
+struct Waiting<T> {
+    sent: VecDeque<T>,
+    /// One of the sides was dropped.
+    is_over: bool,
+}
 
 /// Returns both sides of a queue for `room` values.
-pub(crate) fn bounded<T: Any + Send>(room: usize) -> (Sender<T>, Receiver<T>) {
-    let (sender, receiver) = crossbeam_channel::bounded(room);
-    (Sender(sender, PhantomData), Receiver(receiver, PhantomData))
+pub(crate) fn bounded<T>(room: usize) -> (Sender<T>, Receiver<T>) {
+    let waiting = Mutex::new(Waiting { sent: VecDeque::with_capacity(room), is_over: false });
+    let queue = Arc::new(Queue { waiting, changed: Condvar::new() });
+    (Sender { queue: Arc::clone(&queue), room }, Receiver(queue))
 }
 
 /// The side that sends.
 #[derive(Debug)]
-pub(crate) struct Sender<T>(crossbeam_channel::Sender<Message>, PhantomData<fn(T)>);
+pub(crate) struct Sender<T> {
+    queue: Arc<Queue<T>>,
+    room: usize,
+}
 
-impl<T: Any + Send> Sender<T> {
+impl<T> Sender<T> {
     /// Sends a value; `false` if there is no room. Without a receiver it is dropped.
     pub(crate) fn send(&self, value: T) -> bool {
-        !self.0.try_send(Box::new(value)).is_err_and(|error| error.is_full())
+        let mut waiting = guard::lock(&self.queue.waiting);
+        let has_room = waiting.sent.len() < self.room;
+        if has_room && !waiting.is_over {
+            waiting.sent.push_back(value);
+        }
+        drop(waiting);
+        self.queue.changed.notify_one();
+        has_room
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        guard::lock(&self.queue.waiting).is_over = true;
+        self.queue.changed.notify_one();
     }
 }
 
 /// The side that receives.
 #[derive(Debug)]
-pub(crate) struct Receiver<T>(crossbeam_channel::Receiver<Message>, PhantomData<fn() -> T>);
+pub(crate) struct Receiver<T>(Arc<Queue<T>>);
 
-impl<T: Any + Send> Receiver<T> {
+impl<T> Receiver<T> {
     /// Takes the oldest value, after at most this time.
     pub(crate) fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        self.0.recv_timeout(timeout).and_then(|message| opened(message).ok_or(NONE))
+        let waiting = guard::lock(&self.0.waiting);
+        let is_idle = |waiting: &mut Waiting<T>| waiting.sent.is_empty() && !waiting.is_over;
+        let waited = self.0.changed.wait_timeout_while(waiting, timeout, is_idle);
+        let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let none = if waiting.is_over {
+            RecvTimeoutError::Disconnected
+        } else {
+            RecvTimeoutError::Timeout
+        };
+        waiting.sent.pop_front().ok_or(none)
     }
 
     /// Takes the values that wait.
     pub(crate) fn try_iter(&self) -> impl Iterator<Item = T> {
-        self.0.try_iter().filter_map(opened)
+        std::iter::from_fn(|| guard::lock(&self.0.waiting).sent.pop_front())
     }
 }
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
+        let mut waiting = guard::lock(&self.0.waiting);
+        waiting.is_over = true;
+        let unread = std::mem::take(&mut waiting.sent);
+        drop(waiting);
         // Who waits for an answer to one of them learns that there is none.
-        self.0.try_iter().for_each(drop);
+        drop(unread);
     }
-}
-
-/// Every message of a queue has the queue's type.
-const NONE: RecvTimeoutError = RecvTimeoutError::Disconnected;
-
-fn opened<T: Any>(message: Message) -> Option<T> {
-    message.downcast().ok().map(|value| *value)
 }
 
 #[cfg(test)]

@@ -11,9 +11,10 @@
 use crate::error::Error;
 use crate::listener;
 use crate::own_threads;
-use crate::queue::{self, Receiver, RecvTimeoutError, Sender};
+use crate::queue::{self, Receiver, Sender};
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tracetee_os::{OwnThread, guard, thread_id};

@@ -8,9 +8,10 @@
 //! alive whose last thread of its own has ended.
 
 use crate::own_threads;
-use crate::queue::{self, Receiver, RecvTimeoutError, Sender};
+use crate::queue::{self, Receiver, Sender};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use tracetee_os::{OwnThread, guard};
 
