@@ -1,7 +1,7 @@
 //! A bounded queue from one thread to another: commands, answers, and the end of either side.
 //!
 //! Any thread sends, without waiting; one of ours receives. The receiver gets everything that was sent before the sender
-//! was dropped. crossbeam-channel has more kinds of channels than these calls need, in 10 KB of code.
+//! was dropped. crossbeam-channel takes 16,400 bytes of the library for arm64, even with one type of message.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::RecvTimeoutError;

@@ -56,7 +56,7 @@ fn install(agent: &Path, config_file: &Path) {
     // Under an emulator.
     let start_wait_ms = 10_000;
     let install = Install { directory, config_file, start_wait_ms, ..Install::default() };
-    tracetee::install(&install).expect("install");
+    tracetee::install(install).expect("install");
 }
 
 fn health() {
