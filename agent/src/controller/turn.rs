@@ -28,7 +28,7 @@ use tracetee_protocol::ControlReport;
 use tracetee_protocol::control_socket::{AtraceRequest, CaptureOptions};
 use tracetee_protocol::death::Exit;
 use tracetee_protocol::notes;
-use tracetee_protocol::remote_config::Opens;
+use tracetee_protocol::remote_config::{Opens, Window};
 
 /// The pause between turns while something is recorded, and while nothing is.
 const RECORDING: Duration = Duration::from_millis(250);
@@ -240,8 +240,11 @@ impl Controller {
 
     /// Begins with windows that the collector asks for now, and ends those that it asked for.
     fn apply_asks(&mut self, now: Now) {
-        let document = self.source.document(&self.device, now);
-        if document.is_some_and(|document| document != self.machine.policy().document) {
+        let Some(document) = self.source.document(&self.device, now) else { return };
+        let known = |window: &Window| (window.id.clone(), window.matches.version_code);
+        let [asked, present] = [&document, &self.machine.policy().document]
+            .map(|document| document.windows.iter().map(known).collect::<Vec<_>>());
+        if asked != present {
             self.apply_config(now);
             self.keep_at_start();
         }
