@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 use tracetee_protocol::CaptureMeta;
 use tracetee_uploader::{
-    Conditions, Endpoint, NetState, Now, Quota, Request, Response, Spool, Uploader, handed, policy,
+    Conditions, Endpoint, NetState, Now, Quota, Request, Response, Spool, Uploader, policy,
 };
 
 const NOW: Now = Now { boot: 1, boot_ms: 1_000_000, real_ms: 1_700_000_000_000 };
@@ -49,10 +49,10 @@ fuzz_target!(|bytes: &[u8]| {
     let headers = text.lines().filter_map(|line| line.split_once(':'));
     let headers: Vec<_> =
         headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let mut transport = handed(|_: &Request<'_>| {
+    let mut transport = |_: &Request<'_>| {
         let status = u16::from(*content.first().unwrap_or(&200)) * 4;
         Ok(Response { status, headers: headers.clone(), body: content.to_vec() })
-    });
+    };
     let pass = uploader.pass(&mut transport, &conditions, &|| NOW, &AtomicBool::new(false));
     assert!(pass.again <= Duration::from_secs(24 * 3600));
     let _ = uploader.status(NOW);

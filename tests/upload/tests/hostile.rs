@@ -26,7 +26,6 @@ use tracetee_tests_upload::{Numbers, at_ms, write_capture};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{
     Conditions, Endpoint, Failure, NetState, Quota, Request, Response, Spool, Transport, Uploader,
-    handed,
 };
 
 const SECRET: &str = "the-session-of-the-collector";
@@ -159,11 +158,11 @@ fn try_upload(behaviour: Behaviour) -> Vec<String> {
     let conditions = Conditions { net: NetState::MAINS, poll: None, ..Conditions::default() };
     let mut http = Http::new(None).unwrap();
     // As the uploader sends it, with a shorter time for the whole.
-    let mut transport = handed(|request: &Request<'_>| -> Result<Response, Failure> {
+    let mut transport = |request: &Request<'_>| -> Result<Response, Failure> {
         let headers = request.headers.clone();
         let timeout = Duration::from_secs(2);
         http.send(&Request { url: request.url.clone(), headers, timeout, ..*request })
-    });
+    };
     let began = Instant::now();
     let stop = AtomicBool::new(false);
     let pass = uploader.pass(&mut transport, &conditions, &|| at_ms(1), &stop);

@@ -14,7 +14,7 @@ use tracetee_tests_upload::{Numbers, at_ms, write_capture};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{
     Body, Conditions, Endpoint, Failure, NetState, Quota, Request, Response, Spool, Transport,
-    Uploader, handed,
+    Uploader,
 };
 
 /// The collector's part: a ticket for what it is asked for. `spoil`: with a false checksum.
@@ -71,7 +71,7 @@ fn a_capture_goes_to_s3_by_a_presigned_put_and_only_once() {
     // The collector is played here; what goes to S3 goes to the real one.
     let mut pass = |spoil: bool, ms: u64| {
         let mut http = Http::new(None).unwrap();
-        let mut transport = handed(|request: &Request<'_>| -> Result<Response, Failure> {
+        let mut transport = |request: &Request<'_>| -> Result<Response, Failure> {
             if request.method == "PUT" {
                 let answer = http.send(request)?;
                 statuses.lock().unwrap().push(answer.status);
@@ -80,7 +80,7 @@ fn a_capture_goes_to_s3_by_a_presigned_put_and_only_once() {
             let Body::Bytes(asked) = request.body else { panic!("no JSON") };
             let body = ticket(&s3, &serde_json::from_slice(asked).unwrap(), spoil);
             Ok(Response { status: 200, headers: Vec::new(), body: body.to_string().into_bytes() })
-        });
+        };
         let pass = uploader.pass(&mut transport, &conditions, &|| at_ms(ms), &stop);
         let said = std::mem::take(&mut *statuses.lock().unwrap());
         (pass, said)
