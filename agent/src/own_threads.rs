@@ -5,7 +5,6 @@
 //! whether the program has any thread left, and end. The last of them ends the process as its main
 //! thread did.
 
-use crate::streaming::lower_priority;
 use std::ffi::CStr;
 use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -33,6 +32,19 @@ impl Own {
         };
         Self(OURS.iter().find(is_free))
     }
+}
+
+/// Everything else goes first.
+pub(crate) const LOWEST_PRIORITY: i32 = 19;
+
+/// Sets the nice value of this thread alone.
+pub(crate) fn lower_priority(nice: i32) {
+    let tid = tracetee_os::thread_id();
+    #[allow(clippy::unnecessary_cast, reason = "PRIO_PROCESS has another type on each libc")]
+    // SAFETY: a plain call; on Linux a thread's id makes it about this thread.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS as _, tid.cast_unsigned() as libc::id_t, nice)
+    };
 }
 
 /// Starts a thread of ours of this nice value. A panic ends it.

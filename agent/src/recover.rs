@@ -1,8 +1,7 @@
 //! The traces of this app's killed predecessors, made at its next start from the recorder files that
 //! they left ([`tracetee_text::abandoned`]), and what became of each file, for the health report.
 
-use crate::own_threads;
-use crate::streaming::LOWEST_PRIORITY;
+use crate::own_threads::{self, LOWEST_PRIORITY};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tracetee_os::guard;

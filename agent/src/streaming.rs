@@ -10,7 +10,7 @@
 
 use crate::error::Error;
 use crate::listener;
-use crate::own_threads;
+use crate::own_threads::{self, LOWEST_PRIORITY};
 use crate::queue::{self, Receiver, Sender};
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -215,19 +215,6 @@ impl<'p> Stream<'p> {
         let open = |incarnation| self.trace.open_sections(incarnation);
         self.pool.publish_streamed(self.round, &self.written, open, bytes);
     }
-}
-
-/// Everything else goes first.
-pub(crate) const LOWEST_PRIORITY: i32 = 19;
-
-/// Sets the nice value of this thread alone.
-pub(crate) fn lower_priority(nice: i32) {
-    let tid = thread_id();
-    #[allow(clippy::unnecessary_cast, reason = "PRIO_PROCESS has another type on each libc")]
-    // SAFETY: a plain call; on Linux a thread's id makes it about this thread.
-    unsafe {
-        libc::setpriority(libc::PRIO_PROCESS as _, tid.cast_unsigned() as libc::id_t, nice)
-    };
 }
 
 /// Returns the processor time of streaming threads so far, ns.

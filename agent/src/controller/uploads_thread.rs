@@ -5,9 +5,8 @@
 use super::install::Install;
 use super::uploads::{State, Thread};
 use crate::error::Error;
-use crate::own_threads;
+use crate::own_threads::{self, LOWEST_PRIORITY};
 use crate::queue::{Receiver, bounded};
-use crate::streaming::LOWEST_PRIORITY;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;

@@ -61,7 +61,7 @@ pub(crate) fn collect(args: &CollectArgs, is_verbose: bool) -> Result<()> {
         ),
         lost_log_lines: || LOST_LOG_LINES.get().map_or(0, |lines| lines.dropped_lines() as u64),
     };
-    let prepare = |file| findings::prepare(file, &args.store);
+    let prepare = |file| findings::prepare(file, &args.store, super::guard::look);
     let guard = args.guard.as_deref().map(prepare).transpose()?;
     let runner = args.on_finding.clone().map(Runner::new).map(Arc::new);
     let server = Server::start(args.listen, options)?;

@@ -10,7 +10,6 @@ pub(super) mod command;
 mod file;
 mod keeper;
 
-use super::guard::look;
 use anyhow::Result;
 use command::Runner;
 use file::{GuardFile, Guarded};
@@ -25,6 +24,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 use tracetee_fleet::change::answer::Answer;
 use tracetee_fleet::change::findings::{Finding, Rise};
+use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Reached;
 use tracetee_fleet::selection::utc;
 use tracetee_server::{FindingLabels, Findings, Growth, LineAMinute, Replica, StoreLocation};
@@ -187,8 +187,12 @@ impl State {
     }
 }
 
+/// [`super::guard::look`].
+pub(super) type Look = fn(&Keeper, [&str; 3], &Segment, f64) -> Result<Option<Answer>>;
+
 /// The guard of a collector before its server runs.
 pub(super) struct Prepared {
+    look: Look,
     file: PathBuf,
     /// The store, if it is a directory.
     directory: Option<PathBuf>,
@@ -198,6 +202,7 @@ pub(super) struct Prepared {
 
 /// The guard of a collector.
 struct Watch {
+    look: Look,
     metrics: Arc<Findings>,
     runner: Option<Arc<Runner>>,
     /// Time of the next look, of the next run of the command, and the wait after a failure of that.
@@ -212,12 +217,12 @@ struct Watch {
 }
 
 /// Reads the file of the rollouts, and the state of a store that is a directory.
-pub(super) fn prepare(file: &Path, store: &str) -> Result<Prepared> {
+pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Prepared> {
     let known = GuardFile::read(file)?;
     let directory = StoreLocation::parse(store).directory();
     let state = directory.map(keeper::read).transpose()?.unwrap_or_default();
     let directory = directory.map(Path::to_owned);
-    Ok(Prepared { file: file.to_owned(), directory, known, state })
+    Ok(Prepared { look, file: file.to_owned(), directory, known, state })
 }
 
 impl Prepared {
@@ -228,13 +233,24 @@ impl Prepared {
         metrics: Arc<Findings>,
         runner: Option<Arc<Runner>>,
     ) -> Result<()> {
-        let Self { file, directory, known, state } = self;
+        let Self { look, file, directory, known, state } = self;
         let objects = || replica.map(Keeper::of_objects);
         let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };
         let [next, retry] = [Instant::now(); 2];
         let (wait, failures) = (FIRST_WAIT, LineAMinute::default());
-        let mut watch =
-            Watch { metrics, runner, next, retry, wait, failures, file, keeper, known, state };
+        let mut watch = Watch {
+            look,
+            metrics,
+            runner,
+            next,
+            retry,
+            wait,
+            failures,
+            file,
+            keeper,
+            known,
+            state,
+        };
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || watch.run())?;
         Ok(())
     }
@@ -257,7 +273,7 @@ impl Watch {
     fn look_at(&self, guarded: &Guarded) -> Result<Option<Answer>> {
         let Guarded { app, from, to, rise_percent, .. } = guarded;
         let (names, segment) = ([&**app, &**from, &**to], guarded.segment()?);
-        look(&self.keeper, names, &segment, *rise_percent)
+        (self.look)(&self.keeper, names, &segment, *rise_percent)
     }
 
     fn look(&mut self) {

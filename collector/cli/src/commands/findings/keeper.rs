@@ -4,7 +4,6 @@
 //! read the file as often: half a minute after that collector has ended, its lease is over, and the first one that reads it takes the lease.
 //! Clocks of collectors may differ by ten seconds; beyond that a finding may come twice.
 
-use super::super::store::tables_in;
 use super::{State, now_ms};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracetee_fleet::database::{Database, Reached};
-use tracetee_server::Replica;
+use tracetee_server::{Replica, tables_of};
 
 /// Time for which a collector has the findings, unless it renews that.
 const LEASE: Duration = Duration::from_secs(30);
@@ -118,7 +117,7 @@ impl Keeper {
     /// Counts devices of an app's version, and those with captures since a time.
     pub(super) fn reached(&self, app: &str, version: &str, since_ms: i64) -> Result<Reached> {
         let tables = match self {
-            Self::Directory(store) => tables_in(store),
+            Self::Directory(store) => tables_of(store),
             Self::Objects(leased) => leased.replica.tables(),
         };
         Ok(Database::read(&tables)?.reached(app, version, since_ms)?)
