@@ -307,8 +307,8 @@ impl Test<'_> {
         let said = self.tell("upload", 0)?;
         let upload = self.health()?.control.context("no agent")?.upload;
         let came = self.collector.captures().len();
-        let text =
-            format!("{came} captures came, {} wait, {:?} were lost", upload.waiting, upload.lost);
+        let lost: u64 = upload.lost.values().sum();
+        let text = format!("{came} captures came, {} wait, {lost} were lost", upload.waiting);
         ensure!(came > 0 && upload.waiting == 0 && upload.lost.is_empty(), "{text}: {said}");
         Ok((Outcome::Passed, text))
     }
