@@ -227,6 +227,8 @@ pub struct Tracefs {
     path: PathBuf,
     /// While it is open, no other process can remove the instance.
     marker: Option<File>,
+    /// One test at a time: the kernel may refuse a change of a buffer during that of another.
+    _lock: File,
 }
 
 impl Tracefs {
@@ -234,7 +236,8 @@ impl Tracefs {
     #[must_use]
     pub fn open() -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let instances = Self::mounted()?.join("instances");
+        let (root, lock) = Self::mounted()?;
+        let instances = root.join("instances");
         for left_over in std::fs::read_dir(&instances).unwrap().map(Result::unwrap) {
             if left_over.file_name().to_string_lossy().starts_with("tracetee-tests-") {
                 // Fails for an instance that is in use.
@@ -247,7 +250,7 @@ impl Tracefs {
             let path = instances.join(format!("tracetee-tests-{}-{number}", std::process::id()));
             std::fs::create_dir(&path).unwrap();
             if let Ok(marker) = File::options().write(true).open(path.join("trace_marker")) {
-                return Some(Self { path, marker: Some(marker) });
+                return Some(Self { path, marker: Some(marker), _lock: lock });
             }
         }
         panic!("no instance of tracefs could be kept");
@@ -256,10 +259,11 @@ impl Tracefs {
     /// The buffer that all processes of the machine write to: its reader selects its own records.
     #[must_use]
     pub fn of_all() -> Option<Self> {
-        Some(Self { path: Self::mounted()?, marker: None })
+        let (path, lock) = Self::mounted()?;
+        Some(Self { path, marker: None, _lock: lock })
     }
 
-    fn mounted() -> Option<PathBuf> {
+    fn mounted() -> Option<(PathBuf, File)> {
         let path = PathBuf::from("/sys/kernel/tracing");
         // Of two tests that mount at once, one fails.
         let lock = File::create(std::env::temp_dir().join("tracetee-tests-tracefs.lock")).unwrap();
@@ -275,7 +279,7 @@ impl Tracefs {
             skip("trace_marker may not be written (needs root)");
             return None;
         }
-        Some(path)
+        Some((path, lock))
     }
 
     /// Has these events of the kernel recorded (`sched/sched_switch`), until the end of the recording.
