@@ -88,7 +88,7 @@ impl<T> Drop for Receiver<T> {
         waiting.is_over = true;
         let unread = std::mem::take(&mut waiting.sent);
         drop(waiting);
-        // Who waits for an answer to one of them learns that there is none.
+        // A message may hold a sender: its receiver learns that no answer comes.
         drop(unread);
     }
 }

@@ -56,6 +56,7 @@ pub(super) fn new_pool(
 
 /// Replaces `%p` in an output path with the process id.
 pub(super) fn expand(path: &Path) -> PathBuf {
+    // Not `replace`: the library has no search of a text in a text, which takes kilobytes.
     let path = path.to_string_lossy();
     let mut pieces = path.split('%');
     let mut expanded = pieces.next().unwrap_or_default().to_owned();

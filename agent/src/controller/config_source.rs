@@ -437,7 +437,8 @@ mod tests {
             (asked[0].max_s, asked[0].matches.version_code),
             (Decimal::whole(7), Some((15, 20)))
         );
-        // Its time counts from the first answer that had it, over restarts and whatever the collector says.
+        // The time of a request counts from the first answer that had it. A restart, or a later time in
+        // another answer, does not change that.
         let again = asks("a", r#""percent": 100, "since_ms": 99000000"#);
         assert_eq!(ask(&mut setup, &again, 99).len(), 1);
         let mut next = ConfigSource::new(&Install::default()).unwrap();

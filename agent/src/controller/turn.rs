@@ -238,7 +238,7 @@ impl Controller {
         self.step(now, Input::Policy(Arc::new(policy)));
     }
 
-    /// Begins with windows that the collector asks for now, and ends those that it asked for.
+    /// Puts the windows in force that the collector asks for now, in place of those that it asked for before.
     fn apply_asks(&mut self, now: Now) {
         let Some(document) = self.source.document(&self.device, now) else { return };
         let known = |window: &Window| (window.id.clone(), window.matches.version_code);

@@ -58,7 +58,7 @@ pub(crate) struct Uploads {
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) wake: Sender<()>,
-    /// Its other side goes when the thread ends.
+    /// Is disconnected when the thread ends.
     pub(super) ended: Receiver<()>,
 }
 

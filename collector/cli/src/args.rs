@@ -150,7 +150,7 @@ pub(crate) enum LinuxCommand {
     /// Test over adb whether the agent works on a device.
     ///
     /// Installs the sample app of a release, has it do each scenario, prints a table, and writes a file to send to the makers.
-    /// Takes eight minutes with the screen on; removes the app at the end. Exits with 1 unless each scenario has passed or
+    /// Needs the screen on; removes the app at the end. Exits with 1 unless each scenario has passed or
     /// was measured. ANDROID_SERIAL chooses one of several devices.
     DeviceTest(DeviceTestArgs),
     /// Write the agent's library and C header to a directory.

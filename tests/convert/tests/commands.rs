@@ -225,7 +225,8 @@ fn several_captures_are_reported_as_a_fleet_is() {
     write(path, "none.ftrace", "nonsense\n");
     let (report, said) = run_tool(path, &["report", "one.ftrace", "two.ftrace", "none.ftrace"]);
     assert!(said.contains("skipped: none.ftrace is not a trace: line 1"), "{said}");
-    let counts = report.lines().find(|line| line.contains("a.b.c")).unwrap().split_whitespace();
+    let row = |line: &&str| line.starts_with("  section ") && line.contains("a.b.c");
+    let counts = report.lines().find(row).unwrap().split_whitespace();
     // Devices, captures, frames.
     assert_eq!(counts.skip(2).take(3).collect::<Vec<_>>(), ["1", "2", "5"], "{report}");
     let (json, _) = run_tool(path, &["report", "one.ftrace", "two.ftrace", "--format", "json"]);

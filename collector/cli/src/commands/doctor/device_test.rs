@@ -33,7 +33,7 @@ const PATIENCE_S: u32 = 30;
 const LIFE: Duration = Duration::from_secs(2);
 /// Time after which the capture of a start has ended.
 const START_TIME: Duration = Duration::from_secs(5);
-/// Its number is above that of the app's own configuration.
+/// The configuration of the test; its `seq` is above that of the app's own one.
 const CONFIGURATION: &str = r#"{"schema": 1, "seq": 100, "crash_loop": {"within_s": 1}, "budget": {"captures_per_hour": 1000, "captures_per_day": 1000},
  "upload": {"network": "any", "metered_bytes_per_day": 100000000},
  "windows": [{"id": "start", "opens": "app_start", "max_s": 3, "cool_down_s": 0},
@@ -297,7 +297,7 @@ impl Test<'_> {
         self.open()?;
         self.must("markers", MARKERS)?;
         sleep(self.may_end.saturating_duration_since(Instant::now()));
-        // Its process cannot answer.
+        // A process that kills itself cannot answer.
         let _ = self.tell("kill", 0);
         self.start_again()?;
         all_sections(&self.text_of("recovered", known)?)

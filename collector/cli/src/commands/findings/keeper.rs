@@ -151,7 +151,7 @@ impl Leased {
         let began = Instant::now();
         let known = Document::parse(self.replica.findings()?.as_deref())?;
         if known.is_of_another(&self.name, now_ms()) {
-            // Its findings are those for which this collector asks devices, too.
+            // This collector, too, asks devices for windows because of the other one's findings.
             (self.until, *state) = (None, known.state);
             return Ok(());
         }
