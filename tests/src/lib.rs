@@ -227,7 +227,7 @@ pub struct Tracefs {
     path: PathBuf,
     /// While it is open, no other process can remove the instance.
     marker: Option<File>,
-    /// One test at a time: the kernel may refuse a change of a buffer during that of another.
+    /// One test at a time: while another process tries to remove an instance that is in use, its files are not found.
     _lock: File,
 }
 
