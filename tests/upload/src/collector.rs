@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracetee_ledger::Part;
 use tracetee_protocol::CaptureMeta;
@@ -173,10 +173,24 @@ impl Collector {
         self.directory.path().join("store")
     }
 
-    /// Returns the log so far.
+    /// Returns the log so far. Lines are written by a thread of their own: the line of a request that was just answered
+    /// may not be there yet.
     #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join(LOG)).unwrap()
+    }
+
+    /// Waits until the log has this text, and returns it.
+    pub fn log_with(&self, text: &str) -> String {
+        let until = Instant::now() + Duration::from_secs(180);
+        loop {
+            let log = self.log();
+            if log.contains(text) {
+                return log;
+            }
+            assert!(Instant::now() < until, "{text}: {log}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Returns the answer of /metrics; a token file must have a line for [`METRICS`].

@@ -217,9 +217,7 @@ fn a_hangup_reads_the_tokens_again_and_keeps_them_if_the_file_is_wrong() {
     let hang_up_and_read = |text: &str| {
         // SAFETY: a process of ours.
         unsafe { libc::kill(pid, libc::SIGHUP) };
-        while !collector.log().contains(text) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        collector.log_with(text);
     };
     let status = |token: &str| {
         let bearer = format!("Bearer {token}");
@@ -434,7 +432,7 @@ fn a_broken_configuration_leaves_the_last_good_one_and_a_line_in_the_log() {
     write(r#"{"schema": 1, "seq": 2}"#);
     assert_eq!(served().body, br#"{"schema": 1, "seq": 2}"#);
     assert!(!is_refused());
-    let log = collector.log();
+    let log = collector.log_with("the configuration has changed");
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let is = |line: &Value, text: &str| line["message"].as_str().unwrap().contains(text);
     let wrong = lines.iter().filter(|line| is(line, "the last good configuration is served: "));
@@ -491,7 +489,8 @@ fn each_outcome_is_counted_and_has_a_line_in_the_log() {
         value("tracetee_retention_timestamp_seconds") >= value("tracetee_start_timestamp_seconds")
     );
     assert!(value("tracetee_store_bytes") >= good.len() as u64);
-    let log = collector.log();
+    // The last of the requests.
+    let log = collector.log_with("this token may not upload mappings");
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for (status, level, reason) in [
         (201, "INFO", "stored"),

@@ -66,7 +66,8 @@ fn a_finding_begins_once_and_ends_once_over_failures_and_a_restart() {
     let failures =
         |count: &str| has(&collector, &format!("tracetee_finding_failures_total {count}"));
     until("two failures", || (!failures("0") && !failures("1")).then_some(()));
-    assert_eq!(collector.log().matches("--on-finding: exit status: 1").count(), 1);
+    let failed = "--on-finding: exit status: 1";
+    assert_eq!(collector.log_with(failed).matches(failed).count(), 1);
     fs::write(collector.directory.path().join("accepts"), "").unwrap();
     let told = |collector: &Collector| messages(&collector.directory.path().join("told"));
     until("the message", || (told(&collector).len() == 1).then_some(()));
@@ -78,9 +79,9 @@ fn a_finding_begins_once_and_ends_once_over_failures_and_a_restart() {
     let collector = Collector::start_in(collector.into_directory(), &options);
     until("the series", || has(&collector, series).then_some(()));
     fs::write(collector.directory.path().join("guard.json"), "{").unwrap();
-    until("the refusal", || collector.log().contains("kept the rollouts").then_some(()));
+    collector.log_with("kept the rollouts");
     fs::write(collector.directory.path().join("guard.json"), file(json!([]))).unwrap();
-    until("the end", || collector.log().contains(END).then_some(()));
+    collector.log_with(END);
     until("its message", || (told(&collector).len() == 2).then_some(()));
     assert!(!collector.metrics().contains("tracetee_guard_finding{"), "{}", collector.metrics());
     assert_eq!(found(&collector), 0, "{}", collector.log());
@@ -116,7 +117,7 @@ fn a_command_that_never_ends_holds_up_no_look_and_no_end() {
     let pids = || fs::read_to_string(&runs).unwrap_or_default();
     // The first run is killed, the second one runs when the collector ends.
     until("the second run", || (pids().lines().count() == 2).then_some(()));
-    assert!(collector.log().contains("--on-finding: killed after 10 s"), "{}", collector.log());
+    collector.log_with("--on-finding: killed after 10 s");
     let pid = i32::try_from(collector.process.id()).unwrap();
     // SAFETY: a process of ours.
     unsafe { libc::kill(pid, libc::SIGTERM) };
@@ -193,7 +194,7 @@ fn of_the_collectors_of_a_bucket_one_at_a_time_reports_findings() {
     drop(collectors.remove(finder));
     write(json!([]));
     // Once the lease of the one that was killed has ended.
-    until("the end", || collectors[0].log().contains(END).then_some(()));
+    collectors[0].log_with(END);
     until("the state", || (state()?["open"] == json!([])).then_some(()));
     assert_eq!(found(&collectors[0]), 0, "{}", collectors[0].log());
 }

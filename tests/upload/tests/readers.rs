@@ -206,7 +206,7 @@ fn guesses_of_tokens_have_one_line_a_minute() {
         .args(["--header", &bearer("a-guess-of-a-token")])
         .args(urls.iter().flat_map(|url| ["--output", "/dev/null", url])));
     assert_eq!(answers, "401\n".repeat(300));
-    let log = collector.log();
+    let log = collector.log_with("refused a token");
     let lines: Vec<_> = log.lines().filter(|line| line.contains("refused a token")).collect();
     assert!(lines.len() == 1 && lines[0].contains("client=\"127.0.0.1\""), "{log}");
     assert!(!log.contains("a-guess-of-a-token"), "{log}");

@@ -1,9 +1,10 @@
 //! Limits connections: in total, so that descriptors are left, and for each client address. Closes a connection when
 //! another one needs its place.
 //!
-//! `serve` asks for each connection. The first to lose its place is a connection without a request, or one whose request
-//! was refused because it has no token. If there is none, the app or person with most places loses that of its oldest request,
-//! if it has more than its share: an equal one of all who have some, and one more. Other requests keep their place.
+//! `serve` asks for each connection. The first to lose its place is a connection whose last request was answered, or was
+//! refused because it has no token; then the oldest that has not sent a request. If there is none, the app or person with
+//! most places loses that of its oldest request, if it has more than its share: an equal one of all who have some, and one
+//! more. Other requests keep their place.
 
 use axum::http::HeaderMap;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -94,11 +95,19 @@ struct Open {
 struct One {
     /// The address that it is counted by: the peer's, or that of the client for which a proxy asks.
     client: IpAddr,
-    /// Since when it may be hung up on.
-    idle: Option<Instant>,
+    /// `None` while a request keeps its place.
+    idle: Option<Idle>,
     /// The app of the request's token.
     app: Option<String>,
     hang_up: Arc<Notify>,
+}
+
+/// Why a connection may be hung up on, and since when. The least goes first: the first request of a new connection may have
+/// come and not been read yet, and nothing is expected of one that was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Idle {
+    Answered(Instant),
+    New(Instant),
 }
 
 /// A connection's place; it is given back when this is dropped.
@@ -141,7 +150,7 @@ impl Connections {
         self.hung_up.fetch_add(u64::from(is_too_many || is_full), Ordering::Relaxed);
         let (number, hang_up) = (open.next, Arc::new(Notify::new()));
         open.next += 1;
-        let idle = Some(Instant::now());
+        let idle = Some(Idle::New(Instant::now()));
         let one = One { client, idle, app: None, hang_up: Arc::clone(&hang_up) };
         open.by_number.insert(number, one);
         open.count(client);
@@ -180,7 +189,7 @@ impl Open {
         self.remove(number);
     }
 
-    /// Hangs up on the connection that has been idle for longest, of a client or of all. Returns false if there is none.
+    /// Hangs up on the idle connection that is to go first, of a client or of all. Returns false if there is none.
     fn hang_up_idle(&mut self, client: Option<IpAddr>) -> bool {
         let of_client = self
             .by_number
@@ -236,7 +245,7 @@ impl Connection {
         self.count_by(&mut open, network_of(self.peer));
         if let Some(one) = open.by_number.get_mut(&self.number) {
             one.app = None;
-            one.idle = Some(Instant::now());
+            one.idle = Some(Idle::Answered(Instant::now()));
         }
     }
 
@@ -274,7 +283,7 @@ impl Connection {
     /// The request is refused: its place is for another, if one is needed before its body has been read.
     pub(crate) fn give_way(&self) {
         if let Some(one) = self.connections.open().by_number.get_mut(&self.number) {
-            one.idle = Some(Instant::now());
+            one.idle = Some(Idle::Answered(Instant::now()));
         }
     }
 
@@ -349,6 +358,17 @@ mod tests {
         let network = |text: &str| network_of(text.parse().unwrap());
         assert_eq!(network("2001:db8:1:2:3::4"), network("2001:db8:1:2:ffff::"));
         assert_eq!(network("::ffff:10.0.0.1"), peer(1));
+    }
+
+    #[test]
+    fn an_answered_connection_gives_way_before_an_older_one_whose_request_is_on_its_way() {
+        let connections = limited(2, 2, &[]);
+        let (new, answered) =
+            (connections.admit(peer(1)).unwrap(), connections.admit(peer(1)).unwrap());
+        assert!(answered.begin(&HeaderMap::new()));
+        answered.end();
+        let next = connections.admit(peer(1)).unwrap();
+        assert!(!is_hung_up(&new) && is_hung_up(&answered) && !is_hung_up(&next));
     }
 
     #[test]
