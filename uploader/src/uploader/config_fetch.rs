@@ -6,7 +6,7 @@ use crate::network::{NetState, Network};
 use crate::policy::{self, Outcome};
 use crate::timestamp::Now;
 use crate::transport::Failure;
-use crate::uploader::{Pass, PassContext, StopReason, Uploader, real_time};
+use crate::uploader::{Pass, PassContext, StopReason, Uploader};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,13 +69,12 @@ impl Uploader {
             }
             // There is no other one; or none at all.
             304 | 404 | 410 => Ok(()),
-            _ => {
-                let now = (context.clock)();
-                match policy::classify(&response, real_time(now)) {
-                    Outcome::Retry { after, why, .. } => Err(self.config_failed(after, why, now)),
-                    Outcome::Delivered | Outcome::Discard(_) => Ok(()),
+            _ => match policy::classify(&response) {
+                Outcome::Retry { after, why, .. } => {
+                    Err(self.config_failed(after, why, (context.clock)()))
                 }
-            }
+                Outcome::Delivered | Outcome::Discard(_) => Ok(()),
+            },
         }
     }
 

@@ -47,7 +47,7 @@ impl Uploader {
             let now = (context.clock)();
             // For captures it means the same one; here another part has the same number.
             let is_conflict = answer.as_ref().is_ok_and(|response| response.status == 409);
-            match judge(answer, now).1 {
+            match judge(answer).1 {
                 Verdict::Answer(Outcome::Delivered) if is_conflict => {
                     self.spool.lose_part(id, &path, "status_409");
                 }

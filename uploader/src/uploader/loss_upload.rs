@@ -36,7 +36,7 @@ impl Uploader {
             context.transport.send(&request)
         };
         let now = (context.clock)();
-        match judge(answer, now).1 {
+        match judge(answer).1 {
             Verdict::Answer(Outcome::Delivered) => {
                 self.spool.losses().reported(&report.losses);
                 self.state.clear_wait();

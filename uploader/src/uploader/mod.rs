@@ -27,7 +27,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tracetee_protocol::CaptureMeta;
 use tracetee_protocol::ticket::{ObjectKind, TicketRequest};
 use tracetee_protocol::upload_status::{LastUpload, UploadStatus};
@@ -280,7 +280,7 @@ impl Uploader {
             context.transport.send(&request)
         };
         let now = (context.clock)();
-        let (said, outcome) = judge(answer, now);
+        let (said, outcome) = judge(answer);
         self.last = Some(LastUpload {
             id: sending.id(),
             window: sending.name.label.clone(),
@@ -385,8 +385,4 @@ impl Uploader {
             self.trouble = Some(error.to_string());
         }
     }
-}
-
-pub(crate) fn real_time(now: Now) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(now.real_ms)
 }

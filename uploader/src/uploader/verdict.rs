@@ -1,9 +1,7 @@
 //! The meaning of an answer for the object that was sent.
 
 use crate::policy::{self, Outcome};
-use crate::timestamp::Now;
 use crate::transport::{Failure, Response};
-use crate::uploader::real_time;
 
 /// The meaning of a server's answer, or of its absence.
 pub(super) enum Verdict {
@@ -16,10 +14,10 @@ pub(super) enum Verdict {
 }
 
 /// Returns the meaning of an answer, with its text.
-pub(super) fn judge(answer: Result<Response, Failure>, now: Now) -> (String, Verdict) {
+pub(super) fn judge(answer: Result<Response, Failure>) -> (String, Verdict) {
     match answer {
         Ok(response) => {
-            let outcome = policy::classify(&response, real_time(now));
+            let outcome = policy::classify(&response);
             let said = match &outcome {
                 Outcome::Delivered => format!("delivered ({})", response.status),
                 Outcome::Retry { why, .. } => why.clone(),
