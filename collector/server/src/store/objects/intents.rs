@@ -85,8 +85,17 @@ pub(crate) fn is_forgotten(root: &Path, device: Option<&str>) -> bool {
 
 /// True if any device is being forgotten.
 pub(crate) fn is_any(root: &Path) -> bool {
+    is_any_that(root, is_valid)
+}
+
+/// True if a command deletes what a device has sent, and counts it.
+pub(crate) fn is_command_at_work(root: &Path) -> bool {
+    is_any_that(root, |path| fs::read(path).is_ok_and(|text| device_of(&text).is_some()))
+}
+
+fn is_any_that(root: &Path, is_it: fn(&Path) -> bool) -> bool {
     let intents = fs::read_dir(root.join(DIRECTORY)).into_iter().flatten().flatten();
-    intents.into_iter().any(|intent| is_valid(&intent.path()))
+    intents.into_iter().any(|intent| is_it(&intent.path()))
 }
 
 /// Brings the copies of a bucket's intents to the state of the bucket. `texts`: those that may have changed. Returns whether one has.

@@ -375,12 +375,17 @@ impl Replica {
     ) -> Result<bool> {
         let incoming = local.incoming();
         fs::write(&incoming.path, bytes)?;
-        // It came by a ticket from before.
         if local.forgets_capture(meta, &incoming.path) {
-            self.objects.delete(&[key.path()])?;
+            self.delete_late(key.path())?;
             return Ok(false);
         }
         Ok(local.keep(key, &incoming, meta)?.is_some())
+    }
+
+    /// Deletes what a forgotten device has sent: it came late, by a ticket from before. A command that is at work finds it itself,
+    /// and counts it.
+    fn delete_late(&self, path: String) -> Result<()> {
+        if intents::is_command_at_work(&self.root) { Ok(()) } else { self.objects.delete(&[path]) }
     }
 
     /// Fetches a capture or a report, for the indexer.
@@ -397,7 +402,7 @@ impl Replica {
             }
             Kind::Report(key) => {
                 if local.forgets(device_of_report(key, &bytes).as_deref()) {
-                    return self.objects.delete(&[path.to_owned()]);
+                    return self.delete_late(path.to_owned());
                 }
                 let file = self.root.join(path);
                 make_parent(&file)?;

@@ -225,3 +225,19 @@ fn a_directory_is_the_cache_of_one_store_and_damaged_tables_are_made_anew() {
     assert_eq!(read(open("s3://a/b").unwrap()), 3);
     assert!(!waiting.exists());
 }
+
+#[test]
+fn what_came_late_of_a_forgotten_device_is_deleted_when_no_command_would_count_it() {
+    let cloud = location::open_shared("memory:///").unwrap();
+    let collector = Collector::new(&cloud);
+    put(&cloud, "a", 0..2);
+    let stored = || cloud.list("raw/v1").unwrap().len();
+    let intent = intents::of_device("device 1");
+    for (text, left) in [(intents::forget_text("device 1"), 2), (intents::until_text(), 1)] {
+        cloud.put(&intent, text.into_bytes()).unwrap();
+        collector.replica.mirror_intents().unwrap();
+        collector.sync();
+        assert_eq!(stored(), left);
+        assert_eq!(collector.captures().len(), 1);
+    }
+}
