@@ -1,7 +1,9 @@
 //! The time for which the graphics processor works on a frame, as the app sees it: libgui has a thread that waits for each
-//! frame's fence. Without it, what a complete frame waits for is the compositor's.
+//! frame's fence. Without it, what a complete frame waits for is the compositor's, or the display's: SurfaceFlinger skips a vsync
+//! while the display does not have the frame before yet.
 
 use crate::found::Found;
+use crate::frame_budget::rises;
 use crate::process::Process;
 use tracetee_trace::{Slice, Trace};
 
@@ -9,11 +11,14 @@ use tracetee_trace::{Slice, Trace};
 /// after the frame's draw until it begins.
 const FENCE: &str = "waiting for GPU completion";
 const FENCE_NS: u64 = 1_000_000;
+/// Counter of SurfaceFlinger, 1 if it skips a vsync because the frame before is pending (Android 10 and later).
+const PENDING: &str = "PrevFramePending";
 
 /// Joins the waits for the graphics processor with the frames in whose draw they began, or soon after it.
 pub(crate) fn join(trace: &Trace, process: &Process, found: &mut [Found]) {
     let names = trace.names.select(|name| name.starts_with(FENCE));
-    if names.is_empty() {
+    let pending = rises(trace, PENDING);
+    if names.is_empty() && pending.is_empty() {
         return;
     }
     let own =
@@ -26,5 +31,7 @@ pub(crate) fn join(trace: &Trace, process: &Process, found: &mut [Found]) {
         let wait = waits.get(first);
         let wait = wait.filter(|wait| wait.start_ns <= draw.end_ns.saturating_add(FENCE_NS));
         frame.gpu_ns = wait.map(|wait| wait.end_ns);
+        let next = pending.partition_point(|&at_ns| at_ns < draw.end_ns);
+        frame.pending_ns = pending.get(next).copied();
     }
 }

@@ -13,6 +13,8 @@ const UNSEEN: &str = "(no thread is known to draw it)";
 const GPU: &str = "(graphics processor)";
 /// Name of the time in which a complete frame waited for the display.
 pub(crate) const COMPOSITOR: &str = "(compositor)";
+/// Name of such a time in which the display did not have the frame before yet.
+pub(crate) const PENDING: &str = "(display, which the frame before still held)";
 
 /// A part of a frame's time, and the thread whose work it was. The windows of a frame follow each other without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,12 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
         push(ThreadRole::Gpu, Err(GPU), gpu_ns);
     }
     let is_app = matches!(frame.outcome, Outcome::InTime | Outcome::App);
-    push(ThreadRole::Gpu, Err(if is_app { GPU } else { COMPOSITOR }), end_ns);
+    let is_pending = found.pending_ns.is_some_and(|at_ns| at_ns < end_ns);
+    let name = match (is_app, is_pending) {
+        (true, _) => GPU,
+        (false, true) => PENDING,
+        (false, false) => COMPOSITOR,
+    };
+    push(ThreadRole::Gpu, Err(name), end_ns);
     windows
 }
