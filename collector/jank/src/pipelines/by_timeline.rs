@@ -16,6 +16,8 @@ use tracetee_trace::{NO_PARENT, NameId, Slice, State, Thread, Trace, UNFINISHED}
 const MOST_BEGUN: usize = 64;
 /// SurfaceFlinger's thread that sends vsyncs to threads that move layers without drawing them.
 const MOVES: &str = "appSf";
+/// Time after a frame's end in which the thread that is woken to end it goes on: a binder call's time.
+const LAST_NS: u64 = 1_000_000;
 
 /// Finds the frames of the process, by vsync id.
 pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
@@ -58,7 +60,7 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
             handed_ns.unwrap_or_else(|| worked_ns(&sections, &starts, start_ns, end_ns));
         let mover = mover.filter(|_| draws.is_empty() && handed_ns == start_ns);
         if let Some((tid, mover)) = mover {
-            let ui = slice(start_ns, drawn_ns(mover, start_ns, end_ns));
+            let ui = slice(start_ns, drawn_ns(mover, start_ns, end_ns + LAST_NS).min(end_ns));
             let found = Found::new(Pipeline::Views, tid, Some(token), ui);
             return Found { role: ThreadRole::Producer, ..found };
         }

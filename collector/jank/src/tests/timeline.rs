@@ -381,5 +381,14 @@ fn a_frame_that_no_thread_handed_over_is_the_awake_render_threads_or_the_movers(
         let found = parts(&text);
         let has = found.contains(&(ThreadRole::Producer, Cause::Runnable, 20));
         assert_eq!(has, is_mover, "{name}: {found:?}");
+        // It slept until it was woken to end the frame, or went on sleeping.
+        for (us, waits) in [(40_900, is_mover), (41_100, false)] {
+            let mut text = text.clone();
+            text.switch(36_000, 2, WORKER, "S", 0);
+            text.wake(us, PEER, WORKER);
+            let found = parts(&text);
+            let wait = (ThreadRole::Producer, Cause::Wait, 4);
+            assert_eq!(found.contains(&wait), waits, "{name} {us}: {found:?}");
+        }
     }
 }
