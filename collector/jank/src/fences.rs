@@ -3,7 +3,6 @@
 //! while the display does not have the frame before yet.
 
 use crate::found::Found;
-use crate::frame_budget::rises;
 use crate::process::Process;
 use tracetee_trace::{Slice, Trace};
 
@@ -17,10 +16,13 @@ const PENDING: &str = "PrevFramePending";
 /// Joins the waits for the graphics processor with the frames in whose draw they began, or soon after it.
 pub(crate) fn join(trace: &Trace, process: &Process, found: &mut [Found]) {
     let names = trace.names.select(|name| name.starts_with(FENCE));
-    let pending = rises(trace, PENDING);
-    if names.is_empty() && pending.is_empty() {
+    let is_pending = trace.names.select(|name| name == PENDING);
+    if names.is_empty() && is_pending.is_empty() {
         return;
     }
+    let rises = trace.counters.iter().filter(|one| is_pending.has(one.name) && one.value > 0.0);
+    let mut pending: Vec<u64> = rises.map(|one| one.at_ns).collect();
+    pending.sort_unstable();
     let own =
         trace.threads.iter().filter(|&(&tid, thread)| thread.pid.unwrap_or(tid) == process.pid);
     let mut waits: Vec<Slice> = own.flat_map(|(_, thread)| thread.named(&names).copied()).collect();

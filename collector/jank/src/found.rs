@@ -24,6 +24,8 @@ pub(crate) struct Found {
     pub(crate) gpu_ns: Option<u64>,
     /// Next vsync that SurfaceFlinger skipped, because the display did not have the frame before yet.
     pub(crate) pending_ns: Option<u64>,
+    /// True if another process makes the frame, of a layer of this one.
+    pub(crate) is_moved: bool,
     /// True if records are missing: the next frame begins inside of this one.
     pub(crate) is_torn: bool,
 }
@@ -37,20 +39,19 @@ impl Found {
         ui: Slice,
     ) -> Self {
         let (role, _) = pipeline.roles();
-        let (is_loop, called_ns, gpu_ns, pending_ns, is_torn) = (false, None, None, None, false);
-        let draws = Vec::new();
         Self {
             pipeline,
             vsync_id,
-            is_loop,
+            is_loop: false,
             ui_tid,
             role,
-            called_ns,
+            called_ns: None,
             ui,
-            draws,
-            gpu_ns,
-            pending_ns,
-            is_torn,
+            draws: Vec::new(),
+            gpu_ns: None,
+            pending_ns: None,
+            is_moved: false,
+            is_torn: false,
         }
     }
 

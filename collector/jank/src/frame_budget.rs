@@ -80,18 +80,8 @@ pub(crate) fn vsyncs_of_app(trace: &Trace) -> Vec<u64> {
 
 /// Returns the times at which a counter of SurfaceFlinger changed, in order.
 pub(crate) fn edges(trace: &Trace, name: &str) -> Vec<u64> {
-    edges_to(trace, name, |_| true)
-}
-
-/// Returns the times at which a counter of SurfaceFlinger was set to 1, in order.
-pub(crate) fn rises(trace: &Trace, name: &str) -> Vec<u64> {
-    edges_to(trace, name, |value| value > 0.0)
-}
-
-fn edges_to(trace: &Trace, name: &str, is_edge: impl Fn(f64) -> bool) -> Vec<u64> {
     let names = trace.names.select(|one| one == name);
     let of_name = trace.counters.iter().filter(|counter| names.has(counter.name));
-    let of_name = of_name.filter(|counter| is_edge(counter.value));
     let mut edges: Vec<u64> = of_name.map(|counter| counter.at_ns).collect();
     edges.sort_unstable();
     edges

@@ -2,22 +2,18 @@
 //! what their threads did: the main thread works on a frame until it wakes the render thread for the last time, which draws it.
 //! A render thread that is still busy with the frame before is not woken: it wakes the main thread, which waits for it, once it
 //! begins with this one, or is awake in all of it. Where none is known, the main thread worked on the frame in the sections that
-//! it began in it; without those, the thread that moves layers itself, as the window manager does.
+//! it began in it. A process that gets no vsyncs draws none: another one, whose vsync the frame has, moves its layer.
 
 use super::wakes::wakes;
+use crate::deadline::gives_vsyncs;
 use crate::found::Found;
 use crate::pipeline::Pipeline;
 use crate::process::Process;
-use crate::thread_role::ThreadRole;
 use std::collections::{BTreeMap, BTreeSet};
 use tracetee_trace::{NO_PARENT, NameId, Slice, State, Thread, Trace, UNFINISHED};
 
 /// Frames that are looked at which begin during another one.
 const MOST_BEGUN: usize = 64;
-/// SurfaceFlinger's thread that sends vsyncs to threads that move layers without drawing them.
-const MOVES: &str = "appSf";
-/// Time after a frame's end in which the thread that is woken to end it goes on: a binder call's time.
-const LAST_NS: u64 = 1_000_000;
 
 /// Finds the frames of the process, by vsync id.
 pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
@@ -36,7 +32,14 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
     let sections = main.map_or(&[][..], |main| &main.slices).iter();
     let sections: Vec<&Slice> = sections.filter(|slice| slice.parent == NO_PARENT).collect();
     let starts: BTreeSet<u64> = all.values().map(|&(start_ns, _)| start_ns).collect();
-    let mover = mover(trace, process.pid);
+    let gets_vsyncs = |main: &Thread| {
+        let wakers = main.states.iter().filter_map(|state| trace.threads.get(&state.waker));
+        let mut names = wakers.map(|waker| waker.name(&trace.names));
+        main.states.is_empty() || names.any(gives_vsyncs)
+    };
+    let others = trace.frames.iter().filter(|frame| !frame.is_display && frame.pid != process.pid);
+    let is_moved = main.is_some_and(|main| !gets_vsyncs(main));
+    let moved: BTreeSet<i64> = others.filter(|_| is_moved).map(|frame| frame.token).collect();
     // When each render thread last took a frame over from the main thread.
     let mut taken_ns = vec![0; renders.len()];
     let frame = |(token, (start_ns, end_ns)): (i64, (u64, u64))| {
@@ -58,14 +61,9 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
         let handed_ns = draws.iter().map(|(_, draw)| draw.start_ns).max();
         let handed_ns =
             handed_ns.unwrap_or_else(|| worked_ns(&sections, &starts, start_ns, end_ns));
-        let mover = mover.filter(|_| draws.is_empty() && handed_ns == start_ns);
-        if let Some((tid, mover)) = mover {
-            let ui = slice(start_ns, drawn_ns(mover, start_ns, end_ns + LAST_NS).min(end_ns));
-            let found = Found::new(Pipeline::Views, tid, Some(token), ui);
-            return Found { role: ThreadRole::Producer, ..found };
-        }
+        let is_moved = draws.is_empty() && handed_ns == start_ns && moved.contains(&token);
         let ui = slice(start_ns, handed_ns);
-        Found { draws, ..Found::new(Pipeline::Views, process.pid, Some(token), ui) }
+        Found { draws, is_moved, ..Found::new(Pipeline::Views, process.pid, Some(token), ui) }
     };
     all.into_iter().map(frame).collect()
 }
@@ -109,16 +107,4 @@ fn awake_ns(thread: &Thread, from_ns: u64, to_ns: u64) -> Option<u64> {
     let mut states = thread.states.get(from.checked_sub(1)?..to)?.iter();
     let first = states.find(|state| is_ready(state))?;
     states.all(is_ready).then_some(first.at_ns.max(from_ns))
-}
-
-/// Returns the thread of a process that SurfaceFlinger wakes most to move layers.
-fn mover(trace: &Trace, pid: u32) -> Option<(u32, &Thread)> {
-    let sends = |state: &&State| {
-        let waker = trace.threads.get(&state.waker);
-        waker.is_some_and(|waker| waker.name(&trace.names) == MOVES)
-    };
-    let own = trace.threads.iter().filter(|&(&tid, thread)| thread.pid.unwrap_or(tid) == pid);
-    let woken = own.map(|(&tid, thread)| (thread.states.iter().filter(sends).count(), tid, thread));
-    let most = woken.max_by_key(|&(count, ..)| count).filter(|&(count, ..)| count > 0);
-    most.map(|(_, tid, thread)| (tid, thread))
 }

@@ -351,7 +351,7 @@ fn frames_without_sections_are_late_by_frame_timeline_and_explained_by_the_sched
 }
 
 #[test]
-fn a_frame_that_no_thread_handed_over_is_the_awake_render_threads_or_the_movers() {
+fn a_frame_that_no_thread_handed_over_is_the_awake_render_threads_or_another_process_moves_it() {
     let parts = |text: &Text| {
         let analysis = by_timeline(&mut text.trace());
         let parts = analysis.parts.iter();
@@ -369,26 +369,30 @@ fn a_frame_that_no_thread_handed_over_is_the_awake_render_threads_or_the_movers(
     text.switch(32_000, 1, RENDER, "S", 0);
     let found = parts(&text);
     assert!(found.contains(&(ThreadRole::Render, Cause::Unexplained, 30)), "{found:?}");
-    // A thread that SurfaceFlinger wakes to move layers moved this one.
-    for (name, is_mover) in [("appSf", true), ("app", false)] {
+    // Another process has the frame's vsync, and this one gets none: it is moved, not drawn.
+    for (token, waker, is_moved) in [(7, PEER, true), (8, PEER, false), (7, SF_APP, false)] {
         let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
-        text.switch(9_000, 2, WORKER, "S", 0);
-        text.raw(
-            15_000,
-            &format!("{name}-503 (  500) [000] d..2 0.015000: sched_waking: comm=worker pid=123 prio=120 target_cpu=000"),
-        );
-        text.switch(35_000, 2, 0, "R", WORKER);
-        let found = parts(&text);
-        let has = found.contains(&(ThreadRole::Producer, Cause::Runnable, 20));
-        assert_eq!(has, is_mover, "{name}: {found:?}");
-        // It slept until it was woken to end the frame, or went on sleeping.
-        for (us, waits) in [(40_900, is_mover), (41_100, false)] {
-            let mut text = text.clone();
-            text.switch(36_000, 2, WORKER, "S", 0);
-            text.wake(us, PEER, WORKER);
-            let found = parts(&text);
-            let wait = (ThreadRole::Producer, Cause::Wait, 4);
-            assert_eq!(found.contains(&wait), waits, "{name} {us}: {found:?}");
-        }
+        text.switch(1_000, 0, MAIN, "S", 0);
+        text.wake(15_000, waker, MAIN);
+        text.switch(15_100, 0, 0, "R", MAIN);
+        text.switch(15_200, 0, MAIN, "S", 0);
+        let mut trace = text.trace();
+        let actual = Some(ActualFrame { jank: 64, ..ActualFrame::default() });
+        let (layer, display_token, is_display) = (NameId::NONE, 8, false);
+        let (start_ns, end_ns, pid) = (10_000_000, 40_000_000, 900);
+        trace.frames.push(TimelineFrame {
+            start_ns,
+            end_ns,
+            pid,
+            layer,
+            token,
+            display_token,
+            is_display,
+            actual,
+        });
+        let analysis = by_timeline(&mut trace);
+        let moved = "(another process moves its layer)";
+        let has = analysis.parts.iter().any(|part| &*part.name == moved);
+        assert_eq!(has, is_moved, "{token} {waker}: {:?}", analysis.parts);
     }
 }
