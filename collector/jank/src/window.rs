@@ -64,11 +64,7 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
     }
     let is_app = matches!(frame.outcome, Outcome::InTime | Outcome::App);
     let is_pending = found.pending_ns.is_some_and(|at_ns| at_ns < end_ns);
-    let name = match (is_app, is_pending) {
-        (true, _) => GPU,
-        (false, true) => PENDING,
-        (false, false) => COMPOSITOR,
-    };
-    push(ThreadRole::Gpu, Err(name), end_ns);
+    let waited = if is_pending { PENDING } else { COMPOSITOR };
+    push(ThreadRole::Gpu, Err(if is_app { GPU } else { waited }), end_ns);
     windows
 }
