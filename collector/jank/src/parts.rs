@@ -211,7 +211,7 @@ impl Parts {
         let first = of_frame.parts.keys().next().map(|(thread, ..)| *thread);
         // Causes that took time in the late frame before, until this one was due.
         let earlier = gains.iter().filter_map(|((cause, key), gain)| {
-            let is_its = |of: &Key| of.1 == *cause && of.2 == *key;
+            let is_its = |one: &Key| one.1 == *cause && one.2 == *key;
             let is_earlier = gain.is_any() && !of_frame.parts.keys().any(is_its);
             let key = (first?, *cause, Arc::clone(key), Arc::clone(key));
             is_earlier.then(|| (key, Sum::default()))
