@@ -115,6 +115,13 @@ impl WeightedCause {
         let (key, states) = (key.to_owned(), StateTimes::default());
         Self { cause, key, self_ns: 0, carried_ns: 0, overrun_ns: 0, states }
     }
+
+    fn add(&mut self, [self_ns, carried_ns, overrun_ns]: [u64; 3], states: &StateTimes) {
+        self.self_ns += self_ns;
+        self.carried_ns += carried_ns;
+        self.overrun_ns += overrun_ns;
+        self.states.add_all(states);
+    }
 }
 
 /// Key of causes that are not listed.
@@ -209,10 +216,7 @@ fn causes<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<WeightedCause> {
         let sum = sums
             .entry((part.cause, &part.key))
             .or_insert_with(|| WeightedCause::none(part.cause, &part.key));
-        sum.self_ns += part.self_ns;
-        sum.carried_ns += part.carried_ns;
-        sum.overrun_ns += part.overrun_ns;
-        sum.states.add_all(&part.states);
+        sum.add([part.self_ns, part.carried_ns, part.overrun_ns], &part.states);
     }
     let mut causes: Vec<WeightedCause> = sums.into_values().collect();
     causes.sort_by_key(|cause| Reverse(cause.self_ns + cause.carried_ns));
@@ -220,10 +224,7 @@ fn causes<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<WeightedCause> {
         let others = causes.split_off(MAX_CAUSES - 1);
         let mut sum = WeightedCause::none(Cause::Unexplained, OTHER_CAUSES);
         for other in others {
-            sum.self_ns += other.self_ns;
-            sum.carried_ns += other.carried_ns;
-            sum.overrun_ns += other.overrun_ns;
-            sum.states.add_all(&other.states);
+            sum.add([other.self_ns, other.carried_ns, other.overrun_ns], &other.states);
         }
         causes.push(sum);
     }

@@ -22,6 +22,10 @@ pub(crate) struct Found {
     pub(crate) draws: Vec<(u32, Slice)>,
     /// Time until which the graphics processor worked, if a thread of the app waited for it to complete.
     pub(crate) gpu_ns: Option<u64>,
+    /// Next vsync that SurfaceFlinger skipped, because the display did not have the frame before yet.
+    pub(crate) pending_ns: Option<u64>,
+    /// True if another process makes the frame, of a layer of this one.
+    pub(crate) is_moved: bool,
     /// True if records are missing: the next frame begins inside of this one.
     pub(crate) is_torn: bool,
 }
@@ -35,9 +39,20 @@ impl Found {
         ui: Slice,
     ) -> Self {
         let (role, _) = pipeline.roles();
-        let (is_loop, called_ns, gpu_ns, is_torn) = (false, None, None, false);
-        let draws = Vec::new();
-        Self { pipeline, vsync_id, is_loop, ui_tid, role, called_ns, ui, draws, gpu_ns, is_torn }
+        Self {
+            pipeline,
+            vsync_id,
+            is_loop: false,
+            ui_tid,
+            role,
+            called_ns: None,
+            ui,
+            draws: Vec::new(),
+            gpu_ns: None,
+            pending_ns: None,
+            is_moved: false,
+            is_torn: false,
+        }
     }
 
     /// The time at which it began.

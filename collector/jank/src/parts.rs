@@ -9,7 +9,7 @@ use crate::stacks::{Kin, OTHER};
 use crate::states::{StateTimes, ThreadState};
 use crate::thread_role::ThreadRole;
 use crate::waits::{PACE, Wait, Waits};
-use crate::window::COMPOSITOR;
+use crate::window::{COMPOSITOR, PENDING};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracetee_trace::Thread;
@@ -84,7 +84,7 @@ impl<'a> OfFrame<'a> {
         carried_ns: u64,
     ) -> (Cause, Arc<str>) {
         let cause = match role {
-            ThreadRole::Gpu if name == COMPOSITOR => Cause::System,
+            ThreadRole::Gpu if matches!(name, COMPOSITOR | PENDING) => Cause::System,
             ThreadRole::Gpu => Cause::Gpu,
             _ => Cause::Unexplained,
         };
@@ -209,8 +209,17 @@ impl Parts {
         let share = |ns: u64| scaled(ns, overrun_ns, total_ns);
         let mut before_ns = 0;
         let first = of_frame.parts.keys().next().map(|(thread, ..)| *thread);
+        // Causes that took time in the late frame before, until this one was due.
+        let earlier = gains.iter().filter_map(|((cause, key), gain)| {
+            let is_its = |one: &Key| one.1 == *cause && one.2 == *key;
+            let is_earlier = gain.is_any() && !of_frame.parts.keys().any(is_its);
+            let key = (first?, *cause, Arc::clone(key), Arc::clone(key));
+            is_earlier.then(|| (key, Sum::default()))
+        });
+        let room = MAX_PARTS.saturating_sub(self.all.len() + of_frame.parts.len());
+        let earlier: Vec<(Key, Sum)> = earlier.take(room).collect();
         let mut found = Gains::new();
-        for ((thread, cause, key, name), sum) in of_frame.parts {
+        for ((thread, cause, key, name), sum) in of_frame.parts.into_iter().chain(earlier) {
             let ns = weight_ns(&key, &sum);
             let overrun_ns = share(before_ns + ns) - share(before_ns);
             before_ns += ns;
@@ -231,26 +240,6 @@ impl Parts {
                 states: sum.times.own,
                 count: sum.count,
                 contention: sum.contention,
-                gain,
-            });
-        }
-        // Causes that took time in the late frame before, until this one was due.
-        for ((cause, key), gain) in gains {
-            let Some(thread) = first.filter(|_| gain.is_any() && self.all.len() < MAX_PARTS) else {
-                continue;
-            };
-            self.all.push(Part {
-                frame,
-                thread,
-                cause,
-                name: Arc::clone(&key),
-                key,
-                self_ns: 0,
-                carried_ns: 0,
-                overrun_ns: 0,
-                states: StateTimes::default(),
-                count: 0,
-                contention: None,
                 gain,
             });
         }

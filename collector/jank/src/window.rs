@@ -9,10 +9,14 @@ use tracetee_trace::NameId;
 const ASSUMED: &str = "(no render thread: 5 ms assumed)";
 /// Name of the time of a frame that FrameTimeline alone shows, and which the main thread did not hand to a render thread.
 const UNSEEN: &str = "(no thread is known to draw it)";
+/// Name of the time of such a frame that another process makes.
+const MOVED: &str = "(another process moves its layer)";
 /// Name of the time from the last thread's work to the end that FrameTimeline reports.
 const GPU: &str = "(graphics processor)";
 /// Name of the time in which a complete frame waited for the display.
 pub(crate) const COMPOSITOR: &str = "(compositor)";
+/// Name of such a time in which the display did not have the frame before yet.
+pub(crate) const PENDING: &str = "(display, which the frame before still held)";
 
 /// A part of a frame's time, and the thread whose work it was. The windows of a frame follow each other without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +54,7 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
     push(found.role, Ok(found.ui_tid), found.ui_end_ns());
     match draw {
         Some((tid, draw)) => push(render, Ok(tid), draw.end_ns),
+        None if found.is_moved => push(render, Err(MOVED), end_ns),
         None if found.ui.name == NameId::NONE => push(render, Err(UNSEEN), end_ns),
         None if frame.evidence == Evidence::Markers => push(render, Err(ASSUMED), end_ns),
         None => {}
@@ -58,6 +63,8 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
         push(ThreadRole::Gpu, Err(GPU), gpu_ns);
     }
     let is_app = matches!(frame.outcome, Outcome::InTime | Outcome::App);
-    push(ThreadRole::Gpu, Err(if is_app { GPU } else { COMPOSITOR }), end_ns);
+    let is_pending = found.pending_ns.is_some_and(|at_ns| at_ns < end_ns);
+    let waited = if is_pending { PENDING } else { COMPOSITOR };
+    push(ThreadRole::Gpu, Err(if is_app { GPU } else { waited }), end_ns);
     windows
 }

@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tracetee_jank::{Cause, Named, StateTimes, ThreadRole};
 
-/// Name of a part of a frame which no thread is known to have made.
-const UNSEEN: &str = "(no thread is known to draw it)";
+/// Names of a part of a frame which no thread of the process is known to have made.
+const UNSEEN: [&str; 2] = ["(no thread is known to draw it)", "(another process moves its layer)"];
 
 impl Worst {
     /// Writes the sentence, for instance "16.0 ms late, 1 vsync missed: main slept 25.8 ms in obtainView until a timer".
@@ -43,7 +43,7 @@ const fn is_ready(part: &PartRow) -> bool {
 
 /// True for the time of a frame which no thread is known to have made.
 fn is_unseen(part: &PartRow) -> bool {
-    part.thread == ThreadRole::Render && part.name == UNSEEN
+    part.thread == ThreadRole::Render && UNSEEN.contains(&&*part.name)
 }
 
 /// Says what a part was; `waited_ns` is the time of all parts in which its thread waited for a processor.

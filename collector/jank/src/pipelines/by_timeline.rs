@@ -1,14 +1,16 @@
 //! Frames that FrameTimeline alone shows, in a system trace without the atrace categories `gfx` and `view`. The scheduler says
 //! what their threads did: the main thread works on a frame until it wakes the render thread for the last time, which draws it.
 //! A render thread that is still busy with the frame before is not woken: it wakes the main thread, which waits for it, once it
-//! begins with this one. Where neither is known, the main thread worked on the frame in the sections that it began in it.
+//! begins with this one, or is awake in all of it. Where none is known, the main thread worked on the frame in the sections that
+//! it began in it. A process that gets no vsyncs draws none: another one, whose vsync the frame has, moves its layer.
 
 use super::wakes::wakes;
+use crate::deadline::gives_vsyncs;
 use crate::found::Found;
 use crate::pipeline::Pipeline;
 use crate::process::Process;
 use std::collections::{BTreeMap, BTreeSet};
-use tracetee_trace::{NO_PARENT, NameId, Slice, Thread, Trace, UNFINISHED};
+use tracetee_trace::{NO_PARENT, NameId, Slice, State, Thread, Trace, UNFINISHED};
 
 /// Frames that are looked at which begin during another one.
 const MOST_BEGUN: usize = 64;
@@ -30,6 +32,14 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
     let sections = main.map_or(&[][..], |main| &main.slices).iter();
     let sections: Vec<&Slice> = sections.filter(|slice| slice.parent == NO_PARENT).collect();
     let starts: BTreeSet<u64> = all.values().map(|&(start_ns, _)| start_ns).collect();
+    let gets_vsyncs = |main: &Thread| {
+        let wakers = main.states.iter().filter_map(|state| trace.threads.get(&state.waker));
+        let mut names = wakers.map(|waker| waker.name(&trace.names));
+        main.states.is_empty() || names.any(gives_vsyncs)
+    };
+    let others = trace.frames.iter().filter(|frame| !frame.is_display && frame.pid != process.pid);
+    let is_moved = main.is_some_and(|main| !gets_vsyncs(main));
+    let moved: BTreeSet<i64> = others.filter(|_| is_moved).map(|frame| frame.token).collect();
     // When each render thread last took a frame over from the main thread.
     let mut taken_ns = vec![0; renders.len()];
     let frame = |(token, (start_ns, end_ns)): (i64, (u64, u64))| {
@@ -43,15 +53,17 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
             let from_ns = handed_ns.unwrap_or(start_ns.max(*taken_ns + 1));
             let synced_ns = main.and_then(|main| wakes_of(main, from_ns, tid).next());
             *taken_ns = synced_ns.or(handed_ns).unwrap_or(*taken_ns);
-            let begun_ns = handed_ns.or(synced_ns)?;
+            let begun_ns = handed_ns.or(synced_ns);
+            let begun_ns = begun_ns.or_else(|| awake_ns(render, start_ns, end_ns))?;
             Some((tid, slice(begun_ns, drawn_ns(render, begun_ns, end_ns))))
         });
         let draws: Vec<(u32, Slice)> = draws.collect();
         let handed_ns = draws.iter().map(|(_, draw)| draw.start_ns).max();
         let handed_ns =
             handed_ns.unwrap_or_else(|| worked_ns(&sections, &starts, start_ns, end_ns));
+        let is_moved = draws.is_empty() && handed_ns == start_ns && moved.contains(&token);
         let ui = slice(start_ns, handed_ns);
-        Found { draws, ..Found::new(Pipeline::Views, process.pid, Some(token), ui) }
+        Found { draws, is_moved, ..Found::new(Pipeline::Views, process.pid, Some(token), ui) }
     };
     all.into_iter().map(frame).collect()
 }
@@ -79,7 +91,20 @@ fn drawn_ns(render: &Thread, begun_ns: u64, end_ns: u64) -> u64 {
     let next = render.states.partition_point(|state| state.at_ns <= end_ns);
     let last = next.checked_sub(1).and_then(|last| render.states.get(last));
     match last {
-        Some(state) if !matches!(state.kind, b'r' | b'R') => state.at_ns.max(begun_ns),
+        Some(state) if !is_ready(state) => state.at_ns.max(begun_ns),
         _ => end_ns,
     }
+}
+
+const fn is_ready(state: &State) -> bool {
+    matches!(state.kind, b'r' | b'R')
+}
+
+/// Returns since when a thread was awake, if it did not fall asleep between two times.
+fn awake_ns(thread: &Thread, from_ns: u64, to_ns: u64) -> Option<u64> {
+    let [from, to] =
+        [from_ns, to_ns].map(|at_ns| thread.states.partition_point(|state| state.at_ns <= at_ns));
+    let mut states = thread.states.get(from.checked_sub(1)?..to)?.iter();
+    let first = states.find(|state| is_ready(state))?;
+    states.all(is_ready).then_some(first.at_ns.max(from_ns))
 }

@@ -39,6 +39,7 @@ pub(super) enum Step {
     Bind,
     Create,
     Resume,
+    Pause,
     Stop,
     /// A service or a receiver.
     Background,
@@ -54,6 +55,8 @@ pub(super) fn step(name: &str) -> Option<Step> {
         || begins(&["performResume:", "performRestart:"])
     {
         Some(Step::Resume)
+    } else if name == "activityPause" || begins(&["performPause:"]) {
+        Some(Step::Pause)
     } else if name == "activityStop" || begins(&["performStop:"]) {
         Some(Step::Stop)
     } else if begins(&["serviceCreate:", "broadcastReceiveComp:", "broadcastReceiveReg:"]) {
@@ -72,10 +75,20 @@ pub(crate) fn find(
     shown: &Shown<'_>,
 ) -> (Vec<Launch>, u64) {
     let names_of_steps = trace.names.select(|name| step(name).is_some());
-    let steps: Vec<(Step, &Slice)> = main
+    let steps = main
         .named(&names_of_steps)
-        .filter_map(|slice| Some((step(trace.names.text(slice.name))?, slice)))
-        .collect();
+        .filter_map(|slice| Some((step(trace.names.text(slice.name))?, slice)));
+    // An activity that stops after the next one of the app came to the front was covered: the app was not put away.
+    let mut is_covered = None;
+    let is_of_app = |&(step, _): &(Step, &Slice)| {
+        match step {
+            Step::Pause => is_covered = Some(false),
+            Step::Create | Step::Resume => is_covered = is_covered.map(|_| true),
+            _ => {}
+        }
+        step != Step::Pause && (step != Step::Stop || is_covered != Some(true))
+    };
+    let steps: Vec<(Step, &Slice)> = steps.filter(is_of_app).collect();
     let mut launches: Vec<Launch> = Vec::new();
     let mut background = 0;
     let system = of_system(trace, process);
@@ -90,7 +103,7 @@ pub(crate) fn find(
                 hidden_since = slice.end_ns;
                 continue;
             }
-            Step::Background => continue,
+            Step::Pause | Step::Background => continue,
             Step::Bind => {
                 let after = steps.partition_point(|(_, later)| later.start_ns < slice.end_ns);
                 let is_for_user = match steps.get(after.max(next)) {

@@ -259,6 +259,29 @@ fn an_activity_that_comes_back_is_a_hot_start_and_one_that_follows_another_is_no
 }
 
 #[test]
+fn an_activity_that_another_one_of_the_app_covered_does_not_put_the_app_away() {
+    let starts = |pause_us: u64| {
+        startups(&[
+            slice(MAIN, "B activityStart", 0, 50_000),
+            slice(MAIN, FRAME, 60_000, 70_000),
+            slice(RENDER, DRAW, 65_000, 75_000),
+            slice(MAIN, "B activityPause", pause_us, pause_us + 1_000),
+            slice(MAIN, "B activityResume", 1_010_000, 1_020_000),
+            slice(MAIN, FRAME, 1_060_000, 1_070_000),
+            slice(RENDER, DRAW, 1_065_000, 1_075_000),
+            slice(MAIN, "B activityStop", 1_100_000, 1_101_000),
+            slice(MAIN, "B activityResume", 3_000_000, 3_010_000),
+            slice(MAIN, FRAME, 3_020_000, 3_030_000),
+            slice(RENDER, DRAW, 3_025_000, 3_035_000),
+        ])
+    };
+    assert_eq!(rows(&starts(1_000_000)), [(Warm, 0, Some(75), None)]);
+    // It was paused, and stopped: the app was put away.
+    let expected = [(Warm, 0, Some(75), None), (Hot, 3_000, Some(35), None)];
+    assert_eq!(rows(&starts(1_090_000)), expected);
+}
+
+#[test]
 fn the_systems_record_of_a_launch_says_when_and_how_it_began() {
     let slices = [
         slice(MAIN, "B bindApplication", 300_000, 400_000),

@@ -229,6 +229,26 @@ fn sums_by_evidence_count_frames_outcomes_and_missed_vsyncs() {
 }
 
 #[test]
+fn by_markers_the_frames_that_missed_a_vsync_are_estimated_with_chance() {
+    let missed = |all_ms: &[u64]| {
+        let made = [(140_000, Some((18_500, 28_300)))];
+        let late = frames(&made).into_iter().find(|frame| frame.slow).unwrap();
+        let evidence = Evidence::Markers;
+        let all =
+            all_ms.iter().map(|&ms| Frame { evidence, jank_ns: ms * 1_000_000, ..late.clone() });
+        let all: Vec<Frame> = all.collect();
+        let found = crate::totals::Judged::by_evidence(all.iter(), 10_000_000)[&evidence].missed;
+        (found.least, found.likely, found.most)
+    };
+    // Just over one period, by 0.6 of it and more, by three of it.
+    assert_eq!(missed(&[5; 10]), (0, 0, 1));
+    assert_eq!(missed(&[6]), (0, 1, 1));
+    assert_eq!(missed(&[29; 100]), (38, 57, 74));
+    assert_eq!(missed(&[30]), (1, 1, 1));
+    assert_eq!(missed(&[29, 30, 7_000]), (2, 3, 3));
+}
+
+#[test]
 fn a_buffer_that_is_queued_when_it_is_due_is_late_by_the_system() {
     assert_eq!(judged(&[(140_000, Some((7_800, 18_300)))]), [(System, 1, 10_300)]);
     assert_eq!(judged(&[(140_000, Some((7_801, 18_300)))]), [(App, 1, 1)]);

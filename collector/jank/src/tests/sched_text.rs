@@ -24,7 +24,7 @@ pub(crate) const GPU_IRQ: u32 = 60;
 pub(crate) const DISK_IRQ: u32 = 61;
 
 /// Text in the making.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Text {
     about: String,
     lines: Vec<(u64, String)>,

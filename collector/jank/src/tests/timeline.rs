@@ -1,6 +1,6 @@
 //! Frames judged by FrameTimeline's records: each type of jank, of one surface or of several, and vsyncs without a record.
 
-use crate::tests::sched_text::{MAIN, PEER, RENDER, Text, WORKER};
+use crate::tests::sched_text::{MAIN, PEER, RENDER, SF_APP, Text, WORKER};
 use crate::{Analysis, Cause, Evidence, Options, Outcome, ThreadRole, analyze};
 use Outcome::{App, Display, Dropped, InTime, Stuffing, System, Undrawn, Unknown};
 use tracetee_trace::{ActualFrame, NameId, TimelineFrame, Trace};
@@ -348,4 +348,51 @@ fn frames_without_sections_are_late_by_frame_timeline_and_explained_by_the_sched
     // It ran: without sections or callstacks nothing shows what.
     let (_, parts) = without_sections(|_| {});
     has(&parts, Cause::Unexplained, "(no section)", 22_000);
+}
+
+#[test]
+fn a_frame_that_no_thread_handed_over_is_the_awake_render_threads_or_another_process_moves_it() {
+    let parts = |text: &Text| {
+        let analysis = by_timeline(&mut text.trace());
+        let parts = analysis.parts.iter();
+        parts.map(|part| (part.thread, part.cause, part.self_ns / 1_000_000)).collect::<Vec<_>>()
+    };
+    // The render thread animates: it is woken for its own vsync, and waits for a processor for most of the frame.
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.switch(1_000, 1, RENDER, "S", 0);
+    text.wake(10_100, SF_APP, RENDER);
+    text.switch(31_000, 1, 0, "R", RENDER);
+    text.switch(50_000, 1, RENDER, "S", 0);
+    let found = parts(&text);
+    assert!(found.contains(&(ThreadRole::Render, Cause::Runnable, 20)), "{found:?}");
+    // It slept in the frame: nobody is known to draw it.
+    text.switch(32_000, 1, RENDER, "S", 0);
+    let found = parts(&text);
+    assert!(found.contains(&(ThreadRole::Render, Cause::Unexplained, 30)), "{found:?}");
+    // Another process has the frame's vsync, and this one gets none: it is moved, not drawn.
+    for (token, waker, is_moved) in [(7, PEER, true), (8, PEER, false), (7, SF_APP, false)] {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.switch(1_000, 0, MAIN, "S", 0);
+        text.wake(15_000, waker, MAIN);
+        text.switch(15_100, 0, 0, "R", MAIN);
+        text.switch(15_200, 0, MAIN, "S", 0);
+        let mut trace = text.trace();
+        let actual = Some(ActualFrame { jank: 64, ..ActualFrame::default() });
+        let (layer, display_token, is_display) = (NameId::NONE, 8, false);
+        let (start_ns, end_ns, pid) = (10_000_000, 40_000_000, 900);
+        trace.frames.push(TimelineFrame {
+            start_ns,
+            end_ns,
+            pid,
+            layer,
+            token,
+            display_token,
+            is_display,
+            actual,
+        });
+        let analysis = by_timeline(&mut trace);
+        let moved = "(another process moves its layer)";
+        let has = analysis.parts.iter().any(|part| &*part.name == moved);
+        assert_eq!(has, is_moved, "{token} {waker}: {:?}", analysis.parts);
+    }
 }

@@ -210,6 +210,20 @@ fn a_frame_that_waits_for_the_graphics_processor_names_it() {
     };
     // From the draw's end at 115.3.
     assert_eq!((ms(Cause::Gpu), ms(Cause::System)), (127, 24), "{causes:?}");
+    // At the vsync in between, or at none, SurfaceFlinger said that the display still had the frame before.
+    for (us, value, name) in [
+        (120_100, 1, "(display, which the frame before still held)"),
+        (120_100, 0, "(compositor)"),
+        (130_500, 1, "(compositor)"),
+    ] {
+        let mut frames = [IN_TIME; 14];
+        (frames[10], frames[11]) = ((5, 20), (6, 20));
+        let mut text = on_layer("com.app/com.app.Main#0", &frames);
+        text.mark(SURFACE_FLINGER, us, &format!("C|500|PrevFramePending|{value}"));
+        let found = parts(&analyzed(&text), 10);
+        let waited = (ThreadRole::Gpu, Cause::System, name.to_owned(), 15_100);
+        assert!(found.contains(&waited), "{us} {value}: {found:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Each name by which a start-up is found or divided, as Android or a library writes it, with names like it.
 
 use crate::startup::PhaseKind::{ApplicationOnCreate, ContentProviders};
-use crate::startup::launches::Step::{self, Background, Bind, Create, Resume, Stop};
+use crate::startup::launches::Step::{self, Background, Bind, Create, Pause, Resume, Stop};
 use crate::startup::{launches, phases};
 
 #[test]
@@ -15,6 +15,8 @@ fn steps_of_a_process_are_known_by_their_names() {
         ("activityRestart", Resume, &["activityRestarted"]),
         ("performResume:com.example.Main", Resume, &["performResume", "My.performResume:x"]),
         ("performRestart:com.example.Main", Resume, &["performRestart", "My.performRestart:x"]),
+        ("activityPause", Pause, &["activityPaused"]),
+        ("performPause:com.example.Main", Pause, &["performPause", "My.performPause:x"]),
         ("activityStop", Stop, &["activityStopped"]),
         ("performStop:com.example.Main", Stop, &["performStop", "My.performStop:x"]),
         ("serviceCreate: className=com.example.Sync", Background, &["serviceCreate"]),
