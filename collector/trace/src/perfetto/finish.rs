@@ -8,6 +8,7 @@ use super::put::Put;
 use super::unread::ftrace_event;
 use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, state_of_kernel};
 use crate::model::{MAX_NS, Trace};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// Waiting events after which their memory is given back.
@@ -82,14 +83,15 @@ impl Reader {
         let started = times.max();
         let version = self.kernel_version;
         let unread = &mut self.unread;
-        // In the memory of what it takes the events from.
+        // In the memory of what it takes the events from, with their number in the place of their clock.
         let kernel = std::mem::take(&mut self.kernel).into_iter();
-        let mut kernel: Vec<KernelEvent> = kernel
-            .filter_map(|(clock, event)| {
+        let mut kernel: Vec<(u32, KernelEvent)> = kernel
+            .zip(0..)
+            .filter_map(|((clock, event), number)| {
                 let at_ns = converted(converters, clock, event.at_ns);
                 let why = match at_ns {
                     Some(at_ns) if started.is_none_or(|started| at_ns >= started) => {
-                        return Some(KernelEvent { at_ns, ..event });
+                        return Some((number, KernelEvent { at_ns, ..event }));
                     }
                     Some(_) => "kernel events before the recording began",
                     None => "events on a clock that no snapshot relates to the trace's",
@@ -111,7 +113,8 @@ impl Reader {
                 !is_early
             });
         }
-        kernel.sort_by_key(|event| event.at_ns);
+        // In place, and from the end: as `finish` does with the other events.
+        kernel.sort_unstable_by_key(|&(number, event)| Reverse((event.at_ns, number)));
         let mut clocks = std::mem::take(&mut self.suspend_clocks).into_iter();
         let suspends = &mut self.builder.trace.scheduling.suspends;
         suspends.retain_mut(|(at_ns, _)| {
@@ -121,9 +124,12 @@ impl Reader {
         suspends.sort_unstable();
         // The task that runs on each processor: compact events name only the next one.
         let mut running: HashMap<u16, Task> = HashMap::new();
-        let Self { builder, unread, other_ftrace, .. } = self;
+        let Self { builder, unread, other_ftrace, keeps_events, .. } = self;
         let mut counts: HashMap<&'static str, u64> = HashMap::new();
-        kernel.retain_mut(|event| {
+        while let Some((_, mut event)) = kernel.pop() {
+            if kernel.len().is_multiple_of(EVENTS_OF_A_STEP) {
+                kernel.shrink_to_fit();
+            }
             let before = running.get(&event.cpu).copied();
             let is_compact = event.tid == NO_TID;
             if is_compact {
@@ -138,19 +144,20 @@ impl Reader {
             }
             if is_compact && before.is_none() {
                 unread.event("compact scheduler events before the first switch of their processor");
-                return false;
+                continue;
             }
             *counts.entry(event.kind.event()).or_default() += 1;
-            builder.kernel_event(event);
-            true
-        });
+            builder.kernel_event(&event);
+            if *keeps_events {
+                builder.trace.kernel.push(event);
+            }
+        }
         for (event, count) in counts {
             builder.others(event, count);
         }
         for (number, count) in std::mem::take(other_ftrace) {
             builder.others(&ftrace_event(number), count);
         }
-        self.builder.trace.kernel = kernel;
     }
 
     fn put_frames(&mut self, converters: &Converters) {
