@@ -74,8 +74,7 @@ fn inputs() -> Vec<Vec<u8>> {
 /// Changes some bytes, or cuts, repeats or moves a part.
 fn damaged(input: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = input.to_vec();
-    let index =
-        |random: &mut Random| usize::try_from(random.below(input.len() as u64)).unwrap();
+    let index = |random: &mut Random| usize::try_from(random.below(input.len() as u64)).unwrap();
     for _ in 0..=random.below(6) {
         let at = index(random).min(bytes.len() - 1);
         match random.below(12) {

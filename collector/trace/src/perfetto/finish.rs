@@ -21,7 +21,7 @@ impl Reader {
         let converters = self.clocks.converters(own);
         self.builder.trace.realtime = self.clocks.realtime();
         self.put_names();
-        self.put_kernel(&converters);
+        let started = self.put_kernel(&converters);
         self.put_frames(&converters);
         self.put_gaps(&converters);
         let mut events = std::mem::take(&mut self.events);
@@ -29,12 +29,10 @@ impl Reader {
         let mut number = 0..u32::MAX;
         events.retain_mut(|event| {
             event.rank += number.next().unwrap_or_default();
-            let at_ns = converted(&converters, event.clock, event.at_ns);
+            let started = started.filter(|_| matches!(event.what, What::Mark { .. }));
+            let at_ns = time(&converters, event.clock, event.at_ns, started);
             event.at_ns = at_ns.unwrap_or(0);
-            if at_ns.is_none() {
-                unread.event("events on a clock that no snapshot relates to the trace's");
-            }
-            at_ns.is_some()
+            at_ns.map_err(|why| unread.event(why)).is_ok()
         });
         // In place: a stable sort takes half as much memory again.
         events.sort_unstable_by_key(|event| (event.at_ns, event.rank));
@@ -77,7 +75,8 @@ impl Reader {
         }
     }
 
-    fn put_kernel(&mut self, converters: &Converters) {
+    /// Puts the kernel's events into the trace. Returns the time from which they count.
+    fn put_kernel(&mut self, converters: &Converters) -> Option<u64> {
         let covered = self.covered.values().copied().chain(self.started);
         let times = covered.filter_map(|(clock, ns)| converted(converters, clock, ns));
         let started = times.max();
@@ -88,31 +87,11 @@ impl Reader {
         let mut kernel: Vec<(u32, KernelEvent)> = kernel
             .zip(0..)
             .filter_map(|((clock, event), number)| {
-                let at_ns = converted(converters, clock, event.at_ns);
-                let why = match at_ns {
-                    Some(at_ns) if started.is_none_or(|started| at_ns >= started) => {
-                        return Some((number, KernelEvent { at_ns, ..event }));
-                    }
-                    Some(_) => "kernel events before the recording began",
-                    None => "events on a clock that no snapshot relates to the trace's",
-                };
-                unread.event(why);
-                None
+                let at_ns = time(converters, clock, event.at_ns, started);
+                let at_ns = at_ns.map_err(|why| unread.event(why)).ok()?;
+                Some((number, KernelEvent { at_ns, ..event }))
             })
             .collect();
-        if let Some(started) = started {
-            let unread = &mut self.unread;
-            self.events.retain(|event| {
-                let is_mark = matches!(event.what, What::Mark { .. });
-                let is_early = is_mark
-                    && converted(converters, event.clock, event.at_ns)
-                        .is_some_and(|at_ns| at_ns < started);
-                if is_early {
-                    unread.event("kernel events before the recording began");
-                }
-                !is_early
-            });
-        }
         // In place, and from the end: as `finish` does with the other events.
         kernel.sort_unstable_by_key(|&(number, event)| Reverse((event.at_ns, number)));
         let mut clocks = std::mem::take(&mut self.suspend_clocks).into_iter();
@@ -158,17 +137,13 @@ impl Reader {
         for (number, count) in std::mem::take(other_ftrace) {
             builder.others(&ftrace_event(number), count);
         }
+        started
     }
 
     fn put_frames(&mut self, converters: &Converters) {
         let unread = &mut self.unread;
-        let mut at = |clock, ns| {
-            let at_ns = converted(converters, clock, ns);
-            if at_ns.is_none() {
-                unread.event("events on a clock that no snapshot relates to the trace's");
-            }
-            at_ns
-        };
+        let mut at =
+            |clock, ns| time(converters, clock, ns, None).map_err(|why| unread.event(why)).ok();
         let frames = std::mem::take(&mut self.frames);
         let frames = on_own_clock(frames, &mut at, |frame| &mut frame.at_ns);
         let buffers = std::mem::take(&mut self.buffers);
@@ -211,4 +186,18 @@ fn on_own_clock<T>(
 
 pub(super) fn converted(converters: &Converters, clock: Clock, at_ns: u64) -> Option<u64> {
     converters.convert(clock, at_ns).filter(|&at_ns| at_ns <= MAX_NS)
+}
+
+/// A time on the trace's own clock, not before `started`; or why it does not count.
+fn time(
+    converters: &Converters,
+    clock: Clock,
+    at_ns: u64,
+    started: Option<u64>,
+) -> Result<u64, &'static str> {
+    match converted(converters, clock, at_ns) {
+        Some(at_ns) if started.is_none_or(|started| at_ns >= started) => Ok(at_ns),
+        Some(_) => Err("kernel events before the recording began"),
+        None => Err("events on a clock that no snapshot relates to the trace's"),
+    }
 }
