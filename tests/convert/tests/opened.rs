@@ -130,7 +130,7 @@ fn opened(reader: Reader, directory: &Path, files: &[String]) -> Option<BTreeMap
                     .unwrap();
                 assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
                 let said = String::from_utf8(output.stdout).unwrap();
-                let lines = said.lines().map(|line| serde_json::from_str::<(String, Value)>(line));
+                let lines = said.lines().map(serde_json::from_str::<(String, Value)>);
                 failed.extend(
                     lines.map(|line| line.unwrap()).map(|(file, why)| (file, why.to_string())),
                 );
