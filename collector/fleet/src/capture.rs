@@ -127,7 +127,7 @@ pub fn rows_of_text(
     let kind = if is_profile { Kind::Text } else { Kind::sniff(&mut text)? };
     let trace = match kind {
         _ if is_profile => Ok(Trace::default()),
-        Kind::Perfetto => perfetto::read_within(text, limits.text_bytes),
+        Kind::Perfetto => perfetto::read_within(text, limits.text_bytes, false),
         _ => tracetee_trace::read(text),
     };
     watch.check()?;

@@ -73,32 +73,29 @@ use std::path::Path;
 /// # Errors
 /// [`Error`] names the file and the problem: it cannot be read, is not a trace, or its compression is broken.
 pub fn read_file(path: &Path) -> Result<Trace, Error> {
-    read_path(path, text::read)
+    read_path(path, false)
 }
 
-/// Reads a file as [`read_file`] does, with all events of a text: those of the kernel, which analyses need as thread states
-/// only, are for writers.
+/// Reads a file as [`read_file`] does, with all events: those of the kernel, which analyses need as thread states only, are
+/// for writers.
 ///
 /// # Errors
 /// As [`read_file`].
 pub fn read_file_with_events(path: &Path) -> Result<Trace, Error> {
-    read_path(path, text::read_with_events)
+    read_path(path, true)
 }
 
 /// Reads a file. Reads a text whose lines are out of order again, sorted by time.
-fn read_path(
-    path: &Path,
-    read_text: fn(Box<dyn std::io::BufRead>) -> Result<Trace, Error>,
-) -> Result<Trace, Error> {
+fn read_path(path: &Path, keeps_events: bool) -> Result<Trace, Error> {
     let in_file = |error: Error| error.in_file(path);
-    let mut trace = read_by(open_file(path)?, read_text).map_err(in_file)?;
+    let mut trace = read_by(open_file(path)?, keeps_events).map_err(in_file)?;
     let is_sorted = trace.losses.out_of_order == 0 || !path.is_file();
     let sorted = if is_sorted { None } else { text::sorted(open_file(path)?) };
     let Some(sorted) = sorted else { return Ok(trace) };
     // Bad lines are shown with their numbers in the file.
     let shown = std::mem::take(&mut trace.losses.shown);
     drop(trace);
-    let mut trace = read_text(Box::new(std::io::Cursor::new(sorted))).map_err(in_file)?;
+    let mut trace = text::read_for(&*sorted, keeps_events).map_err(in_file)?;
     trace.losses.shown = shown;
     Ok(trace)
 }
@@ -122,22 +119,21 @@ pub fn open_file(path: &Path) -> Result<std::fs::File, Error> {
 /// # Errors
 /// [`Error`] names the problem.
 pub fn read_any<R: Read + Seek + 'static>(file: R) -> Result<Trace, Error> {
-    read_by(file, text::read)
+    read_by(file, true)
 }
 
-fn read_by<R: Read + Seek + 'static>(
-    file: R,
-    read_text: impl FnOnce(Box<dyn std::io::BufRead>) -> Result<Trace, Error>,
-) -> Result<Trace, Error> {
+fn read_by<R: Read + Seek + 'static>(file: R, keeps_events: bool) -> Result<Trace, Error> {
     let mut unpacked = open(file)?;
     let kind = Kind::sniff(&mut *unpacked)?;
     match kind {
-        Kind::Text => read_text(unpacked),
+        Kind::Text => text::read_for(unpacked, keeps_events),
         Kind::Frames => framestats::read(unpacked),
         Kind::Samples => listed_samples::read(unpacked),
         Kind::Json => json::read(unpacked),
         Kind::Method => method::read(unpacked).map(|trace| trace.to_trace()),
-        Kind::Perfetto => perfetto::read(unpacked),
+        Kind::Perfetto => {
+            perfetto::read_within(unpacked, perfetto::MAX_UNPACKED_BYTES, keeps_events)
+        }
     }
 }
 

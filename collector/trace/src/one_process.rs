@@ -87,7 +87,7 @@ mod tests {
             a-5 ( 5) [002] dN.2 1.000005: ext4_da_write_begin: dev 1,2 ino 3\n \
             b-6 ( 6) [000] ...1 1.000006: print: 0xff: a note\n";
         assert!(read(text.as_bytes()).unwrap().kernel.is_empty());
-        let mut trace = crate::text::read_with_events(text.as_bytes()).unwrap();
+        let mut trace = crate::text::read_for(text.as_bytes(), true).unwrap();
         assert_eq!(trace.kernel.len(), 5);
         let note = trace.event_text(&trace.kernel[4]).unwrap();
         assert_eq!((note.event, note.payload), ("tracing_mark_write", &b"a note"[..]));

@@ -100,6 +100,13 @@ impl Engine {
         answers.iter().map(rows_of).collect()
     }
 
+    /// Why the engine cannot read files of a directory, by file.
+    #[must_use]
+    pub fn errors(&self, directory: &Path, files: &[&str]) -> Vec<Option<String>> {
+        let answers = self.ask(directory, files, &[]);
+        answers.iter().map(|answer| answer["error"].as_str().map(str::to_owned)).collect()
+    }
+
     fn ask(&self, directory: &Path, files: &[&str], queries: &[&str]) -> Vec<Value> {
         let mut child = Command::new(&self.python)
             .arg(root().join("tests/convert/trace_processor/query.py"))

@@ -5,12 +5,14 @@ mod catapult;
 mod engine;
 pub mod model_rows;
 mod packets;
+mod profiler;
 pub mod rows;
 
 pub use browser::{driven, driven_at, run_tasks};
 pub use catapult::Catapult;
 pub use engine::{Engine, Read, Rows};
 pub use packets::{Message, everything, everything_of, trace};
+pub use profiler::Profiler;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -160,3 +160,21 @@ fn arguments_of_every_form_are_those_of_the_json_in_perfetto_s_format() {
     assert_eq!(rows[0].len(), 7, "{:?}", rows[0]);
     assert_eq!(rows[1], rows[0]);
 }
+
+#[test]
+fn arguments_that_perfetto_shows_otherwise_are_counted() {
+    const ROWS: &str = "select s.name, replace(a.key, 'debug.', 'args.'), a.display_value from slice s \
+        join args a using (arg_set_id) where a.key not like '%legacy%' order by 1, 2";
+    let input = r#"[{"name":"a","ph":"X","pid":7,"tid":8,"ts":1,"dur":1,"args":{"est. done %":1,"b[0]":2}},
+        {"name":"c","ph":"X","pid":7,"tid":8,"ts":3,"dur":1,"args":{"dims":[[5],[],[6]],"in":{"x.y":1}}},
+        {"name":"d","ph":"X","pid":7,"tid":8,"ts":5,"dur":1,"args":{"dims":[[5],[6]],"last":[[5],[]],"plain":{"x":"."}}}]"#;
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("in.json"), input).unwrap();
+    let said = converted(directory.path(), &["in.json"], "o.pftrace");
+    assert!(said.contains("4 arguments whose keys or indices Perfetto shows otherwise"), "{said}");
+    let all = engine.rows(directory.path(), &["in.json", "o.pftrace"], &[ROWS]);
+    let [original, found] = &*all else { unreachable!() };
+    let differ = original[0].iter().filter(|row| !found[0].contains(row)).count();
+    assert_eq!((original[0].len(), differ), (9, 4), "{original:?} {found:?}");
+}

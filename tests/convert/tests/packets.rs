@@ -594,3 +594,29 @@ fn bombs_are_read_or_refused_in_their_time() {
         assert_eq!(tracetee_trace::perfetto::read(file).unwrap_err().to_string(), why);
     }
 }
+
+#[test]
+fn an_analysis_gets_states_without_the_kernel_s_events() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.pftrace");
+    // Two switches at one time keep their order; the bundle of another processor has an earlier one.
+    let switch = |at_ns, from, to| {
+        let switch = Message::new().bytes(1, "a").int(2, from).bytes(5, "b").int(6, to);
+        Message::new().int(1, at_ns).int(2, from).of(4, &switch)
+    };
+    let bundle = |cpu, events: &[Message]| {
+        let bundle = Message::new().int(1, cpu);
+        let bundle = events.iter().fold(bundle, |bundle, event| bundle.of(2, event));
+        Message::new().int(10, 1).of(1, &bundle)
+    };
+    let first = bundle(0, &[switch(3000, 5, 6), switch(3000, 6, 5), switch(3000, 5, 7)]);
+    std::fs::write(&path, trace(&[first, bundle(1, &[switch(2000, 8, 9)])])).unwrap();
+    let for_writers = tracetee_trace::read_file_with_events(&path).unwrap();
+    let mut trace = tracetee_trace::read_file(&path).unwrap();
+    let events = for_writers.kernel.iter().map(|event| (event.at_ns, event.tid));
+    assert_eq!(events.collect::<Vec<_>>(), [(2000, 8), (3000, 5), (3000, 6), (3000, 5)]);
+    assert!(trace.kernel.is_empty());
+    assert_eq!(trace.threads[&5].states.len(), 3);
+    trace.kernel.clone_from(&for_writers.kernel);
+    assert_eq!(trace, for_writers);
+}

@@ -11,12 +11,26 @@ import sys
 from engine import STATS, Engine
 
 request = json.load(sys.stdin)
-for path in request["files"]:
-    engine = Engine()
-    error = engine.load(path)
-    print(json.dumps({
-        "error": error,
-        "stats": engine.query(STATS),
-        "rows": [] if error else [engine.query(sql) for sql in request["queries"]],
-    }))
-    engine.close()
+if request["queries"]:
+    for path in request["files"]:
+        engine = Engine()
+        error = engine.load(path)
+        print(json.dumps({
+            "error": error,
+            "stats": engine.query(STATS),
+            "rows": [] if error else [engine.query(sql) for sql in request["queries"]],
+        }))
+        engine.close()
+else:
+    # Errors and crashes alone: one engine reads all, until one of the files ends it.
+    engine = None
+    for path in request["files"]:
+        try:
+            engine = engine or Engine()
+            engine.reset()
+            error = engine.load(path)
+            engine.query("select count(*) as slices from slice")
+        except (EOFError, RuntimeError, OSError) as crash:
+            error = f"crash: {crash}"
+            engine = None
+        print(json.dumps({"error": error}))

@@ -12,7 +12,7 @@ const MOST: u64 = 1 << 20;
 fuzz_target!(|bytes: &[u8]| {
     let is_whole = perfetto::check(bytes, MOST).is_ok();
     let _ = perfetto::wall_clocks(bytes);
-    let Ok(trace) = perfetto::read_within(bytes, MOST) else { return };
+    let Ok(trace) = perfetto::read_within(bytes, MOST, true) else { return };
     if is_whole {
         assert_eq!(trace.losses.truncated, None);
         let mut copied = Vec::new();

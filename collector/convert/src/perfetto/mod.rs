@@ -71,6 +71,7 @@ pub(crate) fn write(
     for (at_ns, event) in Timeline::new(trace) {
         writer.event(at_ns, event)?;
     }
+    dropped.add("arguments whose keys or indices Perfetto shows otherwise", writer.odd_args);
     Ok(())
 }
 
@@ -93,6 +94,8 @@ struct Writer<'a, W> {
     async_tracks: HashMap<usize, u64>,
     /// Ends of the open slices of each stack, by its track.
     stacks: HashMap<u64, Vec<u64>>,
+    /// Arguments of which [`odd`] is true.
+    odd_args: u64,
     /// Time of the event that is written.
     now_ns: u64,
 }
@@ -113,6 +116,7 @@ impl<'a, W: Write> Writer<'a, W> {
             births: Births::new(trace),
             async_tracks: HashMap::new(),
             stacks: HashMap::new(),
+            odd_args: 0,
             now_ns: 0,
         }
     }
@@ -316,17 +320,19 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     /// An annotation for each argument, by its name.
-    fn args(&self, args: NameId) -> Vec<DebugAnnotation> {
+    fn args(&mut self, args: NameId) -> Vec<DebugAnnotation> {
         if args == NameId::NONE {
             return Vec::new();
         }
         let json = self.trace.names.text(args);
-        members(json, MAX_DEPTH).unwrap_or_else(|| {
+        let args = members(json, MAX_DEPTH).unwrap_or_else(|| {
             vec![DebugAnnotation {
                 name: Some("args".to_owned()),
                 ..annotation_of(json, MAX_DEPTH)
             }]
-        })
+        });
+        self.odd_args += args.iter().filter(|arg| odd(arg)).count() as u64;
+        args
     }
 
     fn event(&mut self, at_ns: u64, event: Event) -> io::Result<()> {
@@ -481,6 +487,15 @@ fn us(ns: Option<u64>) -> Option<i64> {
 
 fn pid_of(key: u32, thread: &Thread) -> u32 {
     thread.pid.unwrap_or(if key == thread.tid { key } else { thread.tid })
+}
+
+/// True if trace processor shows an argument otherwise: `_` for a point or a bracket of its key, and other indices behind an empty
+/// list in a list.
+fn odd(arg: &DebugAnnotation) -> bool {
+    let is_full = |value: &&DebugAnnotation| value.nested_value.is_none();
+    arg.name.as_ref().is_some_and(|name| name.contains(['.', '[', ']']))
+        || arg.array_values.iter().skip_while(is_full).any(|value| is_full(&value))
+        || arg.dict_entries.iter().chain(&arg.array_values).any(odd)
 }
 
 /// Annotations of the members of a JSON object, by name.

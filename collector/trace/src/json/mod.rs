@@ -51,7 +51,7 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     }
     // Chrome's text of the kernel's events.
     let system = scanner.members.get("systemTraceEvents").and_then(Value::as_str);
-    let system = system.and_then(|text| crate::text::read_with_events(text.as_bytes()).ok());
+    let system = system.and_then(|text| crate::text::read_for(text.as_bytes(), true).ok());
     if system.is_some() {
         scanner.members.remove("systemTraceEvents");
     }

@@ -8,6 +8,7 @@ use super::put::Put;
 use super::unread::ftrace_event;
 use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, state_of_kernel};
 use crate::model::{MAX_NS, Trace};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// Waiting events after which their memory is given back.
@@ -20,7 +21,7 @@ impl Reader {
         let converters = self.clocks.converters(own);
         self.builder.trace.realtime = self.clocks.realtime();
         self.put_names();
-        self.put_kernel(&converters);
+        let started = self.put_kernel(&converters);
         self.put_frames(&converters);
         self.put_gaps(&converters);
         let mut events = std::mem::take(&mut self.events);
@@ -28,12 +29,10 @@ impl Reader {
         let mut number = 0..u32::MAX;
         events.retain_mut(|event| {
             event.rank += number.next().unwrap_or_default();
-            let at_ns = converted(&converters, event.clock, event.at_ns);
+            let started = started.filter(|_| matches!(event.what, What::Mark { .. }));
+            let at_ns = time(&converters, event.clock, event.at_ns, started);
             event.at_ns = at_ns.unwrap_or(0);
-            if at_ns.is_none() {
-                unread.event("events on a clock that no snapshot relates to the trace's");
-            }
-            at_ns.is_some()
+            at_ns.map_err(|why| unread.event(why)).is_ok()
         });
         // In place: a stable sort takes half as much memory again.
         events.sort_unstable_by_key(|event| (event.at_ns, event.rank));
@@ -76,42 +75,25 @@ impl Reader {
         }
     }
 
-    fn put_kernel(&mut self, converters: &Converters) {
+    /// Puts the kernel's events into the trace. Returns the time from which they count.
+    fn put_kernel(&mut self, converters: &Converters) -> Option<u64> {
         let covered = self.covered.values().copied().chain(self.started);
         let times = covered.filter_map(|(clock, ns)| converted(converters, clock, ns));
         let started = times.max();
         let version = self.kernel_version;
         let unread = &mut self.unread;
-        // In the memory of what it takes the events from.
+        // In the memory of what it takes the events from, with their number in the place of their clock.
         let kernel = std::mem::take(&mut self.kernel).into_iter();
-        let mut kernel: Vec<KernelEvent> = kernel
-            .filter_map(|(clock, event)| {
-                let at_ns = converted(converters, clock, event.at_ns);
-                let why = match at_ns {
-                    Some(at_ns) if started.is_none_or(|started| at_ns >= started) => {
-                        return Some(KernelEvent { at_ns, ..event });
-                    }
-                    Some(_) => "kernel events before the recording began",
-                    None => "events on a clock that no snapshot relates to the trace's",
-                };
-                unread.event(why);
-                None
+        let mut kernel: Vec<(u32, KernelEvent)> = kernel
+            .zip(0..)
+            .filter_map(|((clock, event), number)| {
+                let at_ns = time(converters, clock, event.at_ns, started);
+                let at_ns = at_ns.map_err(|why| unread.event(why)).ok()?;
+                Some((number, KernelEvent { at_ns, ..event }))
             })
             .collect();
-        if let Some(started) = started {
-            let unread = &mut self.unread;
-            self.events.retain(|event| {
-                let is_mark = matches!(event.what, What::Mark { .. });
-                let is_early = is_mark
-                    && converted(converters, event.clock, event.at_ns)
-                        .is_some_and(|at_ns| at_ns < started);
-                if is_early {
-                    unread.event("kernel events before the recording began");
-                }
-                !is_early
-            });
-        }
-        kernel.sort_by_key(|event| event.at_ns);
+        // In place, and from the end: as `finish` does with the other events.
+        kernel.sort_unstable_by_key(|&(number, event)| Reverse((event.at_ns, number)));
         let mut clocks = std::mem::take(&mut self.suspend_clocks).into_iter();
         let suspends = &mut self.builder.trace.scheduling.suspends;
         suspends.retain_mut(|(at_ns, _)| {
@@ -121,9 +103,12 @@ impl Reader {
         suspends.sort_unstable();
         // The task that runs on each processor: compact events name only the next one.
         let mut running: HashMap<u16, Task> = HashMap::new();
-        let Self { builder, unread, other_ftrace, .. } = self;
+        let Self { builder, unread, other_ftrace, keeps_events, .. } = self;
         let mut counts: HashMap<&'static str, u64> = HashMap::new();
-        kernel.retain_mut(|event| {
+        while let Some((_, mut event)) = kernel.pop() {
+            if kernel.len().is_multiple_of(EVENTS_OF_A_STEP) {
+                kernel.shrink_to_fit();
+            }
             let before = running.get(&event.cpu).copied();
             let is_compact = event.tid == NO_TID;
             if is_compact {
@@ -138,30 +123,27 @@ impl Reader {
             }
             if is_compact && before.is_none() {
                 unread.event("compact scheduler events before the first switch of their processor");
-                return false;
+                continue;
             }
             *counts.entry(event.kind.event()).or_default() += 1;
-            builder.kernel_event(event);
-            true
-        });
+            builder.kernel_event(&event);
+            if *keeps_events {
+                builder.trace.kernel.push(event);
+            }
+        }
         for (event, count) in counts {
             builder.others(event, count);
         }
         for (number, count) in std::mem::take(other_ftrace) {
             builder.others(&ftrace_event(number), count);
         }
-        self.builder.trace.kernel = kernel;
+        started
     }
 
     fn put_frames(&mut self, converters: &Converters) {
         let unread = &mut self.unread;
-        let mut at = |clock, ns| {
-            let at_ns = converted(converters, clock, ns);
-            if at_ns.is_none() {
-                unread.event("events on a clock that no snapshot relates to the trace's");
-            }
-            at_ns
-        };
+        let mut at =
+            |clock, ns| time(converters, clock, ns, None).map_err(|why| unread.event(why)).ok();
         let frames = std::mem::take(&mut self.frames);
         let frames = on_own_clock(frames, &mut at, |frame| &mut frame.at_ns);
         let buffers = std::mem::take(&mut self.buffers);
@@ -204,4 +186,18 @@ fn on_own_clock<T>(
 
 pub(super) fn converted(converters: &Converters, clock: Clock, at_ns: u64) -> Option<u64> {
     converters.convert(clock, at_ns).filter(|&at_ns| at_ns <= MAX_NS)
+}
+
+/// A time on the trace's own clock, not before `started`; or why it does not count.
+fn time(
+    converters: &Converters,
+    clock: Clock,
+    at_ns: u64,
+    started: Option<u64>,
+) -> Result<u64, &'static str> {
+    match converted(converters, clock, at_ns) {
+        Some(at_ns) if started.is_none_or(|started| at_ns >= started) => Ok(at_ns),
+        Some(_) => Err("kernel events before the recording began"),
+        None => Err("events on a clock that no snapshot relates to the trace's"),
+    }
 }

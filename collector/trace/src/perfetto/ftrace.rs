@@ -145,12 +145,8 @@ impl Reader {
             *self.other_ftrace.entry(if is_counted { number } else { 0 }).or_default() += 1;
             return Ok(());
         };
-        self.kernel_event(clock, KernelEvent { at_ns: at.ns, tid: at.tid, cpu, kind });
+        self.kernel.push((clock, KernelEvent { at_ns: at.ns, tid: at.tid, cpu, kind }));
         Ok(())
-    }
-
-    pub(super) fn kernel_event(&mut self, clock: Clock, event: KernelEvent) {
-        self.kernel.push((clock, event));
     }
 
     fn kernel_kind(
@@ -170,7 +166,7 @@ impl Reader {
                 }
                 Value::Bytes(bytes) => {
                     if let Some(text) = text.get_mut(field as usize) {
-                        *text = self.comm(bytes);
+                        *text = self.builder.trace.names.id(bytes);
                     }
                 }
             }
@@ -254,11 +250,6 @@ impl Reader {
         let known = self.sequence(sequence).kernel_symbols.get(caller).copied();
         let names = &mut self.builder.trace.names;
         known.unwrap_or_else(|| names.id(format!("{caller:#x}").as_bytes()))
-    }
-
-    /// A thread's name.
-    pub(super) fn comm(&mut self, name: &[u8]) -> NameId {
-        self.builder.trace.names.id(name)
     }
 
     fn print(&mut self, at: At, message: &[u8]) -> Result<(), Malformed> {

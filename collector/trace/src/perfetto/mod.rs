@@ -33,6 +33,7 @@ pub(crate) mod wire;
 pub(crate) use check::begins_with_packet;
 pub use check::check;
 pub use copy::{Copied, SequenceIds, TrackIds, copy};
+pub(crate) use packets::MAX_UNPACKED_BYTES;
 pub use wall_clocks::wall_clocks;
 
 use crate::builder::{Builder, MAX_EVENTS};
@@ -59,21 +60,25 @@ const MAX_PACKETS: u64 = 256 << 20;
 const CLEARED: u64 = 1;
 const NEEDS_STATE: u64 = 2;
 
-/// Reads a trace in Perfetto's format.
+/// Reads a trace in Perfetto's format, with all events.
 ///
 /// # Errors
 /// [`Error::NoTrace`] if it has no packet; [`Error::At`] if its first packet cannot be read.
 pub fn read<R: BufRead>(trace: R) -> Result<Trace, Error> {
-    read_within(trace, packets::MAX_UNPACKED_BYTES)
+    read_within(trace, MAX_UNPACKED_BYTES, true)
 }
 
 /// The same; the compressed packets of the trace may unpack to `most` bytes, and what follows is ignored like the rest of a
-/// truncated file.
+/// truncated file. Events that only writers need ([`Trace::kernel`]) are kept if `keeps_events` says so.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_within<R: BufRead>(mut trace: R, most: u64) -> Result<Trace, Error> {
-    let mut reader = Reader::default();
+pub fn read_within<R: BufRead>(
+    mut trace: R,
+    most: u64,
+    keeps_events: bool,
+) -> Result<Trace, Error> {
+    let mut reader = Reader { keeps_events, ..Reader::default() };
     let end = packets::walk(&mut trace, &mut reader, most);
     let losses = &mut reader.builder.trace.losses;
     if let Some(error) = end.error {
@@ -97,6 +102,8 @@ pub fn read_within<R: BufRead>(mut trace: R, most: u64) -> Result<Trace, Error> 
 #[derive(Default)]
 struct Reader {
     builder: Builder,
+    /// True if events stay that only writers need.
+    keeps_events: bool,
     sequences: Sequences,
     /// Interned entries so far.
     interned: u64,

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read};
 /// Limit of a packet in bytes. Perfetto's own packets have at most some megabytes.
 const MAX_PACKET_BYTES: u64 = 256 << 20;
 /// Limit of the bytes that all compressed packets of a file unpack to.
-pub(super) const MAX_UNPACKED_BYTES: u64 = 16 << 30;
+pub(crate) const MAX_UNPACKED_BYTES: u64 = 16 << 30;
 /// Fields of a packet: a zlib stream of packets, and one of zstd.
 const ZLIB: u32 = packet::compressed_packets;
 const ZSTD: u32 = packet::zstd_compressed_packets;

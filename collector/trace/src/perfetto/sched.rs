@@ -29,7 +29,9 @@ impl Reader {
         let mut columns: [Column<'_>; 13] = std::array::from_fn(|_| Column(Vec::new()));
         for field in Fields::of(message) {
             match field? {
-                (compact_sched::intern_table, value) => comms.push(self.comm(value.bytes()?)),
+                (compact_sched::intern_table, value) => {
+                    comms.push(self.builder.trace.names.id(value.bytes()?))
+                }
                 (number, value) => {
                     if let Some(column) = columns.get_mut(number as usize) {
                         column.0.push(value);
@@ -70,7 +72,7 @@ impl Reader {
             let next = Task { tid, name, priority };
             // The thread that ran is the one before on this processor.
             let kind = KernelKind::Switch { prev: unknown, state, next };
-            self.kernel_event(clock, KernelEvent { at_ns, tid: NO_TID, cpu, kind });
+            self.kernel.push((clock, KernelEvent { at_ns, tid: NO_TID, cpu, kind }));
         }
         for flags in flags.rows() {
             if flags? & IN_INTERRUPT != 0 {
@@ -89,7 +91,7 @@ impl Reader {
             let task = Task { tid, name, priority };
             let kind = KernelKind::Wake { how: Wake::Waking, task, target };
             // The thread that wakes it is the one that runs on this processor.
-            self.kernel_event(clock, KernelEvent { at_ns, tid: NO_TID, cpu, kind });
+            self.kernel.push((clock, KernelEvent { at_ns, tid: NO_TID, cpu, kind }));
         }
         Ok(())
     }

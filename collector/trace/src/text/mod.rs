@@ -70,18 +70,15 @@ pub fn payload<'a>(line: &Line<'a>) -> &'a [u8] {
 /// # Errors
 /// [`Error::Io`] if it cannot be read, [`Error::NoTrace`] if it has no trace line.
 pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
-    read_by(text, Reader::default())
+    read_for(text, false)
 }
 
-/// Reads ftrace text to its end, with the events that only writers need ([`Trace::kernel`]).
+/// Reads ftrace text to its end, and keeps events that only writers need ([`Trace::kernel`]) if `keeps_events` says so.
 ///
 /// # Errors
 /// As [`read()`].
-pub fn read_with_events<R: BufRead>(text: R) -> Result<Trace, Error> {
-    read_by(text, Reader { keeps_events: true, ..Reader::default() })
-}
-
-fn read_by<R: BufRead>(text: R, mut reader: Reader) -> Result<Trace, Error> {
+pub fn read_for<R: BufRead>(text: R, keeps_events: bool) -> Result<Trace, Error> {
+    let mut reader = Reader { keeps_events, ..Reader::default() };
     read_lines(text, &mut reader)?;
     let is_text = reader.in_text;
     let mut trace = reader.builder.finish();

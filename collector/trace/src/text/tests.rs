@@ -214,7 +214,7 @@ fn texts_of_kernel_events_that_recur_are_kept_once() {
         format!(" a-1 (1) [000] d..2 1.{us:06}: cpu_idle: state={state} cpu_id=0\n")
     };
     let text: String = (0..1000).map(|us| line(us, us % 3)).collect();
-    let trace = read_with_events(text.as_bytes()).unwrap();
+    let trace = read_for(text.as_bytes(), true).unwrap();
     let expected = (0..1000).map(|us| format!("d..2 state={} cpu_id=0", us % 3));
     let texts = trace.kernel.iter().map(|event| {
         let text = trace.event_text(event).unwrap();

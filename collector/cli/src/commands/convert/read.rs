@@ -7,7 +7,10 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tracetee_trace::perfetto::wall_clocks;
-use tracetee_trace::{Kind, Mapping, MonotonicClock, SAME_CLOCK_NS, Trace, WallClock};
+use tracetee_trace::{
+    Kind, Mapping, MonotonicClock, SAME_CLOCK_NS, Trace, WallClock, read_file,
+    read_file_with_events,
+};
 
 /// Says what events a file has that the model does not hold.
 fn say_others(path: &Path, events: &BTreeMap<String, u64>) {
@@ -26,14 +29,11 @@ pub(super) fn read(
     has_kernel_events: bool,
 ) -> Result<Trace> {
     let perfetto = copies.first().copied();
-    let read_file = if has_kernel_events && copies.is_empty() {
-        tracetee_trace::read_file_with_events
-    } else {
-        tracetee_trace::read_file
-    };
     let mut traces = Vec::new();
     for path in paths {
-        let mut trace = read_file(path)?;
+        let keeps = has_kernel_events && (copies.is_empty() || kind(path)? == Kind::Perfetto);
+        let read = if keeps { read_file_with_events } else { read_file };
+        let mut trace = read(path)?;
         if !args.quiet {
             say_losses(path, &trace.losses);
             say_others(path, &trace.kernel_events);
