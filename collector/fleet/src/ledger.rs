@@ -173,6 +173,15 @@ impl LedgerBucketRow {
         [&self.kind, &self.screen, &self.name]
     }
 
+    /// True if it counts deaths that a version may be worse by: those that a user saw, and by the system's limit of memory.
+    pub(crate) fn is_death(&self) -> bool {
+        match &*self.kind {
+            VISIBLE_EXIT => [ANR, "crash", "crash_native"].contains(&&*self.name),
+            EXIT => &*self.name == "memory_limiter",
+            _ => false,
+        }
+    }
+
     /// True if it counts exits.
     pub(crate) fn is_exit(&self) -> bool {
         [EXIT, VISIBLE_EXIT].contains(&&*self.kind)

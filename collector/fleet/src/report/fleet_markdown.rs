@@ -120,9 +120,7 @@ fn push_comparison(text: &mut String, comparison: &Comparison) {
     let key = |row: &Difference| if row.cause.is_some() { name(&row.key) } else { String::new() };
     let columns =
         [
-            left("cause", |row: &Difference| {
-                row.cause.clone().unwrap_or_else(|| "all jank".to_owned())
-            }),
+            left("cause", |row: &Difference| row.cause.clone().unwrap_or_else(|| row.name())),
             left("name", key),
             right(&was, |row: &Difference| format!("{:.1}", row.estimate.ms_in_1000[0])),
             right(&to, |row: &Difference| format!("{:.1}", row.estimate.ms_in_1000[1])),
