@@ -34,7 +34,7 @@ pub enum Source {
     /// Time of late frames past their deadlines, in frames of captures.
     #[default]
     Captures,
-    /// Late frames, 1 ms each, in frames of ledgers.
+    /// The same, in frames of ledgers.
     Ledgers,
     /// Ends of processes, 1 ms each, in sessions of ledgers.
     Deaths,
@@ -45,7 +45,7 @@ impl Source {
     const fn unit(self) -> &'static str {
         match self {
             Self::Captures => "ms in 1,000 frames",
-            Self::Ledgers => "late in 1,000 frames, from ledgers",
+            Self::Ledgers => "ms in 1,000 frames, from ledgers",
             Self::Deaths => "deaths in 1,000 sessions, from ledgers",
         }
     }
@@ -53,9 +53,8 @@ impl Source {
     /// Returns the name of a cause with its key. Without a cause it is the total.
     fn name_of(self, cause: &str, key: &str) -> String {
         match (self, cause) {
-            (Self::Captures, "") => "all jank".to_owned(),
-            (Self::Ledgers, "") => "late frames".to_owned(),
             (Self::Deaths, _) if key.is_empty() => "deaths".to_owned(),
+            (_, "") => "all jank".to_owned(),
             _ => format!("{} {}", shown(cause), shown(key)),
         }
     }

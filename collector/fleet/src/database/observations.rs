@@ -10,7 +10,7 @@ use crate::change::findings::DEATH;
 use crate::change::observations::{Builder, Fleet, Traits};
 use crate::change::segment::Segment;
 use crate::error::Error;
-use crate::ledger::NS_OF_MS;
+use crate::ledger::{NS_OF_MS, NS_OF_US};
 use crate::rows::Ledger;
 use crate::schema::{LedgerBucketRow, LedgerScreenRow};
 use crate::table::Text;
@@ -125,7 +125,7 @@ impl Database {
         Ok(Fleet { sampled_from: sample.sampled_from, ..builder.finish() })
     }
 
-    /// Reads the ledgers of the devices of two versions, in a snapshot of the caller's: late frames, then ends of processes.
+    /// Reads the ledgers of the devices of two versions, in a snapshot of the caller's: of frames, then of ends of processes.
     /// Days before `from_day` are left out, and those long before the later version. Of a device, the source with most frames counts,
     /// because those of different sources are not comparable.
     ///
@@ -156,7 +156,7 @@ impl Database {
         let [mut frames_of, mut deaths_of] = [Source::Ledgers, Source::Deaths]
             .map(|source| Builder::new(source, segment, has_test_devices));
         let sql = format!(
-            "SELECT {LEDGER_NUMBER} FROM ledger_days WHERE device = ? AND app = ? AND ver = ? AND dt >= ? LIMIT ?"
+            "SELECT {LEDGER_NUMBER} FROM ledger_days WHERE device = ? AND +app = ? AND ver = ? AND +dt >= ? LIMIT ?"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         for (_, device) in &devices {
@@ -191,13 +191,13 @@ impl Database {
                 let mut days: BTreeMap<(&str, &str), [u64; 2]> = BTreeMap::new();
                 for Ledger { day, screens, .. } in ledgers {
                     for row in screens.iter().filter(|row| Some(&row.source) == source) {
-                        let [frames, late] = days.entry((&day.dt, &row.screen)).or_default();
+                        let [frames, overrun_us] = days.entry((&day.dt, &row.screen)).or_default();
                         *frames += row.frames;
-                        *late += row.late;
+                        *overrun_us += row.overrun_us;
                     }
                 }
-                for ((day, screen), [frames, late]) in days {
-                    frames_of.frames(day, screen, frames, late * NS_OF_MS);
+                for ((day, screen), [frames, overrun_us]) in days {
+                    frames_of.frames(day, screen, frames, overrun_us * NS_OF_US);
                 }
                 for Ledger { day, buckets, .. } in ledgers {
                     let deaths = || buckets.iter().filter(|row| row.is_death());

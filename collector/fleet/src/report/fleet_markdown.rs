@@ -47,7 +47,7 @@ fn push_app(text: &mut String, app: &AppReport) {
         push_comparison(text, comparison);
     }
     if let Some(comparison) = &app.ledgers.comparison {
-        text.push_str("Late frames of every device, from ledgers: jank is late frames here, in a thousand frames.\n\n");
+        text.push_str("Jank of every device, from ledgers:\n\n");
         push_comparison(text, comparison);
     }
     app.ledgers.push_markdown(text);

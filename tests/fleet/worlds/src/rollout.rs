@@ -51,8 +51,6 @@ pub struct Visit {
     pub frames: u64,
     /// Time past the deadlines.
     pub jank_ns: u64,
-    /// Late frames.
-    pub late: u64,
 }
 
 /// A device's time of a cause, in late frames.
@@ -277,7 +275,7 @@ impl Scenario {
                 if truth.later_screens.contains(&screen) { row.version >= 1 } else { !is_new };
             let is_visited = is_there && rng.u8(0..10) < 8;
             let frames = (mean_frames * row.captures as f64 * (0.5 + rng.f64())) as u64;
-            let (mut jank_ns, mut late) = (0.0, 0);
+            let mut jank_ns = 0.0;
             for &(_, _, in_1000, mean_ms) in *causes {
                 let change =
                     if row.version >= self.changed_in { truth.factors[series] } else { 1.0 };
@@ -292,7 +290,6 @@ impl Scenario {
                     if late_ns > 0.0 {
                         ns += time_ns;
                         jank_ns += late_ns;
-                        late += 1;
                     }
                     at += exponential(rng);
                 }
@@ -302,7 +299,7 @@ impl Scenario {
                 series += 1;
             }
             if is_visited && frames > 0 {
-                row.visits.push(Visit { screen, frames, jank_ns: jank_ns as u64, late });
+                row.visits.push(Visit { screen, frames, jank_ns: jank_ns as u64 });
             }
         }
     }

@@ -103,9 +103,7 @@ fn fleet(source: Source, rollout: &Rollout, day: i64, from: usize) -> Fleet {
             }
             for visit in &row.visits {
                 let screen = rollout.screens[visit.screen];
-                let is_ledger = source == Source::Ledgers;
-                let ns = if is_ledger { visit.late * 1_000_000 } else { visit.jank_ns };
-                builder.frames(&day, screen, visit.frames, ns);
+                builder.frames(&day, screen, visit.frames, visit.jank_ns);
             }
             for time in row.times.iter().filter(|_| source == Source::Captures) {
                 let series = &rollout.series[time.series];
