@@ -279,11 +279,11 @@ impl Sums {
         for rows in ledger.buckets.chunk_by(LedgerBucketRow::is_same) {
             let Some(first) = rows.first() else { continue };
             let [kind, screen, name] = first.names().map(|text| self.symbols.intern(text));
-            for &LedgerBucketRow { bucket_ns, amount, .. } in rows {
+            let rows = rows.iter().map(|&LedgerBucketRow { bucket_ns, amount, .. }| {
                 let amount = whole(amount);
-                let row = LedgerHistogram { app, dt, ver, kind, screen, name, bucket_ns, amount };
-                self.add(&row, sign);
-            }
+                LedgerHistogram { app, dt, ver, kind, screen, name, bucket_ns, amount }
+            });
+            self.add_all(rows, sign);
         }
     }
 }

@@ -36,7 +36,7 @@ pub enum Source {
     Captures,
     /// The same, in frames of ledgers.
     Ledgers,
-    /// Ends of processes, 1 ms each, in sessions of ledgers.
+    /// Ends of processes, 1 ms each, in days of devices with ledgers.
     Deaths,
 }
 
@@ -46,7 +46,7 @@ impl Source {
         match self {
             Self::Captures => "ms in 1,000 frames",
             Self::Ledgers => "ms in 1,000 frames, from ledgers",
-            Self::Deaths => "deaths in 1,000 sessions, from ledgers",
+            Self::Deaths => "deaths in 1,000 days, from ledgers",
         }
     }
 

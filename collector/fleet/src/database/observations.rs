@@ -12,7 +12,7 @@ use crate::change::segment::Segment;
 use crate::error::Error;
 use crate::ledger::{NS_OF_MS, NS_OF_US};
 use crate::rows::Ledger;
-use crate::schema::{LedgerBucketRow, LedgerScreenRow};
+use crate::schema::LedgerScreenRow;
 use crate::table::Text;
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
@@ -199,12 +199,20 @@ impl Database {
                 for ((day, screen), [frames, overrun_us]) in days {
                     frames_of.frames(day, screen, frames, overrun_us * NS_OF_US);
                 }
+                let mut deaths: BTreeMap<(&str, &str), u64> = BTreeMap::new();
                 for Ledger { day, buckets, .. } in ledgers {
-                    let deaths = || buckets.iter().filter(|row| row.is_death());
-                    let all: u64 = deaths().map(|row| row.amount).sum();
-                    deaths_of.frames(&day.dt, "", day.sessions.max(1), all * NS_OF_MS);
-                    for LedgerBucketRow { name, amount, .. } in deaths() {
-                        deaths_of.cause(&day.dt, "", &DEATH, name, amount * NS_OF_MS);
+                    *deaths.entry((&day.dt, "")).or_default() += 0;
+                    for row in buckets.iter().filter(|row| row.is_death()) {
+                        for name in ["", &row.name] {
+                            *deaths.entry((&day.dt, name)).or_default() += row.amount;
+                        }
+                    }
+                }
+                for ((day, name), count) in deaths {
+                    let ns = count * NS_OF_MS;
+                    match name {
+                        "" => deaths_of.frames(day, "", 1, ns),
+                        _ => deaths_of.cause(day, "", &DEATH, name, ns),
                     }
                 }
             }

@@ -39,13 +39,27 @@ pub type SumsByKey = Vec<(Vec<Value>, Vec<i64>)>;
 impl Sums {
     /// Adds a row's sums, times `sign`.
     pub(crate) fn add<R: RollupRow>(&mut self, row: &R, sign: i64) {
-        let added = row.sums().map(|sum| sum.min(MOST.cast_signed()) * sign);
-        if added.iter().all(|&sum| sum == 0) {
-            return;
+        self.add_all(std::iter::once(row), sign);
+    }
+
+    /// Adds the sums of rows, times `sign`.
+    pub(crate) fn add_all<R: RollupRow>(
+        &mut self,
+        rows: impl IntoIterator<Item = impl std::borrow::Borrow<R>>,
+        sign: i64,
+    ) {
+        let mut table = None;
+        for row in rows {
+            let row = row.borrow();
+            let added = row.sums().map(|sum| sum.min(MOST.cast_signed()) * sign);
+            if added.iter().all(|&sum| sum == 0) {
+                continue;
+            }
+            let table =
+                table.get_or_insert_with(|| self.tables.entry(R::ROLLUP.table.name).or_default());
+            let sums = table.entry(row.key()).or_default();
+            sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
         }
-        let table = self.tables.entry(R::ROLLUP.table.name).or_default();
-        let sums = table.entry(row.key()).or_default();
-        sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
     }
 
     /// Adds the sums of a capture, times `sign`.

@@ -95,7 +95,7 @@ fn fleet(source: Source, rollout: &Rollout, day: i64, from: usize) -> Fleet {
             let day = Rollout::date(row.day);
             if source == Source::Deaths {
                 let all: u64 = row.deaths.iter().sum();
-                builder.frames(&day, "", row.sessions, all * 1_000_000);
+                builder.frames(&day, "", 1, all * 1_000_000);
                 for ((reason, _), deaths) in DEATHS.iter().zip(row.deaths) {
                     builder.cause(&day, "", "death", reason, deaths * 1_000_000);
                 }
