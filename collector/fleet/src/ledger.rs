@@ -283,7 +283,7 @@ impl Sums {
                 let amount = whole(amount);
                 LedgerHistogram { app, dt, ver, kind, screen, name, bucket_ns, amount }
             });
-            self.add_all(rows, sign);
+            self.add_all::<LedgerHistogram<_>, _>(rows, sign);
         }
     }
 }
