@@ -19,7 +19,7 @@ use tracetee_protocol::{CaptureMeta, http};
 use tracetee_simulate::ledger::DeviceDay;
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::rows_of_day;
-use tracetee_tests_upload::collector::{Collector, TOKEN, file, packed, run};
+use tracetee_tests_upload::collector::{Collector, METRICS, TOKEN, file, packed, run};
 use tracetee_tests_upload::s3::{Bucket, STORE};
 
 const APP: &str = "com.example";
@@ -339,28 +339,40 @@ fn ends_of_processes_that_grow_are_asked_for_until_they_are_guarded_no_longer() 
     drop(database);
     let write = |path: &Path, text: Value| std::fs::write(path, text.to_string()).unwrap();
     let guard = |rollouts: Value| json!({"rollouts": rollouts, "every_s": 1});
-    let file = directory.path().join("guard.json");
-    write(&file, guard(json!([{"app": APP, "from": "2.0", "to": "2.1"}])));
+    let rollouts = directory.path().join("guard.json");
+    write(&rollouts, guard(json!([{"app": APP, "from": "2.0", "to": "2.1"}])));
     let on_demand = json!([
         {"causes": ["section", "jank"], "window": {"id": "never"}},
         {"causes": ["death"], "devices": 10, "window": {"id": "more"}},
     ]);
     let document = json!({"schema": 1, "seq": 1, "on_demand": on_demand});
     write(&directory.path().join("remote.json"), document);
+    let _ = file(directory.path(), "tokens", &format!("{APP} {TOKEN}\n* {METRICS} metrics\n"));
     let command = "cat >>told && echo >>told";
-    let options = ["--guard", "guard.json", "--config", "remote.json", "--on-finding", command];
+    let options = [
+        "--token-file",
+        "tokens",
+        "--guard",
+        "guard.json",
+        "--config",
+        "remote.json",
+        "--on-finding",
+        command,
+    ];
     let collector = Collector::start_in(directory, &options);
+    let bearer = format!("Bearer {TOKEN}");
     let asked = || {
-        let answer = collector.send("GET", http::CONFIG, &[], b"");
+        let bearer = [("Authorization", bearer.as_str())];
+        let answer = collector.send("GET", http::CONFIG, &bearer, b"");
         let header = answer.header(http::ASKS)?;
         serde_json::from_str::<Value>(header).unwrap()["asks"].as_array().cloned()
     };
     let until = |is_it: &dyn Fn() -> bool| {
-        let is_soon = (0..600).any(|_| {
+        let is_soon = (0..900).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(100));
             is_it()
         });
-        assert!(is_soon, "{}", collector.log());
+        assert!(is_soon, "it does not come");
     };
     until(&|| asked().is_some());
     let asks = asked().unwrap();
