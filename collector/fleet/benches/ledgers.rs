@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let per_s = f64::from(PARTS) / (processor_s()? - began);
     writeln!(out, "read: {per_s:.0} a second")?;
     let directory = tempfile::tempdir()?;
-    for batch in [200, 1_000] {
+    for batch in [200, 2_000] {
         let path = directory.path().join(format!("{batch}.sqlite"));
         let mut database = Database::open(&path)?;
         let began = processor_s()?;

@@ -22,7 +22,7 @@ const OVERRUN: Text = Text::new_static("overrun");
 /// Kinds of the rows that count ends of processes: all, and those that a user saw.
 const EXIT: &str = "exit";
 const VISIBLE_EXIT: &str = "visible_exit";
-const NS_OF_US: u64 = 1_000;
+pub(crate) const NS_OF_US: u64 = 1_000;
 pub(crate) const NS_OF_MS: u64 = 1_000_000;
 
 /// Returns the id of a device's part, which is one for a device, a day, a version and a number.
@@ -137,8 +137,7 @@ impl Ledger {
     /// Packs the rows of screens and buckets into bytes that only [`Self::unpack`] reads: postcard, and its hash. Buckets of a
     /// histogram, which follow each other, have its names once.
     pub(crate) fn pack(&self) -> Vec<u8> {
-        let is_same = |a: &LedgerBucketRow, b: &LedgerBucketRow| a.names() == b.names();
-        let histograms = self.buckets.chunk_by(is_same).filter_map(|rows| {
+        let histograms = self.buckets.chunk_by(LedgerBucketRow::is_same).filter_map(|rows| {
             let buckets = rows.iter().map(|row| (row.bucket_ns, row.amount));
             Some((rows.first()?.names(), buckets.collect::<Vec<_>>()))
         });
@@ -171,6 +170,20 @@ impl Ledger {
 impl LedgerBucketRow {
     const fn names(&self) -> [&Text; 3] {
         [&self.kind, &self.screen, &self.name]
+    }
+
+    /// True if it is of the same histogram.
+    fn is_same(&self, other: &Self) -> bool {
+        self.names() == other.names()
+    }
+
+    /// True if it counts deaths that a version may be worse by: those that a user saw, and by the system's limit of memory.
+    pub(crate) fn is_death(&self) -> bool {
+        match &*self.kind {
+            VISIBLE_EXIT => [ANR, "crash", "crash_native"].contains(&&*self.name),
+            EXIT => &*self.name == "memory_limiter",
+            _ => false,
+        }
     }
 
     /// True if it counts exits.
@@ -263,12 +276,14 @@ impl Sums {
             };
             self.add(&of_screen, sign);
         }
-        for row in &ledger.buckets {
-            let [kind, screen, name] =
-                [&row.kind, &row.screen, &row.name].map(|text| self.symbols.intern(text));
-            let (bucket_ns, amount) = (row.bucket_ns, whole(row.amount));
-            let row = LedgerHistogram { app, dt, ver, kind, screen, name, bucket_ns, amount };
-            self.add(&row, sign);
+        for rows in ledger.buckets.chunk_by(LedgerBucketRow::is_same) {
+            let Some(first) = rows.first() else { continue };
+            let [kind, screen, name] = first.names().map(|text| self.symbols.intern(text));
+            let rows = rows.iter().map(|&LedgerBucketRow { bucket_ns, amount, .. }| {
+                let amount = whole(amount);
+                LedgerHistogram { app, dt, ver, kind, screen, name, bucket_ns, amount }
+            });
+            self.add_all::<LedgerHistogram<_>, _>(rows, sign);
         }
     }
 }

@@ -2,21 +2,24 @@
 //! copied and shared as captures are has the numbers of the frames that devices counted.
 
 use fastrand::Rng;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::SystemTime;
 use tempfile::TempDir;
+use tracetee_fleet::change::answer::answer;
+use tracetee_fleet::change::segment::Segment;
+use tracetee_fleet::change::{Source, bisect, comparison};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::rows::Rows;
 use tracetee_ledger::Part;
-use tracetee_protocol::CaptureMeta;
+use tracetee_protocol::{CaptureMeta, http};
 use tracetee_simulate::ledger::DeviceDay;
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::rows_of_day;
-use tracetee_tests_upload::collector::{Collector, TOKEN, file, packed, run};
+use tracetee_tests_upload::collector::{Collector, METRICS, TOKEN, file, packed, run};
 use tracetee_tests_upload::s3::{Bucket, STORE};
 
 const APP: &str = "com.example";
@@ -251,44 +254,138 @@ fn a_thousand_device_days_have_the_counts_of_their_frames_and_quantiles_within_t
     assert_eq!(recent.versions.iter().map(|row| row.parts).sum::<u64>(), count as u64);
 }
 
-/// Devices update one after the other; the later version has more late frames, or as many.
-fn rollout(later_percent: u8) -> Vec<Rows> {
-    let mut rng = Rng::with_seed(6);
+/// Half of the devices update on the eighth day. The later version has so many late frames, and this share of its days an ANR more.
+fn rollout(later_percent: u8, later_anrs: u8) -> Vec<Rows> {
+    let (mut rng, first) = (Rng::with_seed(6), 20_697);
     let mut all = Vec::new();
     for device in 0..160 {
-        let update = if device % 2 == 0 { 20_704 } else { u32::MAX };
-        for day in 20_697..20_711 {
+        let update = if device % 2 == 0 { first + 7 } else { u32::MAX };
+        for day in first..first + 14 {
             let is_later = day >= update;
             let percent = if is_later { later_percent } else { 20 };
             let version = if is_later { 21 } else { 20 };
-            let name = format!("device {device}");
-            all.push(rows_of_day(&DeviceDay::new(
-                &mut rng,
-                [APP, &name],
-                [day, version, 0],
-                400,
-                percent,
-            )));
+            let ids = [APP, &format!("device {device}")];
+            let mut made = DeviceDay::new(&mut rng, ids, [day, version, 0], 400, percent);
+            if rng.u8(0..100) < later_anrs && is_later {
+                made.part.sums.exits.record("anr", 1);
+                made.part.sums.visible_exits.record("anr", 1);
+            }
+            all.push(rows_of_day(&made));
         }
     }
     all
 }
 
+const VERSIONS: [&str; 2] = ["2.0", "2.1"];
+
 #[test]
-fn a_comparison_of_ledgers_says_worse_only_of_a_version_with_more_late_frames() {
-    let ask = Ask { compare: Some(("2.0".to_owned(), "2.1".to_owned())), ..Ask::default() };
+fn a_comparison_of_ledgers_says_worse_only_of_a_version_with_more_jank() {
+    let ask = Ask { compare: Some(VERSIONS.map(str::to_owned).into()), ..Ask::default() };
     let compared = |percent| {
-        let report = FleetReport::from_database(&database(&rollout(percent)), &ask).unwrap();
+        let report = FleetReport::from_database(&database(&rollout(percent, 0)), &ask).unwrap();
         let text = report.to_text();
-        assert!(text.contains("Late frames of every device, from ledgers"), "{text}");
+        assert!(text.contains("Jank of every device, from ledgers"), "{text}");
         report.apps[0].ledgers.comparison.clone().unwrap()
     };
-    let worse = compared(26);
+    let worse = compared(40);
     let all = &worse.rows[0];
-    assert_eq!(worse.verdict, tracetee_fleet::change::comparison::Verdict::Worse, "{worse:?}");
-    assert!((20.0..45.0).contains(&all.estimate.percent), "{all:?}");
-    // Late frames in a thousand.
-    assert!((190.0..210.0).contains(&all.estimate.ms_in_1000[0]), "{all:?}");
+    assert_eq!(worse.verdict, comparison::Verdict::Worse, "{worse:?}");
+    assert!((60.0..150.0).contains(&all.estimate.percent), "{all:?}");
+    // A fifth of the frames is late, by about 100 ms each.
+    assert!((10_000.0..25_000.0).contains(&all.estimate.ms_in_1000[0]), "{all:?}");
     let same = compared(20);
-    assert_ne!(same.verdict, tracetee_fleet::change::comparison::Verdict::Worse, "{same:?}");
+    assert_ne!(same.verdict, comparison::Verdict::Worse, "{same:?}");
+}
+
+#[test]
+fn the_guard_and_bisect_find_ends_of_processes_that_grow_and_nothing_where_nothing_does() {
+    let segment = Segment::default();
+    for (percent, anrs) in [(20, 0), (20, 15), (40, 0)] {
+        let fleets = database(&rollout(percent, anrs)).fleets(APP, VERSIONS, &segment, false);
+        let fleets = fleets.unwrap();
+        let found = answer(&fleets, 10.0);
+        let text = found.to_text(VERSIONS);
+        let roots = found.findings.iter().map(|finding| &finding.root);
+        let roots: Vec<_> = roots.map(|rise| (rise.source, &*rise.cause, &*rise.key)).collect();
+        let [from, to] = VERSIONS;
+        let compared = fleets.iter().map(|fleet| comparison::comparison(from, to, fleet)).collect();
+        let changes = bisect::changes(compared, None).changes;
+        let changed: Vec<_> = changes.iter().map(|change| change.difference.source).collect();
+        assert_eq!(found.source, Source::Ledgers, "of captures there are none");
+        match (percent, anrs) {
+            (20, 0) => assert_eq!((roots.len(), changed.len()), (0, 0), "{text}{changes:?}"),
+            (20, _) => {
+                assert_eq!(roots, [(Source::Deaths, "death", "anr")], "{text}");
+                assert!(text.contains("ends of processes: death anr +"), "{text}");
+                assert!(text.contains(" deaths in 1,000 days, from ledgers, "), "{text}");
+                assert!(!changed.is_empty(), "{changes:?}");
+                assert!(changed.iter().all(|source| *source == Source::Deaths), "{changes:?}");
+            }
+            _ => {
+                assert_eq!((roots.len(), roots[0].0), (1, Source::Ledgers), "{text}");
+                assert!(text.contains(" ms in 1,000 frames, from ledgers, "), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ends_of_processes_that_grow_are_asked_for_until_they_are_guarded_no_longer() {
+    let directory = TempDir::new().unwrap();
+    let store = directory.path().join("store");
+    std::fs::create_dir(&store).unwrap();
+    let mut database = Database::open(&store.join("tables.sqlite")).unwrap();
+    database.insert(&rollout(20, 15)).unwrap();
+    drop(database);
+    let write = |path: &Path, text: Value| std::fs::write(path, text.to_string()).unwrap();
+    let guard = |rollouts: Value| json!({"rollouts": rollouts, "every_s": 1});
+    let rollouts = directory.path().join("guard.json");
+    write(&rollouts, guard(json!([{"app": APP, "from": "2.0", "to": "2.1"}])));
+    let on_demand = json!([
+        {"causes": ["section", "jank"], "window": {"id": "never"}},
+        {"causes": ["death"], "devices": 10, "window": {"id": "more"}},
+    ]);
+    let document = json!({"schema": 1, "seq": 1, "on_demand": on_demand});
+    write(&directory.path().join("remote.json"), document);
+    let _ = file(directory.path(), "tokens", &format!("{APP} {TOKEN}\n* {METRICS} metrics\n"));
+    let command = "cat >>told && echo >>told";
+    let options = [
+        "--token-file",
+        "tokens",
+        "--guard",
+        "guard.json",
+        "--config",
+        "remote.json",
+        "--on-finding",
+        command,
+    ];
+    let collector = Collector::start_in(directory, &options);
+    let bearer = format!("Bearer {TOKEN}");
+    let asked = || {
+        let bearer = [("Authorization", bearer.as_str())];
+        let answer = collector.send("GET", http::CONFIG, &bearer, b"");
+        let header = answer.header(http::ASKS)?;
+        serde_json::from_str::<Value>(header).unwrap()["asks"].as_array().cloned()
+    };
+    let until = |is_it: &dyn Fn() -> bool| {
+        let is_soon = (0..900).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            is_it()
+        });
+        assert!(is_soon, "it does not come");
+    };
+    until(&|| asked().is_some());
+    let asks = asked().unwrap();
+    assert_eq!((asks.len(), &asks[0]["window"]), (1, &json!("more")));
+    // 80 devices have the version by their ledgers, which all devices send.
+    assert_eq!((&asks[0]["percent"], &asks[0]["version_code"]), (&json!(12.5), &json!([21, 21])));
+    let series = "cause=\"death\",key=\"anr\"} 1";
+    until(&|| collector.metrics().contains(series));
+    let told = || std::fs::read_to_string(collector.directory.path().join("told"));
+    let told = || told().unwrap_or_default();
+    let has = |event: &str| told().contains(event) && told().contains(r#""cause":"death""#);
+    until(&|| has(r#""event":"begin""#));
+    write(&collector.directory.path().join("guard.json"), guard(json!([])));
+    until(&|| has(r#""event":"end""#) && asked().is_none());
+    assert!(!collector.metrics().contains(series));
 }

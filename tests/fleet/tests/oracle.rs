@@ -181,7 +181,7 @@ type Observations = BTreeMap<[String; 5], [u64; 2]>;
 
 /// Sums what a comparison of two versions reads, over devices.
 fn observed(database: &Database, app: &str) -> Observations {
-    let fleet = database.fleet(app, COMPARED, &Segment::default(), true).unwrap();
+    let fleet = database.fleets(app, COMPARED, &Segment::default(), true).unwrap().remove(0);
     let mut found = Observations::new();
     let nth = |all: &[Text], number: u32| all[number as usize].to_string();
     for device in &fleet.devices {

@@ -87,8 +87,7 @@ fn look_at(
     file: &File<'_>,
 ) -> Result<Answer> {
     let database = Database::read(tables)?;
-    let fleet = database.fleet(app, [from, to], segment, false)?;
-    let mut answer = answer(&fleet, rise);
+    let mut answer = answer(&database.fleets(app, [from, to], segment, false)?, rise);
     for finding in &mut answer.findings {
         let kept = database.examples(app, to, &finding.root, CAPTURES)?;
         add_examples(finding, &kept, &|raw_key| open(&file(raw_key)));
@@ -123,14 +122,15 @@ pub(crate) fn bisect(args: &BisectArgs) -> Result<()> {
     Ok(())
 }
 
-/// Compares each version with the one before it.
+/// Compares each version with the one before it, by captures and by ledgers.
 fn bisected(database: &Database, app: &str, screen: Option<&str>) -> Result<Vec<Comparison>> {
     let segment = Segment { screen: screen.map(Into::into), ..Segment::default() };
     let versions = database.versions(app)?;
-    let compare = |pair: &[String]| {
+    let mut comparisons = Vec::new();
+    for pair in versions.windows(2) {
         let [from, to] = [&pair[0], &pair[1]];
-        let fleet = database.fleet(app, [from, to], &segment, false);
-        fleet.map(|fleet| comparison(from, to, &fleet))
-    };
-    Ok(versions.windows(2).map(compare).collect::<Result<_, _>>()?)
+        let fleets = database.fleets(app, [from, to], &segment, false)?;
+        comparisons.extend(fleets.iter().map(|fleet| comparison(from, to, fleet)));
+    }
+    Ok(comparisons)
 }

@@ -3,13 +3,11 @@
 //! Stop: there is a finding. Go: there is none, the later version has hardly anything on screens of its own, and so many devices were
 //! compared that a rise of all jank by the stated share would have been found with the stated power. Otherwise not yet.
 
-use super::comparison::all_jank;
+use super::Source;
 use super::constants::{LEVEL, POWER};
-use super::control::{After, Days};
 use super::coverage::Coverage;
 use super::estimate::{Estimate, error_needed};
-use super::findings::{Example, Finding, Findings, Rise, findings};
-use super::name_of;
+use super::findings::{Example, Finding, Findings, Look, Rise, findings};
 use super::observations::Fleet;
 use crate::significance::real;
 use serde::Serialize;
@@ -55,6 +53,8 @@ pub struct Answer {
     pub verdict: Verdict,
     /// Probability that a rollout without a regression ever raises an alarm.
     pub level: f64,
+    /// Origin of the coverage and of the power: ledgers, if enough devices have some.
+    pub source: Source,
     /// The part of the later version that is compared.
     pub coverage: Coverage,
     /// Findings, the strongest first.
@@ -68,26 +68,32 @@ pub struct Answer {
 /// Quantile of the normal distribution for [`POWER`].
 const QUANTILE: f64 = 1.2816;
 
-/// Returns the answer for a rise of all jank by so many percent.
+/// Returns the answer for a rise of all jank by so many percent. `fleets`: of captures first, then of ledgers.
 #[must_use]
-pub fn answer(fleet: &Fleet, rise_percent: f64) -> Answer {
-    let days = Days::new(fleet, After::LaterDays);
-    let (all, of_all) = all_jank(&days);
-    let coverage = Coverage::count(&days, &all);
-    let found = findings(&days, of_all, &coverage);
-    let power = power(&of_all, coverage.compared, rise_percent);
+pub fn answer(fleets: &[Fleet], rise_percent: f64) -> Answer {
+    let looks: Vec<Look<'_>> = fleets.iter().map(Look::new).collect();
+    let found = findings(&looks);
+    let is_of =
+        |(fleet, look): &(&Fleet, &Look<'_>)| fleet.source == Source::Ledgers && look.is_enough();
+    let mut all = fleets.iter().zip(&looks);
+    let best = all.clone().find(is_of).or_else(|| all.next());
+    let (source, all, coverage) = best
+        .map(|(fleet, look)| (fleet.source, look.all, look.coverage.clone()))
+        .unwrap_or_default();
+    let power = power(&all, coverage.compared, rise_percent, looks.len());
     let verdict = match (found.findings.is_empty(), power.missing()) {
         (false, _) => Verdict::Stop,
         (true, Some(0)) if !coverage.is_unknown() => Verdict::Go,
         _ => Verdict::NotYet,
     };
     let Findings { findings, moved } = found;
-    Answer { verdict, level: LEVEL, coverage, findings, moved, power }
+    Answer { verdict, level: LEVEL, source, coverage, findings, moved, power }
 }
 
-fn power(all: &Estimate, devices: u64, rise_percent: f64) -> Power {
-    // All jank has half of the level.
-    let (rise, least) = ((rise_percent / 100.0).ln_1p(), (2.0 / LEVEL).ln());
+fn power(all: &Estimate, devices: u64, rise_percent: f64, fleets: usize) -> Power {
+    // All jank has half of the level of its fleet.
+    let weight = 0.5 / real(fleets.max(1) as u64);
+    let (rise, least) = ((rise_percent / 100.0).ln_1p(), -(LEVEL * weight).ln());
     let error = error_needed(rise, least, QUANTILE, all.evidence_error / all.error);
     // The square of the error falls as devices come.
     let ratio = (all.error / error).powi(2);
@@ -105,16 +111,16 @@ impl Rise {
     #[must_use]
     pub fn to_text(&self) -> String {
         let screen = match self.screen.as_deref() {
+            None if self.source == Source::Deaths => "ends of processes",
             None => "all screens",
             Some("") => "no screen",
             Some(screen) => screen,
         };
-        let screen = shown(screen);
+        let (screen, unit) = (shown(screen), self.source.unit());
         let Estimate { devices, ms_in_1000: [was, is], .. } = self.estimate;
-        let (cause, size) = (name_of(&self.cause, &self.key), self.estimate.size());
-        let mut text = format!(
-            "{screen}: {cause} {size}, {was:.1} to {is:.1} ms in 1,000 frames, {devices} devices"
-        );
+        let (cause, size) = (self.source.name_of(&self.cause, &self.key), self.estimate.size());
+        let mut text =
+            format!("{screen}: {cause} {size}, {was:.1} to {is:.1} {unit}, {devices} devices");
         let _ = write!(text, ", evidence 10^{:.1}", self.log10_evidence);
         text
     }
@@ -132,6 +138,9 @@ impl Answer {
         let mut text = format!("{verdict}\n");
         let versions = [from, to];
         let Self { coverage, .. } = self;
+        if self.source == Source::Ledgers {
+            text.push_str("Ledgers of every device; causes are those of captures.\n");
+        }
         let _ = writeln!(text, "{}", coverage.to_text(versions));
         let _ = writeln!(text, "{}", coverage.devices_text(versions));
         let Power { rise_percent, devices, needed } = self.power;
@@ -153,12 +162,9 @@ impl Answer {
                 let _ = writeln!(text, "  with {}", other.to_text());
             }
             for Example { raw_key, link, frame, ms } in &finding.examples {
-                let _ = writeln!(
-                    text,
-                    "  frame {frame} ({ms:.1} ms) of {}, /{}",
-                    shown(raw_key),
-                    shown(link)
-                );
+                let what = frame.map_or("death".to_owned(), |frame| format!("frame {frame}"));
+                let (raw_key, link) = (shown(raw_key), shown(link));
+                let _ = writeln!(text, "  {what} ({ms:.1} ms) of {raw_key}, /{link}");
             }
         }
         for rise in &self.moved {

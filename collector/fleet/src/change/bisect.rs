@@ -62,7 +62,12 @@ impl Changes {
         let mut text = String::new();
         for Change { before, version, difference } in &self.changes {
             let (before, version) = (shown(before), shown(version));
-            let _ = writeln!(text, "{before} -> {version}: {}", difference.to_text());
+            let _ = writeln!(
+                text,
+                "{before} -> {version}: {} ({})",
+                difference.to_text(),
+                difference.source.unit()
+            );
         }
         for sentence in &self.unknown {
             let _ = writeln!(text, "{sentence}");

@@ -1,10 +1,10 @@
 //! Comparison of two versions: what became worse or better, and what cannot be known.
 
+use super::Source;
 use super::constants::{LEAST_DEVICES, LEAST_DEVICES_WITH, LEVEL, SAME_BELOW};
 use super::control::{After, Days, Design};
 use super::coverage::Coverage;
 use super::estimate::{Estimate, adjust, estimate};
-use super::name_of;
 use super::observations::Fleet;
 use crate::table::Text;
 use serde::Serialize;
@@ -14,6 +14,8 @@ use tracetee_trace::shown;
 /// Comparison of two versions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Comparison {
+    /// Origin and unit of the values.
+    pub source: Source,
     /// The earlier version.
     pub from: String,
     /// The later version.
@@ -39,6 +41,8 @@ pub struct Comparison {
 /// Comparison of total jank, or of one cause.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Difference {
+    /// Origin and unit of the values.
+    pub source: Source,
     /// The cause; `None` for total jank.
     pub cause: Option<String>,
     /// Key of the cause.
@@ -85,7 +89,7 @@ impl Verdict {
 pub fn comparison(from: &str, to: &str, fleet: &Fleet) -> Comparison {
     let days = Days::new(fleet, After::LaterDays);
     let (coverage, estimates) = estimates(&days);
-    let rows = rows(estimates, &coverage);
+    let rows = rows(fleet.source, estimates, &coverage);
     let first_day = all_jank(&Days::new(fleet, After::FirstDay)).1;
     let is_worse = rows.iter().any(|row| row.verdict == Verdict::Worse);
     let verdict = match rows.first().map(|row| row.verdict).unwrap_or_default() {
@@ -94,6 +98,7 @@ pub fn comparison(from: &str, to: &str, fleet: &Fleet) -> Comparison {
         verdict => verdict,
     };
     let mut comparison = Comparison {
+        source: fleet.source,
         from: from.to_owned(),
         to: to.to_owned(),
         verdict,
@@ -142,9 +147,14 @@ fn estimates(days: &Days<'_>) -> (Coverage, BTreeMap<Name, Estimate>) {
     (coverage, found)
 }
 
-fn rows(estimates: BTreeMap<Name, Estimate>, coverage: &Coverage) -> Vec<Difference> {
+fn rows(
+    source: Source,
+    estimates: BTreeMap<Name, Estimate>,
+    coverage: &Coverage,
+) -> Vec<Difference> {
     let is_enough = coverage.compared.min(coverage.controls) >= LEAST_DEVICES;
     let row = |((cause, key), estimate): (Name, Estimate)| Difference {
+        source,
         cause: (!cause.is_empty()).then(|| cause.to_string()),
         key: key.to_string(),
         estimate,
@@ -153,7 +163,8 @@ fn rows(estimates: BTreeMap<Name, Estimate>, coverage: &Coverage) -> Vec<Differe
     let mut rows: Vec<Difference> = estimates.into_iter().map(row).collect();
     // Whether a cause is tested depends on all devices together, so that it says nothing of their difference.
     let is_tested = |row: &Difference| {
-        is_enough && (row.cause.is_none() || row.estimate.devices >= LEAST_DEVICES_WITH)
+        let is_known = row.cause.is_none() && source != Source::Deaths;
+        is_enough && (is_known || row.estimate.devices >= LEAST_DEVICES_WITH)
     };
     // All jank has half of the level, all causes together the other half.
     let tested = rows.iter().filter(|row| is_tested(row) && row.cause.is_some());
@@ -185,8 +196,8 @@ fn rows(estimates: BTreeMap<Name, Estimate>, coverage: &Coverage) -> Vec<Differe
 
 impl Difference {
     /// Returns the name of the cause.
-    fn name(&self) -> String {
-        name_of(self.cause.as_deref().unwrap_or_default(), &self.key)
+    pub(crate) fn name(&self) -> String {
+        self.source.name_of(self.cause.as_deref().unwrap_or_default(), &self.key)
     }
 
     /// Returns the name of the cause, and the size of the change.
@@ -208,7 +219,7 @@ impl Comparison {
                 format!("{to} is worse than {from}: {} {}.", row.name(), row.estimate.size())
             }
             (Verdict::Better, Some(row), _) => {
-                format!("{to} is better than {from}: all jank {}.", row.estimate.size())
+                format!("{to} is better than {from}: {} {}.", row.name(), row.estimate.size())
             }
             (Verdict::Same, Some(row), _) => {
                 format!("{to} has as much jank as {from}: {}.", row.estimate.size())
@@ -228,7 +239,7 @@ impl Comparison {
                     _ if self.coverage.is_unknown() => {
                         format!("{from} does not have all of its screens")
                     }
-                    Some(row) => format!("all jank changed by {}", row.estimate.size()),
+                    Some(row) => format!("{} changed by {}", row.name(), row.estimate.size()),
                     None => "there is no jank".to_owned(),
                 };
                 format!("Cannot know whether {to} is worse than {from}: {why}.")

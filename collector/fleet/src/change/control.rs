@@ -6,9 +6,10 @@
 //! system. A day on which no device of the kind has the earlier version is left out, as are devices that sent nothing
 //! before their update.
 
-use super::Series;
-use super::constants::{DAYS_BEFORE, EARLY_IN, LEAST_ALIKE, USUAL_FRAMES};
+use super::constants::{DAYS_BEFORE, EARLY_IN, FLOOR, FLOOR_DEATHS, LEAST_ALIKE, USUAL_FRAMES};
 use super::observations::{Device, Fleet, Sums};
+use super::{Series, Source};
+use crate::ledger::NS_OF_MS;
 use crate::significance::real;
 use crate::table::Text;
 use std::collections::BTreeMap;
@@ -77,6 +78,13 @@ pub(crate) struct Compared {
     pub(crate) update: f64,
     /// Share of the row in its cell.
     leverage: f64,
+}
+
+impl Compared {
+    /// Returns the part of a value in the score of its device. The fewer rows a cell has, the closer its effect is to their values.
+    fn part(&self) -> f64 {
+        self.weight * self.update / (1.0 - self.leverage.min(MOST_LEVERAGE))
+    }
 }
 
 /// Index of what a row has in common with others: its device, or its cell.
@@ -207,6 +215,8 @@ impl<'a> Days<'a> {
 pub(crate) struct Values {
     /// Value of each compared row: its time, as a share of what is usual for its frames on each screen.
     pub(crate) shares: Vec<f64>,
+    /// Share of a usual value that is added to each.
+    pub(crate) floor: f64,
     /// Mean times, ms per thousand frames: of devices that update, before it and after it, then of the others, before the release and since.
     pub(crate) ms_in_1000: [f64; 4],
     /// Devices with time of it.
@@ -266,7 +276,14 @@ impl Days<'_> {
             (*sum, *of_frames) = (*sum + time, *of_frames + frames);
         }
         let share = |row: &Compared| times[row.row] / usual[row.row].max(f64::MIN_POSITIVE);
+        let mut floor = FLOOR;
+        if self.fleet.source == Source::Deaths {
+            let all: f64 = design.rows.iter().map(|row| usual[row.row]).sum();
+            let mean = all / real(design.rows.len().max(1) as u64);
+            floor = floor.max(FLOOR_DEATHS * real(NS_OF_MS) / mean.max(f64::MIN_POSITIVE));
+        }
         Values {
+            floor,
             shares: design.rows.iter().map(share).collect(),
             ms_in_1000: sums.map(|[times, frames]: [f64; 2]| times / frames.max(1.0) / 1e3),
             devices: with.iter().filter(|with| **with).count() as u64,
@@ -309,10 +326,17 @@ impl Design {
         self.take_effects_away(&mut values, PRECISIONS[1]);
         let mut scores = vec![0.0; self.devices];
         for (row, value) in self.rows.iter().zip(values) {
-            // The fewer rows a cell has, the closer its effect is to their values.
-            scores[row.device] +=
-                row.weight * row.update * value / (1.0 - row.leverage.min(MOST_LEVERAGE));
+            scores[row.device] += row.part() * value;
         }
         scores
+    }
+
+    /// Returns the spread of the sum of the scores if values do not depend on the update, nor on the device: of rare values, those of
+    /// few devices do not show it, as none of the devices that are fewer may have one.
+    pub(crate) fn usual_spread(&self, values: &[f64]) -> f64 {
+        let count = real(values.len().max(1) as u64);
+        let mean = values.iter().sum::<f64>() / count;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+        (variance * self.rows.iter().map(|row| row.part().powi(2)).sum::<f64>()).sqrt()
     }
 }

@@ -1,11 +1,12 @@
 //! The size of a change and the evidence for it.
 //!
-//! Values are logarithms, so that a factor of the calendar is one of the day, however slow a device is. [`FLOOR`] limits those of small
-//! values, and large ones count little. The score is the weighted sum of the values' residuals, without effects of devices and days,
+//! Values are logarithms, so that a factor of the calendar is one of the day, however slow a device is. A floor limits those of small
+//! values, and large ones count little; for deaths, which are rare, a larger floor makes it nearly the values themselves. The score is the weighted sum of the values' residuals, without effects of devices and days,
 //! times those of the update; its variance counts each device once, however many days it has (Liang and Zeger 1986; the
 //! correction for few devices on a day is that of Bell and McCaffrey 2002).
 
-use super::constants::{FLOOR, GUARD_SIZES, LEAST_CHANGE};
+use super::Source;
+use super::constants::{GUARD_SIZES, LEAST_CHANGE};
 use super::control::{Days, Design, Values};
 use crate::significance::real;
 use serde::Serialize;
@@ -102,7 +103,7 @@ pub(crate) fn estimate(
     series: &[u32],
     screens: &[u32],
 ) -> Estimate {
-    let Values { shares, ms_in_1000: [was, is, control_was, control_is], devices } =
+    let Values { shares, floor, ms_in_1000: [was, is, control_was, control_is], devices } =
         days.values(design, series, screens);
     let known = Estimate {
         devices,
@@ -121,7 +122,7 @@ pub(crate) fn estimate(
             information += update;
             later.push((update, *share));
         } else {
-            earlier_sum += update * (share + FLOOR).ln();
+            earlier_sum += update * (share + floor).ln();
         }
     }
     let sum = |change: f64| -> f64 {
@@ -129,11 +130,14 @@ pub(crate) fn estimate(
         earlier_sum
             + later
                 .iter()
-                .map(|(update, share)| update * (share / factor + FLOOR).ln())
+                .map(|(update, share)| update * (share / factor + floor).ln())
                 .sum::<f64>()
     };
-    let scores = design.scores(shares.iter().map(|share| (share + FLOOR).ln()).collect());
-    let spread = scores.iter().map(|score| score * score).sum::<f64>().sqrt();
+    let logs: Vec<f64> = shares.iter().map(|share| (share + floor).ln()).collect();
+    let is_rare = days.fleet.source == Source::Deaths;
+    let least = if is_rare { design.usual_spread(&logs) } else { 0.0 };
+    let scores = design.scores(logs);
+    let spread = scores.iter().map(|score| score * score).sum::<f64>().sqrt().max(least);
     if !(information > 0.0 && spread > 0.0) {
         return known;
     }
@@ -145,7 +149,7 @@ pub(crate) fn estimate(
     let change = f64::midpoint(low, high);
     let factor = change.exp();
     let slope: f64 =
-        later.iter().map(|(update, share)| update * share / (share + FLOOR * factor)).sum();
+        later.iter().map(|(update, share)| update * share / (share + floor * factor)).sum();
     let error = spread / slope.max(f64::MIN_POSITIVE);
     let ends = [change - QUANTILE * error, change + QUANTILE * error];
     Estimate {

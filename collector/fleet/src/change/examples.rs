@@ -1,5 +1,6 @@
 //! Opens the captures of the later version that show a finding best, and finds the frame to look at.
 
+use super::Source;
 use super::findings::{Example, Finding, Rise};
 use crate::capture::Capture;
 use crate::significance::real;
@@ -17,13 +18,24 @@ pub type Kept = (String, String);
 pub fn add_examples(finding: &mut Finding, kept: &[Kept], open: &dyn Fn(&str) -> Option<Capture>) {
     for (id, raw_key) in kept.iter().take(CAPTURES) {
         let Some(capture) = open(raw_key) else { continue };
+        if finding.root.source == Source::Deaths {
+            let of_reason = capture
+                .analysis
+                .death
+                .filter(|death| finding.root.key.is_empty() || *death.reason == *finding.root.key);
+            if let Some(death) = of_reason {
+                let (link, ms) = (format!("captures/{id}"), real(death.waited_ns) / 1e6);
+                finding.examples.push(Example { raw_key: raw_key.clone(), link, frame: None, ms });
+            }
+            continue;
+        }
         let by_frame = times_by_frame(&finding.root, &capture);
         let worst = by_frame.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
         let Some((frame, ms)) = worst else { continue };
         let Some(late) = capture.analysis.frames.get(frame) else { continue };
         let (seconds, ns) = (late.start_ns / 1_000_000_000, late.start_ns % 1_000_000_000);
         let link = format!("captures/{id}/timeline#t={seconds}.{ns:09}");
-        finding.examples.push(Example { raw_key: raw_key.clone(), link, frame, ms });
+        finding.examples.push(Example { raw_key: raw_key.clone(), link, frame: Some(frame), ms });
     }
 }
 

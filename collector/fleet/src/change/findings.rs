@@ -1,15 +1,17 @@
 //! Makes one finding of the alarms of a root cause, and leaves out cost that only moved to a sibling.
 //!
 //! Causes that rise on the same devices belong together: their differences, device by device, are correlated. All jank of a screen, and of all screens, follows from the
-//! causes. A cause has only moved if another one of its screen fell by about as
+//! causes; those of ledgers, which know no causes, follow from those of captures. A cause has only moved if another one of its screen fell by about as
 //! much, and all jank of the screen raised no alarm.
 
-use super::Series;
+use super::comparison::all_jank;
 use super::constants::{LEAST_DEVICES, LEAST_DEVICES_WITH, LEVEL};
-use super::control::{Days, Design};
+use super::control::{After, Days, Design};
 use super::coverage::Coverage;
 use super::ebh;
 use super::estimate::{Estimate, estimate};
+use super::observations::Fleet;
+use super::{Series, Source};
 use crate::significance::real;
 use crate::table::Text;
 use serde::Serialize;
@@ -19,17 +21,21 @@ use std::collections::BTreeMap;
 const LEAST_CORRELATION: f64 = 0.3;
 /// The fall of a sibling counts from so many standard errors on.
 const LEAST_ERRORS: f64 = 4.0;
+/// Cause of ends of processes.
+pub(crate) const DEATH: Text = Text::new_static("death");
 /// A fall may explain a rise between its half and its double.
 const FACTOR: f64 = 2.0;
 
 /// A cause that rose, or all jank.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Rise {
+    /// Origin and unit of the values.
+    pub source: Source,
     /// The screen; `None` for all screens.
     pub screen: Option<Text>,
-    /// The cause; empty for all jank.
+    /// The cause; empty for all jank, `death` for ends of processes.
     pub cause: Text,
-    /// Key of the cause.
+    /// Key of the cause; the reason of deaths, or empty for all.
     pub key: Text,
     /// The size of the rise.
     #[serde(flatten)]
@@ -54,11 +60,11 @@ pub struct Finding {
 pub struct Example {
     /// Key of the capture in the store.
     pub raw_key: String,
-    /// Path below the report page's address: the capture's timeline, opened at the frame.
+    /// Path below the report page's address: the capture's timeline, opened at the frame, or the page of the death.
     pub link: String,
-    /// Number of the frame that lost most.
-    pub frame: usize,
-    /// Time of the cause in this frame, ms.
+    /// Number of the frame that lost most; `None`: the capture is of a death.
+    pub frame: Option<usize>,
+    /// Time of the cause in this frame, or of what the main thread did at the death, ms.
     pub ms: f64,
 }
 
@@ -71,15 +77,68 @@ pub struct Findings {
     pub moved: Vec<Rise>,
 }
 
-/// Makes findings of what rose.
-pub(crate) fn findings(days: &Days<'_>, all: Estimate, coverage: &Coverage) -> Findings {
-    let mut found = Findings::default();
-    if coverage.compared.min(coverage.controls) < LEAST_DEVICES {
-        return found;
+/// A fleet, and the part that is compared.
+pub(crate) struct Look<'a> {
+    days: Days<'a>,
+    /// The change of the total.
+    pub(crate) all: Estimate,
+    pub(crate) coverage: Coverage,
+}
+
+impl<'a> Look<'a> {
+    /// Compares the versions of a fleet.
+    pub(crate) fn new(fleet: &'a Fleet) -> Self {
+        let days = Days::new(fleet, After::LaterDays);
+        let (design, all) = all_jank(&days);
+        let coverage = Coverage::count(&days, &design);
+        Self { days, all, coverage }
     }
-    let changes = Changes::new(days, all);
-    let alarms = changes.alarms();
-    let is_moved = changes.moved(&alarms);
+
+    /// Returns true if enough devices are compared for an alarm.
+    pub(crate) fn is_enough(&self) -> bool {
+        self.coverage.compared.min(self.coverage.controls) >= LEAST_DEVICES
+    }
+}
+
+/// Makes findings of what rose. The level is that of all fleets together.
+pub(crate) fn findings(looks: &[Look<'_>]) -> Findings {
+    let mut found = Findings::default();
+    let all: Vec<(&Days<'_>, Changes)> = looks
+        .iter()
+        .filter(|look| look.is_enough())
+        .map(|look| (&look.days, Changes::new(&look.days, look.all)))
+        .collect();
+    let alarms = alarms(&all, 1.0 / real(looks.len().max(1) as u64));
+    for ((days, changes), alarms) in all.iter().zip(&alarms) {
+        let (groups, moved) = groups(days, changes, alarms);
+        found.moved.extend(moved);
+        for Group { mut rises, .. } in groups {
+            let is_same = |other: &&mut Finding| {
+                let [one, other] = [&rises[0], &other.root];
+                let is_on = one.screen.is_none() || other.screen.is_none();
+                one.source == Source::Ledgers
+                    && other.source == Source::Captures
+                    && (is_on || one.screen == other.screen)
+            };
+            if let Some(other) = found.findings.iter_mut().find(is_same) {
+                other.others.append(&mut rises);
+            } else {
+                let root = rises.remove(0);
+                found.findings.push(Finding { root, others: rises, ..Finding::default() });
+            }
+        }
+    }
+    found
+}
+
+/// Groups the alarms of a fleet by what they rise with, and returns those that only moved.
+fn groups(
+    days: &Days<'_>,
+    changes: &Changes,
+    alarms: &BTreeMap<Series, Rise>,
+) -> (Vec<Group>, Vec<Rise>) {
+    let is_moved = changes.moved(alarms);
+    let mut moved = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
     // The strongest first, causes before all jank, one screen before all screens.
     let mut order: Vec<(&Series, &Rise)> = alarms.iter().collect();
@@ -92,7 +151,7 @@ pub(crate) fn findings(days: &Days<'_>, all: Estimate, coverage: &Coverage) -> F
     });
     for (series, rise) in order {
         if is_moved.contains(&series) {
-            found.moved.push(rise.clone());
+            moved.push(rise.clone());
             continue;
         }
         let scores = changes.scores(days, series);
@@ -108,14 +167,7 @@ pub(crate) fn findings(days: &Days<'_>, all: Estimate, coverage: &Coverage) -> F
             None => groups.push(Group::new(rise, &scores)),
         }
     }
-    found.findings = groups
-        .into_iter()
-        .filter_map(|group| {
-            let mut rises = group.rises.into_iter();
-            Some(Finding { root: rises.next()?, others: rises.collect(), ..Finding::default() })
-        })
-        .collect();
-    found
+    (groups, moved)
 }
 
 /// Causes that rise on the same devices.
@@ -155,8 +207,46 @@ impl Group {
     }
 }
 
-/// The changes of all series.
+/// Returns the alarms of fleets, each of which has this share of the level.
+fn alarms(all: &[(&Days<'_>, Changes)], share: f64) -> Vec<BTreeMap<Series, Rise>> {
+    let is_all = |series: &Series| *series == Series::default();
+    let mut rises = Vec::new();
+    for (fleet, (_, Changes { source, by_series, .. })) in all.iter().enumerate() {
+        let is_tested = |(series, (_, estimate)): &(&Series, &(u32, Estimate))| {
+            let is_known = is_all(series) && *source != Source::Deaths;
+            is_known || estimate.devices >= LEAST_DEVICES_WITH
+        };
+        let tested: Vec<_> = by_series.iter().filter(is_tested).collect();
+        // The total has half of the weight.
+        let others = 0.5 / real(tested.len().saturating_sub(1).max(1) as u64);
+        rises.extend(tested.into_iter().map(|(series, (_, estimate))| {
+            let weight = share * if is_all(series) { 0.5 } else { others };
+            let e_process = ebh::Weighted { log: estimate.log_evidence(), weight };
+            (fleet, *source, series, *estimate, e_process)
+        }));
+    }
+    let weighted: Vec<ebh::Weighted> = rises.iter().map(|rise| rise.4).collect();
+    let mut alarms = vec![BTreeMap::new(); all.len()];
+    for index in ebh::rejected(&weighted, LEVEL) {
+        let Some(&(fleet, source, series, estimate, _)) = rises.get(index) else { continue };
+        let Series { screen, mut cause, key } = series.clone();
+        let log10_evidence = estimate.log_evidence() / std::f64::consts::LN_10;
+        if estimate.is_change()
+            && let Some(of_fleet) = alarms.get_mut(fleet)
+        {
+            if source == Source::Deaths {
+                cause = DEATH;
+            }
+            let rise = Rise { source, screen, cause, key, estimate, log10_evidence };
+            of_fleet.insert(series.clone(), rise);
+        }
+    }
+    alarms
+}
+
+/// The changes of all series of a fleet.
 struct Changes {
+    source: Source,
     by_series: BTreeMap<Series, (u32, Estimate)>,
     /// Rows that are compared, by screen.
     designs: BTreeMap<u32, Design>,
@@ -165,44 +255,19 @@ struct Changes {
 impl Changes {
     fn new(days: &Days<'_>, all: Estimate) -> Self {
         let (mut by_series, mut designs) = (BTreeMap::new(), BTreeMap::new());
+        let source = days.fleet.source;
         for (series, number) in days.series() {
             let screens = days.screens(&[number]);
             for screen in &screens {
                 let design = designs.entry(*screen).or_insert_with(|| days.design(&screens));
                 let estimate = estimate(days, design, &[number], &screens);
-                by_series.insert(series.clone(), (number, estimate));
+                let mut series = series.clone();
+                series.screen = series.screen.filter(|_| source != Source::Deaths);
+                by_series.insert(series, (number, estimate));
             }
         }
         by_series.insert(Series::default(), (u32::MAX, all));
-        Self { by_series, designs }
-    }
-
-    /// Returns the alarms.
-    fn alarms(&self) -> BTreeMap<Series, Rise> {
-        let is_all = |series: &Series| *series == Series::default();
-        let is_tested = |(series, (_, estimate)): &(&Series, &(u32, Estimate))| {
-            is_all(series) || estimate.devices >= LEAST_DEVICES_WITH
-        };
-        let tested = self.by_series.iter().filter(is_tested);
-        let rises: Vec<(&Series, _)> = tested.map(|(series, found)| (series, found.1)).collect();
-        // All jank of all screens has half of the weight.
-        let others = 0.5 / real(rises.len().saturating_sub(1).max(1) as u64);
-        let weighted = rises.iter().map(|(series, estimate)| ebh::Weighted {
-            log: estimate.log_evidence(),
-            weight: if is_all(series) { 0.5 } else { others },
-        });
-        let weighted: Vec<ebh::Weighted> = weighted.collect();
-        let mut alarms = BTreeMap::new();
-        for index in ebh::rejected(&weighted, LEVEL) {
-            let Some(&(series, estimate)) = rises.get(index) else { continue };
-            let Series { screen, cause, key } = series.clone();
-            let log10_evidence = estimate.log_evidence() / std::f64::consts::LN_10;
-            if estimate.is_change() {
-                let rise = Rise { screen, cause, key, estimate, log10_evidence };
-                alarms.insert(series.clone(), rise);
-            }
-        }
-        alarms
+        Self { source, by_series, designs }
     }
 
     /// Returns the causes whose rise is the fall of a sibling.

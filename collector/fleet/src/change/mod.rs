@@ -24,7 +24,41 @@ pub mod observations;
 pub mod segment;
 
 use crate::table::Text;
+use serde::Serialize;
 use tracetee_trace::shown;
+
+/// Origin and unit of the values of a fleet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Time of late frames past their deadlines, in frames of captures.
+    #[default]
+    Captures,
+    /// The same, in frames of ledgers.
+    Ledgers,
+    /// Ends of processes, 1 ms each, in days of devices with ledgers.
+    Deaths,
+}
+
+impl Source {
+    /// Returns the unit of a rate, with its origin.
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::Captures => "ms in 1,000 frames",
+            Self::Ledgers => "ms in 1,000 frames, from ledgers",
+            Self::Deaths => "deaths in 1,000 days, from ledgers",
+        }
+    }
+
+    /// Returns the name of a cause with its key. Without a cause it is the total.
+    fn name_of(self, cause: &str, key: &str) -> String {
+        match (self, cause) {
+            (Self::Deaths, _) if key.is_empty() => "deaths".to_owned(),
+            (_, "") => "all jank".to_owned(),
+            _ => format!("{} {}", shown(cause), shown(key)),
+        }
+    }
+}
 
 /// A series of values: a cause, or all jank, on a screen, or on all screens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,14 +76,5 @@ impl Series {
     #[must_use]
     pub fn total(&self) -> Self {
         Self { screen: self.screen.clone(), ..Self::default() }
-    }
-}
-
-/// Returns the name of a cause with its key; an empty cause is all jank.
-fn name_of(cause: &str, key: &str) -> String {
-    if cause.is_empty() {
-        "all jank".to_owned()
-    } else {
-        format!("{} {}", shown(cause), shown(key))
     }
 }

@@ -3,9 +3,9 @@
 //! A reader of them (the tables, a simulation) calls [`Builder::device`] for each device under each version, then
 //! [`Builder::frames`] and [`Builder::cause`] for its days.
 
-use super::Series;
 use super::classes::{ModelClasses, class_of};
 use super::segment::Segment;
+use super::{Series, Source};
 use crate::table::Text;
 use foldhash::fast::RandomState;
 use indexmap::{Equivalent, IndexSet};
@@ -63,6 +63,8 @@ impl Device {
 /// The devices of two versions.
 #[derive(Debug, Clone, Default)]
 pub struct Fleet {
+    /// Origin and unit of the values.
+    pub source: Source,
     /// Days, YYYY-MM-DD, sorted.
     pub days: Vec<Text>,
     /// Screens.
@@ -124,6 +126,7 @@ struct Found {
 /// Collects the sums of devices as they come.
 #[derive(Debug, Default)]
 pub struct Builder {
+    source: Source,
     segment: Segment,
     has_test_devices: bool,
     days: IndexSet<Text, RandomState>,
@@ -138,8 +141,8 @@ pub struct Builder {
 impl Builder {
     /// Begins to collect the devices of a segment.
     #[must_use]
-    pub fn new(segment: &Segment, has_test_devices: bool) -> Self {
-        Self { segment: segment.clone(), has_test_devices, ..Self::default() }
+    pub fn new(source: Source, segment: &Segment, has_test_devices: bool) -> Self {
+        Self { source, segment: segment.clone(), has_test_devices, ..Self::default() }
     }
 
     /// Begins a device under a version: 0 for the earlier one, 1 for the later one.
@@ -197,11 +200,11 @@ impl Builder {
     /// Returns the devices.
     #[must_use]
     pub fn finish(self) -> Fleet {
-        let Self { segment, has_test_devices, days, mut screens, series, found, .. } = self;
+        let Self { source, segment, has_test_devices, days, mut screens, series, found, .. } = self;
         let screen = |one: &Series| number(&mut screens, one.screen.as_deref().unwrap_or_default());
         let screen_of = series.iter().map(screen).collect();
         let series = series.into_iter().collect();
-        let mut fleet = Fleet { screen_of, series, ..Fleet::default() };
+        let mut fleet = Fleet { source, screen_of, series, ..Fleet::default() };
         fleet.screens = screens.into_iter().collect();
         let mut order: Vec<usize> = (0..days.len()).collect();
         order.sort_by_key(|index| days.get_index(*index));

@@ -292,7 +292,7 @@ fn insert_capture(
 
 /// Inserts a row of `captures` or of reports, unless it is there. Returns true if it was inserted.
 fn insert<R: TableRow>(transaction: &Transaction<'_>, row: &R) -> Result<bool, Error> {
-    let mut statement = transaction.prepare_cached(&tables::insertion(&R::TABLE))?;
+    let mut statement = transaction.prepare_cached(tables::insertion(&R::TABLE))?;
     Ok(statement.execute(params_from_iter(row.values()))? == 1)
 }
 

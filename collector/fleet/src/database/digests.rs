@@ -404,7 +404,7 @@ mod tests {
         let ask = Ask { compare: Some((ver.clone(), ver.clone())), ..ask };
         let error = FleetReport::from_database(&database, &ask).unwrap_err().to_string();
         assert!(error.contains("device_values"), "{error}");
-        let fleet = database.fleet(&app, [&ver, &ver], &Segment::default(), false);
+        let fleet = database.fleets(&app, [&ver, &ver], &Segment::default(), false);
         let error = fleet.unwrap_err().to_string();
         assert!(error.contains("device_values"), "{error}");
     }

@@ -1,12 +1,13 @@
 //! Reads the example captures of a rise.
 
 use super::Database;
+use crate::change::Source;
 use crate::change::findings::Rise;
 use crate::error::Error;
-use rusqlite::params;
+use rusqlite::{Row, params};
 
 impl Database {
-    /// Returns ids and raw keys of the captures of a version in which a cause took most time, the most first.
+    /// Returns ids and raw keys of the captures of a version in which a cause took most time, the most first; of deaths the latest ones.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -21,10 +22,16 @@ impl Database {
                    WHERE app = ?1 AND ver = ?2 AND by_screen = ?3 AND (NOT ?3 OR screen = ?4) \
                    AND (?5 = '' OR (cause = ?5 AND cause_key = ?6)) \
                    GROUP BY capture_id ORDER BY MAX(self_ns) DESC, capture_id LIMIT ?7";
-        let (screen, cause, key) = (rise.screen.as_deref(), &*rise.cause, &*rise.key);
         let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let pair = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        if rise.source == Source::Deaths {
+            let sql = "SELECT capture_id, raw_key FROM captures WHERE app = ? AND ver = ? AND cohort = 'death' \
+                       ORDER BY made_ms DESC LIMIT ?";
+            return super::all(&self.connection, sql, params![app, version, most], pair);
+        }
+        let (screen, cause, key) = (rise.screen.as_deref(), &*rise.cause, &*rise.key);
         let parameters =
             params![app, version, screen.is_some(), screen.unwrap_or_default(), cause, key, most];
-        super::all(&self.connection, sql, parameters, |row| Ok((row.get(0)?, row.get(1)?)))
+        super::all(&self.connection, sql, parameters, pair)
     }
 }

@@ -4,11 +4,13 @@
 use super::Database;
 use super::changes::ledger;
 use super::tables::LEDGER_NUMBER;
-use crate::change::constants::MOST_DEVICES;
+use crate::change::Source;
+use crate::change::constants::{DAYS_BEFORE, MOST_DEVICES};
+use crate::change::findings::DEATH;
 use crate::change::observations::{Builder, Fleet, Traits};
 use crate::change::segment::Segment;
 use crate::error::Error;
-use crate::ledger::NS_OF_MS;
+use crate::ledger::{NS_OF_MS, NS_OF_US};
 use crate::rows::Ledger;
 use crate::schema::LedgerScreenRow;
 use crate::table::Text;
@@ -54,29 +56,34 @@ fn hash_of(device: &str) -> u64 {
 }
 
 impl Database {
-    /// Reads the devices of two versions of an app, of a segment.
+    /// Reads the devices of two versions of an app, of a segment: of captures, then of ledgers if there are any.
     ///
     /// # Errors
     /// [`Error::Sqlite`]; [`Error::Checksum`] if rows are damaged; [`Error::Missing`] if no device has sent the earlier version.
-    pub fn fleet(
+    pub fn fleets(
         &self,
         app: &str,
         versions: [&str; 2],
         segment: &Segment,
         has_test_devices: bool,
-    ) -> Result<Fleet, Error> {
+    ) -> Result<Vec<Fleet>, Error> {
         let _snapshot = self.snapshot()?;
         self.check_devices(app)?;
-        let fleet = self.devices(app, versions, segment, has_test_devices)?;
-        if fleet.devices.iter().all(|device| device.days[0].is_empty()) {
+        let mut fleets = vec![self.devices(app, versions, segment, has_test_devices)?];
+        fleets.extend(self.ledger_fleets(app, versions, "", segment, has_test_devices)?);
+        let has_some =
+            |fleet: &Fleet| fleet.devices.iter().any(|device| !device.days[0].is_empty());
+        if !fleets.iter().any(has_some) {
             let why = "has frames that rates count; see `tracetee report` for the versions";
             let from = versions[0];
             return Err(Error::Missing(format!("no device of {app} with version {from} {why}")));
         }
-        Ok(fleet)
+        // Without ledgers, captures have the whole level.
+        fleets.retain(|fleet| fleet.source == Source::Captures || has_some(fleet));
+        Ok(fleets)
     }
 
-    /// Reads the devices as [`Self::fleet`], in a snapshot of the caller's, also if none has the earlier version.
+    /// Reads the devices of captures, in a snapshot of the caller's, also if none has the earlier version.
     pub(crate) fn devices(
         &self,
         app: &str,
@@ -96,7 +103,7 @@ impl Database {
         has_test_devices: bool,
     ) -> Result<Fleet, Error> {
         let sample = self.sample(most, app, versions, segment)?;
-        let mut builder = Builder::new(segment, has_test_devices);
+        let mut builder = Builder::new(Source::Captures, segment, has_test_devices);
         for (version, ver) in versions.into_iter().enumerate() {
             let known = self.known(app, ver, sample.below)?;
             let sql = "SELECT day, screen, cause, cause_key, frames, ns FROM device_values \
@@ -118,19 +125,20 @@ impl Database {
         Ok(Fleet { sampled_from: sample.sampled_from, ..builder.finish() })
     }
 
-    /// Reads the ledgers of the devices of two versions, in a snapshot of the caller's: what [`Fleet`] has as 1 ms past a deadline is a
-    /// late frame. Days before `from_day` are left out. Of a device, the source with most frames counts, because those of different sources are not comparable.
+    /// Reads the ledgers of the devices of two versions, in a snapshot of the caller's: of frames, then of ends of processes.
+    /// Days before `from_day` are left out, and those long before the later version. Of a device, the source with most frames counts,
+    /// because those of different sources are not comparable.
     ///
     /// # Errors
     /// [`Error::Sqlite`]; [`Error::Checksum`] and [`Error::Damaged`] if rows are damaged.
-    pub fn ledger_fleet(
+    pub fn ledger_fleets(
         &self,
         app: &str,
         versions: [&str; 2],
         from_day: &str,
         segment: &Segment,
         has_test_devices: bool,
-    ) -> Result<Fleet, Error> {
+    ) -> Result<[Fleet; 2], Error> {
         self.check_ledgers(app)?;
         let sql = "SELECT DISTINCT device FROM ledger_days WHERE app = ? AND ver IN (?, ?)";
         let [from, to] = versions;
@@ -141,9 +149,14 @@ impl Database {
         devices.sort_unstable();
         let all = devices.len();
         devices.truncate(MOST_LEDGER_DEVICES);
-        let mut builder = Builder::new(segment, has_test_devices);
+        let sql = "SELECT ifnull(max(?3, date(min(dt), ?4)), ?3) FROM ledger_rollups WHERE app = ?1 AND ver = ?2";
+        let before = format!("-{DAYS_BEFORE} days");
+        let from_day: String =
+            self.connection.query_row(sql, params![app, to, from_day, before], |row| row.get(0))?;
+        let [mut frames_of, mut deaths_of] = [Source::Ledgers, Source::Deaths]
+            .map(|source| Builder::new(source, segment, has_test_devices));
         let sql = format!(
-            "SELECT {LEDGER_NUMBER} FROM ledger_days WHERE device = ? AND app = ? AND ver = ? AND dt >= ? LIMIT ?"
+            "SELECT {LEDGER_NUMBER} FROM ledger_days WHERE device = ? AND +app = ? AND ver = ? AND +dt >= ? LIMIT ?"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         for (_, device) in &devices {
@@ -173,22 +186,39 @@ impl Database {
                     quick_ns: 1,
                     is_test: day.debuggable || day.emulator,
                 };
-                builder.device(version, device, traits);
+                frames_of.device(version, device, traits.clone());
+                deaths_of.device(version, device, traits);
                 let mut days: BTreeMap<(&str, &str), [u64; 2]> = BTreeMap::new();
                 for Ledger { day, screens, .. } in ledgers {
                     for row in screens.iter().filter(|row| Some(&row.source) == source) {
-                        let [frames, late] = days.entry((&day.dt, &row.screen)).or_default();
+                        let [frames, overrun_us] = days.entry((&day.dt, &row.screen)).or_default();
                         *frames += row.frames;
-                        *late += row.late;
+                        *overrun_us += row.overrun_us;
                     }
                 }
-                for ((day, screen), [frames, late]) in days {
-                    builder.frames(day, screen, frames, late * NS_OF_MS);
+                for ((day, screen), [frames, overrun_us]) in days {
+                    frames_of.frames(day, screen, frames, overrun_us * NS_OF_US);
+                }
+                let mut deaths: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+                for Ledger { day, buckets, .. } in ledgers {
+                    *deaths.entry((&day.dt, "")).or_default() += 0;
+                    for row in buckets.iter().filter(|row| row.is_death()) {
+                        for name in ["", &row.name] {
+                            *deaths.entry((&day.dt, name)).or_default() += row.amount;
+                        }
+                    }
+                }
+                for ((day, name), count) in deaths {
+                    let ns = count * NS_OF_MS;
+                    match name {
+                        "" => deaths_of.frames(day, "", 1, ns),
+                        _ => deaths_of.cause(day, "", &DEATH, name, ns),
+                    }
                 }
             }
         }
         let sampled_from = (all > MOST_LEDGER_DEVICES).then_some(all as u64);
-        Ok(Fleet { sampled_from, ..builder.finish() })
+        Ok([frames_of, deaths_of].map(|builder| Fleet { sampled_from, ..builder.finish() }))
     }
 
     /// Chooses the devices that are read.
@@ -251,10 +281,13 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`]; [`Error::Missing`] if there is no such app.
     pub fn versions(&self, app: &str) -> Result<Vec<String>, Error> {
-        let sql = "SELECT ver FROM capture_rollups WHERE app = ? GROUP BY ver ORDER BY MAX(version_code), ver";
+        let sql = "SELECT ver FROM (SELECT ver, version_code FROM capture_rollups WHERE app = ?1 UNION ALL \
+                   SELECT ver, version_code FROM ledger_days WHERE app = ?1) GROUP BY ver ORDER BY MAX(version_code), ver";
         let versions: Vec<String> = super::all(&self.connection, sql, [app], |row| row.get(0))?;
         if versions.is_empty() {
-            return Err(Error::Missing(format!("no captures of the app {app} are in the store")));
+            return Err(Error::Missing(format!(
+                "no captures or ledgers of the app {app} are in the store"
+            )));
         }
         Ok(versions)
     }

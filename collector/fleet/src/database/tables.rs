@@ -10,6 +10,7 @@ use crate::table::{Column, Rollup};
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 /// The column by which other tables refer to a capture.
 pub(super) const NUMBER: &str = "capture_number";
@@ -35,7 +36,14 @@ impl ToSql for Value {
 }
 
 /// Returns the statement that inserts a row of `captures` or of reports.
-pub(super) fn insertion(table: &Table) -> String {
+pub(super) fn insertion(table: &Table) -> &'static str {
+    static ALL: LazyLock<[(&str, String); 3]> = LazyLock::new(|| {
+        [CAPTURES, LOSSES, LEDGER_DAYS].map(|table| (table.name, inserting(&table)))
+    });
+    ALL.iter().find(|(name, _)| *name == table.name).map_or("", |(_, sql)| sql)
+}
+
+fn inserting(table: &Table) -> String {
     let mut names: Vec<&str> = table.own_columns().map(|column| column.name).collect();
     let mut marks = vec!["?".to_owned(); names.len()];
     if table.name == CAPTURES.name {

@@ -22,7 +22,7 @@ pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
         return;
     }
     let columns = [
-        left("", |row: &Difference| row.cause.clone().unwrap_or_else(|| "all jank".to_owned())),
+        left("", |row: &Difference| row.cause.clone().unwrap_or_else(|| row.name())),
         left("what", |row: &Difference| row.key.clone()),
         right(from, |row: &Difference| format!("{:.1}", row.estimate.ms_in_1000[0])),
         right(to, |row: &Difference| format!("{:.1}", row.estimate.ms_in_1000[1])),

@@ -47,7 +47,7 @@ fn push_app(text: &mut String, app: &AppReport) {
         push_comparison(text, comparison);
     }
     if let Some(comparison) = &app.ledgers.comparison {
-        text.push_str("Late frames of every device, from ledgers: jank is late frames here, in a thousand frames.\n\n");
+        text.push_str("Jank of every device, from ledgers:\n\n");
         push_comparison(text, comparison);
     }
     app.ledgers.push_markdown(text);
@@ -120,9 +120,7 @@ fn push_comparison(text: &mut String, comparison: &Comparison) {
     let key = |row: &Difference| if row.cause.is_some() { name(&row.key) } else { String::new() };
     let columns =
         [
-            left("cause", |row: &Difference| {
-                row.cause.clone().unwrap_or_else(|| "all jank".to_owned())
-            }),
+            left("cause", |row: &Difference| row.cause.clone().unwrap_or_else(|| row.name())),
             left("name", key),
             right(&was, |row: &Difference| format!("{:.1}", row.estimate.ms_in_1000[0])),
             right(&to, |row: &Difference| format!("{:.1}", row.estimate.ms_in_1000[1])),

@@ -146,10 +146,7 @@ impl AppReport {
             push_comparison(text, comparison);
         }
         if let Some(comparison) = &self.ledgers.comparison {
-            push_title(
-                text,
-                "Late frames of every device, from ledgers: jank is late frames here, in a thousand frames",
-            );
+            push_title(text, "Jank of every device, from ledgers");
             push_comparison(text, comparison);
         }
         self.ledgers.push(text);

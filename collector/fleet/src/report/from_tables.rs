@@ -174,7 +174,7 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
             let segment = Segment { api: ask.api, ..segment };
             let (versions, tests) = ([&**from, &**to], ask.with_test_devices);
             let from_day = ask.since.as_ref().map_or("", |since| since.day());
-            let fleet = all.ledger_fleet(app, versions, from_day, &segment, tests)?;
+            let [fleet, _] = all.ledger_fleets(app, versions, from_day, &segment, tests)?;
             report.ledgers.comparison = Some(comparison(from, to, &fleet));
         }
     }

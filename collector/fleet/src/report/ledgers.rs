@@ -24,7 +24,7 @@ pub struct Ledgers {
     pub screens: Vec<LedgerRates>,
     /// Start-ups by version and kind, and ends of processes by version and reason.
     pub counts: Vec<LedgerCount>,
-    /// Comparison of the late frames of two versions, if requested: in a thousand frames, where a comparison of captures has ms.
+    /// Comparison of the frames of two versions, if requested.
     pub comparison: Option<Comparison>,
 }
 

@@ -11,6 +11,7 @@ use crate::table::{Kind, Rollup, Text, Value};
 use foldhash::fast::RandomState;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read;
 
@@ -39,13 +40,25 @@ pub type SumsByKey = Vec<(Vec<Value>, Vec<i64>)>;
 impl Sums {
     /// Adds a row's sums, times `sign`.
     pub(crate) fn add<R: RollupRow>(&mut self, row: &R, sign: i64) {
-        let added = row.sums().map(|sum| sum.min(MOST.cast_signed()) * sign);
-        if added.iter().all(|&sum| sum == 0) {
-            return;
-        }
+        self.add_all::<R, _>([row], sign);
+    }
+
+    /// Adds the sums of rows, times `sign`.
+    pub(crate) fn add_all<R: RollupRow, Row: Borrow<R>>(
+        &mut self,
+        rows: impl IntoIterator<Item = Row>,
+        sign: i64,
+    ) {
         let table = self.tables.entry(R::ROLLUP.table.name).or_default();
-        let sums = table.entry(row.key()).or_default();
-        sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
+        for row in rows {
+            let row = row.borrow();
+            let added = row.sums().map(|sum| sum.min(MOST.cast_signed()) * sign);
+            if added.iter().all(|&sum| sum == 0) {
+                continue;
+            }
+            let sums = table.entry(row.key()).or_default();
+            sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
+        }
     }
 
     /// Adds the sums of a capture, times `sign`.

@@ -161,7 +161,7 @@ function ledgers({ app: of, ledgers: { versions, frames, screens, counts, compar
     ], counts, { id: `ledger-counts.${of}` }));
   }
   if (comparison) {
-    page.append(make("p", {}, "Late frames of every device, from ledgers; jank is late frames here, in a thousand frames:"));
+    page.append(make("p", {}, "Jank of every device, from ledgers:"));
     compared(comparison, `comparison-of-ledgers-${of}`);
   }
 }

@@ -17,7 +17,7 @@ const ALL_JANK: &str = "jank";
 pub struct Growth {
     /// App.
     pub app: String,
-    /// Cause; empty for all jank.
+    /// Cause; empty for all jank, `death` for ends of processes.
     pub cause: String,
     /// Time at which the finding began, Unix time in ms.
     pub since_ms: i64,
@@ -52,7 +52,7 @@ fn ask(growth: &Growth, document: &Document, now_ms: i64) -> Option<Ask> {
     (age_s < allowed.for_s && devices < allowed.devices.into()).then(|| Ask {
         id: since_ms.to_string(),
         window: window.clone(),
-        percent: percent(allowed, document, reached.devices, age_s),
+        percent: percent(allowed, document, reached, age_s),
         version_code: reached.version_code,
         since_ms: 0,
     })
@@ -60,10 +60,14 @@ fn ask(growth: &Growth, document: &Document, now_ms: i64) -> Option<Ask> {
 
 /// Returns the share of a window's devices in which about so many are as are wanted. Not each of them runs the app and
 /// captures something, so the share doubles each time that all have asked twice for the configuration.
-fn percent(allowed: &OnDemand, document: &Document, known: i64, age_s: u64) -> Decimal {
-    // Devices are known by captures, which those have that are in the sample of a window.
-    let sampled = document.windows.iter().map(|window| window.sampling.percent.to_f64());
-    let sampled = sampled.reduce(f64::max).filter(|share| *share > 0.0).unwrap_or(100.0);
+fn percent(allowed: &OnDemand, document: &Document, reached: &Reached, age_s: u64) -> Decimal {
+    // Devices are known by ledgers, or by captures, which those have that are in the sample of a window.
+    let of_windows = document.windows.iter().map(|window| window.sampling.percent.to_f64());
+    let (known, sampled) = match reached.ledger_devices {
+        0 => (reached.devices, of_windows.reduce(f64::max)),
+        devices => (devices, Some(document.ledger.sampling.percent.to_f64())),
+    };
+    let sampled = sampled.filter(|share| *share > 0.0).unwrap_or(100.0);
     let own = allowed.window.sampling.percent.to_f64().max(1e-6);
     let doublings = age_s / (2 * document.upload.poll_s.max(1));
     #[allow(clippy::cast_precision_loss, reason = "devices of a fleet")]
@@ -93,6 +97,7 @@ mod tests {
             version_code: Some((21, 21)),
             devices: 1000,
             by_window: [("more".to_owned(), captured)].into(),
+            ..Reached::default()
         };
         let growth = |captured| Growth {
             cause: "section".to_owned(),
@@ -112,5 +117,11 @@ mod tests {
         let all = Growth { cause: String::new(), ..growth(0) };
         assert!(ask(&all, &document(r#"["jank"]"#), 0).is_some());
         assert!(ask(&growth(0), &Document::default(), 0).is_none());
+        // Of 5000 devices with ledgers.
+        let mut deaths = Growth { cause: "death".to_owned(), ..growth(0) };
+        deaths.reached.ledger_devices = 5000;
+        assert!(ask(&deaths, &document(r#"["section"]"#), 0).is_none());
+        let asked = ask(&deaths, &document(r#"["death"]"#), 0).unwrap();
+        assert_eq!(asked.percent.to_f64(), 0.4);
     }
 }

@@ -72,7 +72,7 @@ fn main() {
     }
     let began = Instant::now();
     let database = Database::read(Path::new(file)).unwrap();
-    let fleet = database.fleet(APP, VERSIONS, &Segment::default(), false).unwrap();
+    let fleet = database.fleets(APP, VERSIONS, &Segment::default(), false).unwrap();
     let read = began.elapsed();
     let answer = answer(&fleet, 10.0);
     println!(

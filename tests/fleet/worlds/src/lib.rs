@@ -11,7 +11,7 @@ mod scenarios;
 mod tests;
 
 pub use device::Device;
-pub use rollout::{Rollout, Row, Series, Time, Truth, Visit};
+pub use rollout::{DEATHS, Rollout, Row, Series, Time, Truth, Visit};
 pub use scenarios::{Expected, Scenario, scenarios};
 pub use tracetee_simulate::{DateEffect, World};
 

@@ -28,6 +28,9 @@ const SCREENS: [(&str, f64, &[Cause]); 4] = [
     ("Reels", 200.0, &[("section", "Reels.decode", 120.0, 40.0)]),
 ];
 
+/// Reasons of ends of processes, and their number in a thousand sessions.
+pub const DEATHS: [(&str, f64); 3] = [("anr", 2.0), ("crash", 3.0), ("memory_limiter", 1.0)];
+
 /// A cause on a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Series {
@@ -76,6 +79,10 @@ pub struct Row {
     pub is_first_day: bool,
     /// Captures.
     pub captures: u64,
+    /// Times of being visible.
+    pub sessions: u64,
+    /// Ends of processes that a user saw: [`DEATHS`].
+    pub deaths: [u64; DEATHS.len()],
     /// Time within which a tenth of the frames are done.
     pub quick_ns: u64,
     /// Screens, in the order of their indices.
@@ -91,6 +98,8 @@ pub struct Truth {
     pub factors: Vec<f64>,
     /// Indices of the screens that only the later version has.
     pub later_screens: Vec<usize>,
+    /// Reason of ends of processes that the later version has more of, or empty.
+    pub more_deaths: &'static str,
 }
 
 /// A rollout.
@@ -153,7 +162,7 @@ impl Scenario {
             screens: screens.to_vec(),
             series,
             rows: Vec::new(),
-            truth: Truth { factors, later_screens },
+            truth: Truth { factors, later_screens, more_deaths: self.more_deaths.0 },
         };
         for number in 0..devices {
             // Neighbours' generators must not be alike.
@@ -215,6 +224,8 @@ impl Scenario {
                     is_first_day,
                     captures: 1 + u64::from(rng.u8(0..10) < 3),
                     quick_ns: (QUICK_NS * device.factor.sqrt() * (0.95 + 0.1 * rng.f64())) as u64,
+                    sessions: 0,
+                    deaths: [0; DEATHS.len()],
                     visits: Vec::with_capacity(SCREENS.len()),
                     times: Vec::new(),
                 };
@@ -228,10 +239,28 @@ impl Scenario {
                 };
                 let factor = of_day * self.world.factor(&moment) * self.world.tail(rng);
                 self.observe(rng, device, factor, &to.truth, &mut row);
+                // Of another generator, so that frames do not depend on deaths.
+                self.end(&mut Rng::with_seed(rng.clone().u64(..)), device, factor, &mut row);
                 if self.world.is_garbage(rng) {
                     spoil(rng, &mut row);
                 }
                 to.rows.push(row);
+            }
+        }
+    }
+
+    /// Draws the sessions and the ends of processes of a row. Devices differ by much: some hardly run the app.
+    fn end(&self, rng: &mut Rng, device: &Device, factor: f64, row: &mut Row) {
+        row.sessions = 1 + (4.0 * exponential(rng)) as u64;
+        for ((reason, in_1000), deaths) in DEATHS.into_iter().zip(&mut row.deaths) {
+            let is_changed = row.version >= self.changed_in && self.more_deaths.0 == reason;
+            let change = if is_changed { self.more_deaths.1 } else { 1.0 };
+            let rate = in_1000 / 1000.0 * device.rate.powi(3) * factor * change;
+            let mut at = exponential(rng);
+            while at < row.sessions as f64 * rate {
+                // Some ends follow each other at once.
+                *deaths += if rng.u8(0..10) == 0 { 1 + rng.u64(0..10) } else { 1 };
+                at += exponential(rng);
             }
         }
     }

@@ -35,6 +35,8 @@ pub struct Scenario {
     pub changed: &'static str,
     /// Factor of its time under the later version.
     pub change: f64,
+    /// Reason of ends of processes whose number the later version multiplies, and the factor.
+    pub more_deaths: (&'static str, f64),
 }
 
 impl Default for Scenario {
@@ -50,6 +52,7 @@ impl Default for Scenario {
             changed_in: 1,
             changed: "",
             change: 1.0,
+            more_deaths: ("", 1.0),
         }
     }
 }
@@ -118,6 +121,7 @@ pub fn scenarios() -> Vec<Scenario> {
             expected: Expected::Unknown,
             ..same("new-screen", &|world| world.later_screens = vec!["Reels".to_owned()])
         },
+        Scenario { more_deaths: ("anr", 2.0), ..worse("anr-200", "no cause", 1.0, &|_| {}) },
         worse("inflate-120", "inflate", 1.2, &|_| {}),
         worse("inflate-120-push-85", "inflate", 1.2, &|world| world.dates = from(0, 85, "")),
         worse("inflate-120-drift-up-25", "inflate", 1.2, &|world| world.growth_in_1000 = 16),

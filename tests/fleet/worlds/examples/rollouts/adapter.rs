@@ -1,12 +1,13 @@
 //! The statistic, as the rig asks it: the one file that knows the guard and the comparison.
 
 use std::collections::BTreeMap;
+use tracetee_fleet::change::Source;
 use tracetee_fleet::change::answer::{Verdict, answer};
 use tracetee_fleet::change::bisect;
 use tracetee_fleet::change::comparison::{self, comparison};
 use tracetee_fleet::change::observations::{Builder, Fleet, Traits};
 use tracetee_fleet::change::segment::Segment;
-use tracetee_worlds::{Rollout, Row, VERSIONS};
+use tracetee_worlds::{DEATHS, Rollout, Row, VERSIONS};
 
 /// Rise of all jank that a guard must be able to find before it says go, percent.
 const RISE_PERCENT: f64 = 10.0;
@@ -35,21 +36,50 @@ pub(crate) struct Compared {
 
 /// Looks at the end of a day, as a guard.
 pub(crate) fn look(rollout: &Rollout, day: i64) -> Said {
-    match answer(&fleet(rollout, day, 0), RISE_PERCENT).verdict {
+    let answer = answer(&fleets(rollout, day, 0), RISE_PERCENT);
+    if std::env::var_os("SAY").is_some() {
+        println!("day {day}: {}", answer.to_text(VERSIONS));
+    }
+    match answer.verdict {
         Verdict::Go => Said::Go,
         Verdict::Stop => Said::Stop,
         Verdict::NotYet => Said::NotYet,
     }
 }
 
+/// Share of the devices that send captures: one in so many; without ledgers all do, with them one in a hundred, unless `CAPTURES`
+/// says so.
+fn one_in() -> usize {
+    let default = if has_ledgers() { 100 } else { 1 };
+    std::env::var("CAPTURES").map_or(default, |text| text.parse().unwrap())
+}
+
+/// True if all devices send ledgers, too: the variable `LEDGERS`.
+fn has_ledgers() -> bool {
+    std::env::var_os("LEDGERS").is_some()
+}
+
+/// The fleets of captures and of ledgers.
+fn fleets(rollout: &Rollout, day: i64, from: usize) -> Vec<Fleet> {
+    let mut sources = vec![Source::Captures];
+    if has_ledgers() {
+        sources.extend([Source::Ledgers, Source::Deaths]);
+    }
+    sources.into_iter().map(|source| fleet(source, rollout, day, from)).collect()
+}
+
 /// The rows of a version and the next one that a collector has at the end of a day, as its tables have them.
-fn fleet(rollout: &Rollout, day: i64, from: usize) -> Fleet {
+fn fleet(source: Source, rollout: &Rollout, day: i64, from: usize) -> Fleet {
     let mut of_devices: BTreeMap<(usize, usize), Vec<&Row>> = BTreeMap::new();
-    let is_of = |row: &&Row| row.look <= day && (from..=from + 1).contains(&row.version);
+    let one_in = if source == Source::Captures { one_in() } else { 1 };
+    let is_of = |row: &&Row| {
+        let is_now = row.look <= day && (from..=from + 1).contains(&row.version);
+        is_now && row.device.is_multiple_of(one_in)
+    };
     for row in rollout.rows.iter().filter(is_of) {
         of_devices.entry((row.version, row.device)).or_default().push(row);
     }
-    let mut builder = Builder::new(&Segment::default(), false);
+    let mut builder = Builder::new(source, &Segment::default(), false);
     for ((version, device), rows) in of_devices {
         let device = &rollout.devices[device];
         let quick: u64 = rows.iter().map(|row| row.quick_ns).sum();
@@ -57,17 +87,25 @@ fn fleet(rollout: &Rollout, day: i64, from: usize) -> Fleet {
             model: device.model.as_str().into(),
             api: device.api,
             hz: device.hz,
-            quick_ns: quick / rows.len() as u64,
+            quick_ns: if source == Source::Captures { quick / rows.len() as u64 } else { 1 },
             is_test: false,
         };
         builder.device(version - from, &device.id, traits);
         for row in rows {
             let day = Rollout::date(row.day);
+            if source == Source::Deaths {
+                let all: u64 = row.deaths.iter().sum();
+                builder.frames(&day, "", 1, all * 1_000_000);
+                for ((reason, _), deaths) in DEATHS.iter().zip(row.deaths) {
+                    builder.cause(&day, "", "death", reason, deaths * 1_000_000);
+                }
+                continue;
+            }
             for visit in &row.visits {
                 let screen = rollout.screens[visit.screen];
                 builder.frames(&day, screen, visit.frames, visit.jank_ns);
             }
-            for time in &row.times {
+            for time in row.times.iter().filter(|_| source == Source::Captures) {
                 let series = &rollout.series[time.series];
                 builder.cause(&day, series.screen, series.cause, series.key, time.ns);
             }
@@ -80,27 +118,34 @@ fn fleet(rollout: &Rollout, day: i64, from: usize) -> Fleet {
 pub(crate) fn changes(rollout: &Rollout, releases: usize) -> usize {
     let compare = |from: usize| {
         let [name, next] = [from, from + 1].map(|version| format!("2.{version}"));
-        comparison(&name, &next, &fleet(rollout, i64::MAX, from))
+        let fleets = fleets(rollout, i64::MAX, from);
+        fleets.iter().map(|fleet| comparison(&name, &next, fleet)).collect::<Vec<_>>()
     };
-    bisect::changes((0..releases).map(compare).collect(), None).changes.len()
+    bisect::changes((0..releases).flat_map(compare).collect(), None).changes.len()
 }
 
-/// Compares the versions by all rows.
+/// Compares the versions by all rows, and those of ledgers.
 pub(crate) fn compared(rollout: &Rollout) -> Compared {
     let [from, to] = VERSIONS;
-    let found = comparison(from, to, &fleet(rollout, i64::MAX, 0));
-    if std::env::var_os("SAY").is_some() {
-        println!("{}", found.sentence);
-        for row in &found.rows {
-            println!("   {} {}", row.verdict.text(), row.to_text());
+    let mut compared = Compared::default();
+    for (number, fleet) in fleets(rollout, i64::MAX, 0).iter().enumerate() {
+        let found = comparison(from, to, fleet);
+        if std::env::var_os("SAY").is_some() {
+            println!("{}", found.sentence);
+            for row in &found.rows {
+                println!("   {} {}", row.verdict.text(), row.to_text());
+            }
+        }
+        let keys = |verdict| {
+            let of_verdict = found.rows.iter().filter(move |row| row.verdict == verdict);
+            of_verdict.map(|row| row.key.clone())
+        };
+        compared.worse.extend(keys(comparison::Verdict::Worse));
+        compared.better.extend(keys(comparison::Verdict::Better));
+        // Ledgers decide, if there are any.
+        if number < 2 {
+            compared.is_unknown = found.verdict == comparison::Verdict::Unknown;
         }
     }
-    let keys = |verdict| {
-        found.rows.iter().filter(|row| row.verdict == verdict).map(|row| row.key.clone()).collect()
-    };
-    Compared {
-        worse: keys(comparison::Verdict::Worse),
-        better: keys(comparison::Verdict::Better),
-        is_unknown: found.verdict == comparison::Verdict::Unknown,
-    }
+    compared
 }

@@ -1,6 +1,7 @@
 //! Runs the guard and the comparison over simulated rollouts: `rollouts [--rollouts N] [--devices N] [--worlds NAME,…] [--seed N] [--growth N] [--releases N]`.
 //! The seeds are those from `--seed` on. `--growth` adds so many thousandths a day to each world's growth: 16 are +25 % in 14 days,
-//! -20 are -25 %. With several releases, a search among the versions runs, and nothing else.
+//! -20 are -25 %. With
+//! the variable `LEDGERS`, all devices send ledgers and one in 100 (`CAPTURES`) captures. With several releases, a search among the versions runs, and nothing else.
 //!
 //! Prints a line for each scenario: in how many of its rollouts the guard stopped, said go, or did not become sure in 14 daily
 //! looks; in how many the comparison found something worse or better that is not, found what is worse, or could not compare a
@@ -55,7 +56,7 @@ fn main() {
         };
         let bounds = bounds.map(|count| 100.0 * upper_bound(count, found.rollouts));
         println!(
-            "{:28} {:>5} {:>5} {:>6} | {:>6} {:>6} {:>5} {:>7} | {:5.1} % {:5.1} %  ({:.1} s)",
+            "{:28} {:>5} {:>5} {:>6} | {:>6} {:>6} {:>5} {:>7} | {:5.1} % {:5.1} %  stop on day {:.1}  ({:.1} s)",
             scenario.name,
             found.stops,
             found.goes,
@@ -66,6 +67,7 @@ fn main() {
             found.unknown,
             bounds[0],
             bounds[1],
+            found.stop_days as f64 / found.stops.max(1) as f64,
             from.elapsed().as_secs_f64()
         );
     }

@@ -31,6 +31,8 @@ pub(crate) struct Outcomes {
     pub(crate) unknown: u64,
     /// Those in which a search among the versions found a change.
     pub(crate) changed: u64,
+    /// Sum of the days of the first stops.
+    pub(crate) stop_days: u64,
 }
 
 impl Outcomes {
@@ -43,11 +45,14 @@ impl Outcomes {
         self.rollouts += 1;
         let is_stopped = said.contains(&Said::Stop);
         self.stops += u64::from(is_stopped);
+        let first = said.iter().position(|said| *said == Said::Stop);
+        self.stop_days += first.map_or(0, |day| day as u64 + 1);
         self.goes += u64::from(!is_stopped && said.contains(&Said::Go));
         self.unsure += u64::from(!is_stopped && !said.contains(&Said::Go));
         let of_key = |key: &String| rollout.series.iter().position(|series| series.key == key);
         let factors = &rollout.truth.factors;
-        let is_any = factors.iter().any(|factor| *factor > 1.0);
+        let is_any =
+            factors.iter().any(|factor| *factor > 1.0) || !rollout.truth.more_deaths.is_empty();
         let is_new = |key: &String| {
             of_key(key).is_some_and(|index| {
                 rollout
@@ -59,7 +64,11 @@ impl Outcomes {
         };
         let is_true = |key: &String| {
             let is_all = key.is_empty() && (is_any || !rollout.truth.later_screens.is_empty());
-            is_all || is_new(key) || of_key(key).is_some_and(|index| factors[index] > 1.0)
+            let is_death = rollout.truth.more_deaths == key && !key.is_empty();
+            is_all
+                || is_death
+                || is_new(key)
+                || of_key(key).is_some_and(|index| factors[index] > 1.0)
         };
         let is_false = compared.worse.iter().any(|key| !is_true(key));
         self.false_worse += u64::from(is_false);
@@ -78,6 +87,7 @@ impl Outcomes {
         self.found += other.found;
         self.unknown += other.unknown;
         self.changed += other.changed;
+        self.stop_days += other.stop_days;
     }
 }
 
