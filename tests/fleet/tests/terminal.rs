@@ -1,8 +1,11 @@
 //! A terminal shows reports as wide as it is and in colours, and the progress of a command that takes long; a file and a pipe get
 //! neither.
 
+use std::io::Read;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use tracetee_tests::tracetee;
 use tracetee_tests_upload::collector::{Collector, run};
 
@@ -129,4 +132,83 @@ fn a_long_simulation_counts_its_devices_on_a_terminal() {
     let mut piped = Command::new(tracetee());
     piped.args(["simulate", "--devices", "3", "--url", &collector.url]);
     assert_eq!(run(&mut piped).lines().count(), 2);
+}
+
+/// Time that each command of the table waits: more than the second after which progress is shown.
+const WAIT: Duration = Duration::from_millis(2500);
+
+/// Answers nothing for so long, then ends the connection.
+fn silent_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            std::thread::spawn(move || {
+                let _ = connection.read(&mut [0; 1024]);
+                std::thread::sleep(WAIT);
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+/// Each command waits: for a file (`{slow}` is a pipe without a writer at first), stdin, a server, an object store or adb.
+#[test]
+fn each_command_that_takes_a_second_shows_what_it_does() {
+    let commands = [
+        ("report -", "analyzing"),
+        ("convert - -o out.html", "converting"),
+        ("dmtracedump -", "reading"),
+        ("atrace --from-file {slow} -o out.html", "capturing"),
+        ("doctor {slow}", "asking the agent"),
+        ("doctor --app com.example", "asking the agent"),
+        ("device-test --apk {slow}", "testing the device"),
+        ("gate --benchmark {slow} --base {slow}", "reading traces"),
+        ("guard --store s3://store --app a --from 1 --to 2", "comparing versions"),
+        ("bisect --store s3://store --app a", "comparing versions"),
+        ("report --store s3://store", "analyzing"),
+        ("simulate --devices 1 --url {server}", "sending devices"),
+        ("probe --url {server}", "waiting for an answer"),
+        (
+            "store mapping upload --app com.example --version 1 --url {server} {slow}",
+            "on the store",
+        ),
+        ("store rebuild --store s3://store", "on the store"),
+        ("store backup --store s3://store -o copy", "on the store"),
+        ("store forget --store s3://store 7", "on the store"),
+    ];
+    let server = silent_server();
+    let directory = tempfile::tempdir().unwrap();
+    let own = directory.path();
+    std::fs::write(own.join("adb"), format!("#!/bin/sh\nsleep {}\nexit 1\n", WAIT.as_secs_f64()))
+        .unwrap();
+    run(Command::new("chmod").arg("+x").arg(own.join("adb")));
+    let program = tracetee().display();
+    let shows = &|number: usize, arguments: &str, doing: &str| {
+        let slow = format!("slow-{number}");
+        run(Command::new("mkfifo").arg(own.join(&slow)));
+        let arguments = arguments.replace("{slow}", &slow).replace("{server}", &server);
+        let wait = WAIT.as_secs_f64();
+        let command = format!(
+            "(sleep {wait}; timeout 5 sh -c 'echo > {slow}') & \
+             sleep {wait} | PATH=$PWD:$PATH timeout 9 {program} {arguments}"
+        );
+        let mut script = Command::new("script");
+        script.current_dir(own).env("TERM", "xterm").env("AWS_ENDPOINT_URL", &server);
+        script.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "secret");
+        script.env("AWS_ALLOW_HTTP", "true");
+        let output = script.args(["--quiet", "--command", &command, "/dev/null"]).output().unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        (!shown.contains(doing)).then(|| format!("{arguments}: {shown:?}"))
+    };
+    let silent: Vec<_> = std::thread::scope(|scope| {
+        let begun = commands.iter().enumerate();
+        let begun = begun.map(|(number, &(arguments, doing))| {
+            scope.spawn(move || shows(number, arguments, doing))
+        });
+        let begun: Vec<_> = begun.collect();
+        begun.into_iter().filter_map(|shows| shows.join().unwrap()).collect()
+    });
+    assert!(silent.is_empty(), "{silent:#?}");
 }

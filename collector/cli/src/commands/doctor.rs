@@ -57,12 +57,12 @@ fn of_file(path: &Path, json: bool) -> Result<()> {
     file.take(MAX_REPORT_BYTES).read_to_string(&mut text).with_context(shown)?;
     let report = control_socket::read_health(text.as_bytes())
         .with_context(|| format!("{} has no health report", path.display()))?;
-    if json {
-        print(&format!("{}\n", report.to_json()));
-    } else {
-        print(&describe(&report));
-    }
+    tell(&report, json);
     Ok(())
+}
+
+fn tell(report: &HealthReport, json: bool) {
+    print(&if json { report.to_json() + "\n" } else { describe(report) });
 }
 
 // ---- a process ----
@@ -129,11 +129,7 @@ fn without_socket(pid: u32, json: bool) -> Result<()> {
              Call tracetee_health in the process for its health report"
         ),
     };
-    if json {
-        print(&format!("{}\n", stats.to_json()));
-    } else {
-        print(&describe(&stats));
-    }
+    tell(&stats, json);
     Ok(())
 }
 

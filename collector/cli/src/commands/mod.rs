@@ -134,6 +134,11 @@ fn run_on_linux(command: LinuxCommand, is_quiet: bool, is_verbose: bool) -> Resu
         LinuxCommand::Gate(_) => progress::begin("reading traces"),
         LinuxCommand::Simulate(_) => progress::begin("sending devices"),
         LinuxCommand::Store(_) => progress::begin("working on the store"),
+        // A program that is run has the terminal.
+        LinuxCommand::Atrace(args) if args.program.is_empty() => progress::begin("capturing"),
+        LinuxCommand::Doctor(_) => progress::begin("asking the agent"),
+        LinuxCommand::DeviceTest(_) => progress::begin("testing the device"),
+        LinuxCommand::Probe(_) => progress::begin("waiting for an answer"),
         _ => {}
     }
     let done = match command {
