@@ -11,7 +11,8 @@ use crate::record;
 record! {
     /// A window that the collector may ask for while a cause grows, and the limits of that.
     pub struct OnDemand {
-        /// Causes for which the collector may ask, as in its reports; `jank` for all jank. Without any: all causes.
+        /// Causes for which the collector may ask, as in its reports; `jank` for all jank, `death` for ends of processes. Without
+        /// any: all causes.
         pub causes: Vec<String> = Vec::new(); count(0..=MAX_WINDOWS),
         /// The collector asks until so many devices have sent a capture.
         pub devices: u32 = 10; within(1..=1000),
