@@ -89,7 +89,7 @@ mod tests {
             let on_demand = format!(r#"{{"causes": {causes}, "devices": 10, "window": {window}}}"#);
             let text = format!(
                 r#"{{"schema": 1, "seq": 1, "windows": [{{"id": "w", "sampling": {{"percent": 1}}}}],
-                    "on_demand": [{on_demand}]}}"#
+                    "ledger": {{"sampling": {{"percent": 10}}}}, "on_demand": [{on_demand}]}}"#
             );
             parse(text.as_bytes()).unwrap().document
         };
@@ -117,11 +117,11 @@ mod tests {
         let all = Growth { cause: String::new(), ..growth(0) };
         assert!(ask(&all, &document(r#"["jank"]"#), 0).is_some());
         assert!(ask(&growth(0), &Document::default(), 0).is_none());
-        // Of 5000 devices with ledgers.
+        // Of 50,000 devices, a tenth of which has ledgers.
         let mut deaths = Growth { cause: "death".to_owned(), ..growth(0) };
         deaths.reached.ledger_devices = 5000;
         assert!(ask(&deaths, &document(r#"["section"]"#), 0).is_none());
         let asked = ask(&deaths, &document(r#"["death"]"#), 0).unwrap();
-        assert_eq!(asked.percent.to_f64(), 0.4);
+        assert_eq!(asked.percent.to_f64(), 0.04);
     }
 }
