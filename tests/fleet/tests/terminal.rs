@@ -134,8 +134,9 @@ fn a_long_simulation_counts_its_devices_on_a_terminal() {
     assert_eq!(run(&mut piped).lines().count(), 2);
 }
 
-/// Time that each command of the table waits: more than the second after which progress is shown.
-const WAIT: Duration = Duration::from_millis(2500);
+/// Time that each command of the table waits: more than the second after which progress is shown, and than its start takes on a
+/// busy machine.
+const WAIT: Duration = Duration::from_secs(6);
 
 /// Answers nothing for so long, then ends the connection.
 fn silent_server() -> String {
@@ -192,7 +193,7 @@ fn each_command_that_takes_a_second_shows_what_it_does() {
         let wait = WAIT.as_secs_f64();
         let command = format!(
             "(sleep {wait}; timeout 5 sh -c 'echo > {slow}') & \
-             sleep {wait} | PATH=$PWD:$PATH timeout 9 {program} {arguments}"
+             sleep {wait} | PATH=$PWD:$PATH timeout 15 {program} {arguments}"
         );
         let mut script = Command::new("script");
         script.current_dir(own).env("TERM", "xterm").env("AWS_ENDPOINT_URL", &server);
