@@ -131,6 +131,13 @@ pub fn from_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
     }
 }
 
+/// Returns the time within an id (UUID version 7).
+fn id_ms(id: &str) -> Option<u64> {
+    let (high, rest) = id.split_at_checked(8)?;
+    let low = rest.strip_prefix('-')?.get(..4)?;
+    u64::from_str_radix(&[high, low].concat(), 16).ok()
+}
+
 fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow {
     let mut meta = about.meta.clone();
     meta.merge(trace.about.clone());
@@ -161,7 +168,8 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
         why: text(&meta.why).unwrap_or_default(),
         model: text(&meta.model),
         api: meta.api,
-        made_ms: meta.made_ms.or(realtime_ms).unwrap_or(0),
+        // An object store may have lost what was said of it beside its body.
+        made_ms: meta.made_ms.or(realtime_ms).or_else(|| id_ms(&about.capture_id)).unwrap_or(0),
         span_ns: last_ns - first_ns,
         period_ns: analysis.frame_budget.ns,
         period_source: Text::new_static(analysis.frame_budget.source.name()),

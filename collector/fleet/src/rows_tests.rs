@@ -423,3 +423,11 @@ fn no_two_columns_of_a_type_hold_the_same_values_here() {
         }
     }
 }
+
+#[test]
+fn a_capture_of_which_nothing_else_is_known_was_made_at_the_time_of_its_id() {
+    assert_eq!(id_ms("01a202be-b081-7433-ae19-0010a6cf03f5"), Some(0x01a2_02be_b081));
+    for id in ["", "unknown", "01a202be", "01a202be-b08", "01a202beäb081-7433"] {
+        assert_eq!(id_ms(id), None, "{id}");
+    }
+}
