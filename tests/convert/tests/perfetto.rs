@@ -7,7 +7,7 @@ use tracetee_convert::{Format, write};
 use tracetee_tests::root;
 use tracetee_tests_convert::model_rows::{TABLES, sorted};
 use tracetee_tests_convert::{Engine, Rows, everything, frames};
-use tracetee_trace::{Scope, Trace, UNFINISHED, read_any, read_file};
+use tracetee_trace::{Scope, Trace, UNFINISHED, read_any, read_file_with_events};
 
 /// Rows to compare: what they are, and the query. Times are ns.
 const QUERIES: [(&str, &str); 16] = [
@@ -155,7 +155,7 @@ fn a_rewritten_trace_has_the_rows_of_the_original() {
 fn equal_to_the_model(engine: &Engine, path: &Path, files: &[&str], most_loss: &[(&str, u64)]) {
     let queries = TABLES.map(|table| table.query);
     for (file, rows) in files.iter().zip(engine.rows(path, files, &queries)) {
-        let trace = read_file(&path.join(file)).unwrap();
+        let trace = read_file_with_events(&path.join(file)).unwrap();
         let losses = &trace.losses;
         assert_eq!((losses.bad_lines, &losses.truncated), (0, &None), "{file}");
         let unread: Vec<_> = losses.unread.iter().map(|(kind, &count)| (&**kind, count)).collect();
@@ -195,7 +195,7 @@ fn a_trace_of_perfetto_s_sdk_has_the_engine_s_rows() {
         ("process descriptor field cmdline", 2),
     ];
     equal_to_the_model(&engine, &traces, &["perfetto-sdk.pftrace"], &unread);
-    let trace = read_file(&traces.join("perfetto-sdk.pftrace")).unwrap();
+    let trace = read_file_with_events(&traces.join("perfetto-sdk.pftrace")).unwrap();
     assert_eq!((trace.slice_count(), trace.asyncs.len(), trace.counters.len()), (121, 40, 40));
     let thread = |key: u32| &trace.threads[&key];
     let (&key, worker) =
