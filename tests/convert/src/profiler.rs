@@ -19,7 +19,7 @@ impl<'a> Profiler<'a> {
     /// Starts the daemon, and waits until it has loaded the profile: a client that asks earlier may delete the session.
     ///
     /// # Errors
-    /// What it says, if it loads none.
+    /// Its output, if it loads none.
     pub fn load(script: &'a Path, profile: &Path) -> Result<Self, String> {
         let sessions = tempfile::tempdir().unwrap();
         let mut daemon = Self::command(script, sessions.path())

@@ -4,6 +4,9 @@
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::Command;
+use tracetee_fleet::change::Source;
+use tracetee_fleet::change::findings::Rise;
+use tracetee_fleet::database::Database;
 use tracetee_tests::tracetee;
 use tracetee_tests_upload::collector::{Collector, ID, put_capture, run};
 use tracetee_tests_upload::s3::Bucket;
@@ -131,6 +134,31 @@ fn a_dump_explains_its_capture_whichever_comes_first() {
     again.tracetee(&["store", "forget", "d", "--store", &store]);
     let report: Value = serde_json::from_str(&get(&again, "/report.json")).unwrap();
     assert_eq!(report["apps"], json!([]));
+}
+
+#[test]
+fn examples_of_a_reason_are_its_deaths() {
+    let collector = Collector::start(&[]);
+    let ids = ["7", "8", "9"].map(|digit| ID.replace("019a1fd7", &format!("019a1fd{digit}")));
+    for (id, reason) in ids.iter().zip(["anr", "crash", "crash"]) {
+        let mut death = anr();
+        death["reason"] = json!(reason);
+        let capture = meta("crash", Some(&death));
+        assert_eq!(put_capture(&collector.url, id, &capture, &header(&death)), Some(201));
+    }
+    collector.settle();
+    let database = Database::read(&collector.store().join("tables.sqlite")).unwrap();
+    let found = |key: &str, most| {
+        let rise = Rise { source: Source::Deaths, key: key.into(), ..Rise::default() };
+        let mut found = database.examples("com.example", "1", &rise, most).unwrap();
+        found.sort();
+        found.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    // Not the latest one of any reason.
+    assert_eq!(found("anr", 1), ids[..1]);
+    assert_eq!(found("crash", 10), ids[1..]);
+    assert_eq!(found("", 10), ids);
+    assert!(found("low_memory", 10).is_empty());
 }
 
 /// Waits until the report of each collector has as many deaths of a cause as it is to have.

@@ -381,9 +381,11 @@ fn ends_of_processes_that_grow_are_asked_for_until_they_are_guarded_no_longer() 
     assert_eq!((&asks[0]["percent"], &asks[0]["version_code"]), (&json!(12.5), &json!([21, 21])));
     let series = "cause=\"death\",key=\"anr\"} 1";
     until(&|| collector.metrics().contains(series));
-    let told = || std::fs::read_to_string(collector.directory.path().join("told"));
-    let told = || told().unwrap_or_default();
-    let has = |event: &str| told().contains(event) && told().contains(r#""cause":"death""#);
+    let messages = collector.directory.path().join("told");
+    let has = |event: &str| {
+        let text = std::fs::read_to_string(&messages).unwrap_or_default();
+        text.contains(event) && text.contains(r#""cause":"death""#)
+    };
     until(&|| has(r#""event":"begin""#));
     write(&collector.directory.path().join("guard.json"), guard(json!([])));
     until(&|| has(r#""event":"end""#) && asked().is_none());

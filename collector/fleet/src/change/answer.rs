@@ -139,7 +139,7 @@ impl Answer {
         let versions = [from, to];
         let Self { coverage, .. } = self;
         if self.source == Source::Ledgers {
-            text.push_str("Ledgers of every device; causes are those of captures.\n");
+            text.push_str("By ledgers; causes are those of captures.\n");
         }
         let _ = writeln!(text, "{}", coverage.to_text(versions));
         let _ = writeln!(text, "{}", coverage.devices_text(versions));

@@ -21,7 +21,8 @@ pub const LEAST_UNKNOWN: f64 = 0.05;
 pub const USUAL_FRAMES: f64 = 300.0;
 /// Share of a usual value that is added to each: a value of 0 has a logarithm, too.
 pub const FLOOR: f64 = 0.25;
-/// Number of deaths of a device-day that is added to each: they are rare, so that single ones must add up; an app that dies in a row counts little more.
+/// Number of deaths that is added to the value of each device-day, so that deaths of different devices add up, and many of one
+/// device count little more than one.
 pub const FLOOR_DEATHS: f64 = 2.0;
 /// Minimum number of devices of a kind; smaller kinds share one with the next.
 pub const LEAST_ALIKE: usize = 30;

@@ -331,8 +331,8 @@ impl Design {
         scores
     }
 
-    /// Returns the spread of the sum of the scores if values do not depend on the update, nor on the device: of rare values, those of
-    /// few devices do not show it, as none of the devices that are fewer may have one.
+    /// Returns the spread of the sum of the scores if values depend neither on the update nor on the device. A small group of devices
+    /// may have none of the rare values, and would then show no spread.
     pub(crate) fn usual_spread(&self, values: &[f64]) -> f64 {
         let count = real(values.len().max(1) as u64);
         let mean = values.iter().sum::<f64>() / count;

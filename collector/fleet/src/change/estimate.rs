@@ -1,7 +1,8 @@
 //! The size of a change and the evidence for it.
 //!
 //! Values are logarithms, so that a factor of the calendar is one of the day, however slow a device is. A floor limits those of small
-//! values, and large ones count little; for deaths, which are rare, a larger floor makes it nearly the values themselves. The score is the weighted sum of the values' residuals, without effects of devices and days,
+//! values, and large ones count little. Deaths are rare: their floor is so large that the logarithm is nearly proportional to the
+//! value. The score is the weighted sum of the values' residuals, without effects of devices and days,
 //! times those of the update; its variance counts each device once, however many days it has (Liang and Zeger 1986; the
 //! correction for few devices on a day is that of Bell and McCaffrey 2002).
 

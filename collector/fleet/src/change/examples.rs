@@ -19,11 +19,7 @@ pub fn add_examples(finding: &mut Finding, kept: &[Kept], open: &dyn Fn(&str) ->
     for (id, raw_key) in kept.iter().take(CAPTURES) {
         let Some(capture) = open(raw_key) else { continue };
         if finding.root.source == Source::Deaths {
-            let of_reason = capture
-                .analysis
-                .death
-                .filter(|death| finding.root.key.is_empty() || *death.reason == *finding.root.key);
-            if let Some(death) = of_reason {
+            if let Some(death) = capture.analysis.death {
                 let (link, ms) = (format!("captures/{id}"), real(death.waited_ns) / 1e6);
                 finding.examples.push(Example { raw_key: raw_key.clone(), link, frame: None, ms });
             }
