@@ -33,9 +33,9 @@ pub struct Change {
 pub fn changes(comparisons: Vec<Comparison>, cause: Option<&str>) -> Changes {
     let mut found = Changes::default();
     let tests = real(comparisons.len() as u64);
-    for Comparison { from, to, verdict, sentence, rows, .. } in comparisons {
+    for Comparison { source, from, to, verdict, sentence, rows, .. } in comparisons {
         if verdict == Verdict::Unknown {
-            found.unknown.push(sentence);
+            found.unknown.push(format!("{sentence} ({})", source.unit()));
         }
         for mut difference in rows {
             // By Bonferroni's rule, as many as there are comparisons.
