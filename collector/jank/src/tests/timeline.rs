@@ -256,22 +256,17 @@ fn without_sections(of_main: impl Fn(&mut Text)) -> (Analysis, Vec<(Cause, Strin
     (analysis, parts)
 }
 
+/// A frame of a process that begins after 10 ms.
+fn frame(pid: u32, token: i64, end_ns: u64, actual: Option<ActualFrame>) -> TimelineFrame {
+    let (start_ns, layer, display_token, is_display) = (10_000_000, NameId::NONE, 8, false);
+    TimelineFrame { start_ns, end_ns, pid, layer, token, display_token, is_display, actual }
+}
+
 /// Adds a frame of 30 ms that begins after 10 ms, and is due after 20.
 fn by_timeline(trace: &mut Trace) -> Analysis {
     for (end_ns, actual) in [(20_000_000, None), (40_000_000, Some(64))] {
         let actual = actual.map(|jank| ActualFrame { jank, ..ActualFrame::default() });
-        let (start_ns, layer, token, display_token) = (10_000_000, NameId::NONE, 7, 8);
-        let (pid, is_display) = (MAIN, false);
-        trace.frames.push(TimelineFrame {
-            start_ns,
-            end_ns,
-            pid,
-            layer,
-            token,
-            display_token,
-            is_display,
-            actual,
-        });
+        trace.frames.push(frame(MAIN, 7, end_ns, actual));
     }
     analyze(trace, &Options::default()).unwrap()
 }
@@ -378,18 +373,7 @@ fn a_frame_that_no_thread_handed_over_is_the_awake_render_threads_or_another_pro
         text.switch(15_200, 0, MAIN, "S", 0);
         let mut trace = text.trace();
         let actual = Some(ActualFrame { jank: 64, ..ActualFrame::default() });
-        let (layer, display_token, is_display) = (NameId::NONE, 8, false);
-        let (start_ns, end_ns, pid) = (10_000_000, 40_000_000, 900);
-        trace.frames.push(TimelineFrame {
-            start_ns,
-            end_ns,
-            pid,
-            layer,
-            token,
-            display_token,
-            is_display,
-            actual,
-        });
+        trace.frames.push(frame(900, token, 40_000_000, actual));
         let analysis = by_timeline(&mut trace);
         let moved = "(another process moves its layer)";
         let has = analysis.parts.iter().any(|part| &*part.name == moved);
