@@ -142,7 +142,7 @@ impl FrameSlices {
             let judged_by = by_timeline
                 .or_else(|| verdict?.by_compositor(expected.start_ns, own_end_ns, period_ns))
                 .or_else(|| latches.judgement(index))
-                .or_else(|| verdict?.by_metrics(own_end_ns, period_ns));
+                .or_else(|| verdict?.by_metrics(expected.start_ns, own_end_ns, period_ns));
             if let Some(judgement) = judged_by {
                 return Frame {
                     timeline: id.and_then(|id| self.timeline.verdict(id)),

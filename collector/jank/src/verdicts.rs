@@ -359,9 +359,15 @@ impl Verdict {
         Some(Judgement { outcome, end_ns, ..frame }.late(period_ns))
     }
 
-    /// Judges the frame by FrameMetrics, if that has a deadline.
-    pub(crate) fn by_metrics(&self, own_end_ns: u64, period_ns: u64) -> Option<Judgement> {
-        let metrics = self.metrics?;
+    /// Judges the frame by FrameMetrics, if that has a deadline. Of a frame whose vsync is unknown, the trace must have some time: its
+    /// duration would be in none of it.
+    pub(crate) fn by_metrics(
+        &self,
+        start_ns: u64,
+        own_end_ns: u64,
+        period_ns: u64,
+    ) -> Option<Judgement> {
+        let metrics = self.metrics.filter(|one| one.is_placed || own_end_ns > start_ns)?;
         let allowed_ns = metrics.allowed_ns?;
         let over_ns = metrics.over_ns();
         let (deadline_ns, end_ns) = if metrics.is_placed {

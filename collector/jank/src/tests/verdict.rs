@@ -242,6 +242,22 @@ fn before_android_12_frame_metrics_has_a_vsync_but_no_verdict() {
 }
 
 #[test]
+fn a_frame_of_which_the_trace_has_no_time_is_not_late_by_frame_metrics_of_an_unknown_vsync() {
+    for (end_us, expected) in [(60_000, (MARKERS, 0)), (61_000, (PLATFORM, 21_000))] {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.slice(MAIN, 60_000, end_us, "Choreographer#doFrame 9");
+        text.slice(RENDER, end_us, end_us, "DrawFrames 9");
+        let metrics = "vsync=9 intended_ns=1000000 mono_ns=1 allowed_ns=9000000 total_ns=30000000";
+        verdict(&mut text, "frame_metrics", metrics);
+        let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+        let frame = &analysis.frames[0];
+        assert_eq!((frame.evidence, frame.jank_ns / 1_000), expected, "{frame:?}");
+        let overrun_ns: u64 = analysis.parts.iter().map(|part| part.overrun_ns).sum();
+        assert_eq!(overrun_ns, frame.jank_ns);
+    }
+}
+
+#[test]
 fn a_suspend_between_frame_and_report_moves_no_verdict_to_another_frame() {
     // Reported 20 ms too late: as if it were the next frame's, if the id did not say which.
     let report = |vsync: &str, intended_us: u64, suspended_us: u64| {
