@@ -212,7 +212,7 @@ impl Comparison {
     /// Says the verdict, the part that was compared, and the first day.
     fn say(&self) -> String {
         let (from, to) = (shown(&self.from), shown(&self.to));
-        let all = self.rows.first();
+        let (all, [_, noun]) = (self.rows.first(), self.source.nouns());
         let worse = self.rows.iter().find(|row| row.verdict == Verdict::Worse);
         let mut text = match (self.verdict, all, worse) {
             (Verdict::Worse, _, Some(row)) => {
@@ -222,7 +222,7 @@ impl Comparison {
                 format!("{to} is better than {from}: {} {}.", row.name(), row.estimate.size())
             }
             (Verdict::Same, Some(row), _) => {
-                format!("{to} has as much jank as {from}: {}.", row.estimate.size())
+                format!("{to} has no more {noun} than {from}: {}.", row.estimate.size())
             }
             (_, row, _) => {
                 let compared = self.coverage.compared.min(self.coverage.controls);
@@ -240,13 +240,13 @@ impl Comparison {
                         format!("{from} does not have all of its screens")
                     }
                     Some(row) => format!("{} changed by {}", row.name(), row.estimate.size()),
-                    None => "there is no jank".to_owned(),
+                    None => format!("neither has {noun}"),
                 };
                 format!("Cannot know whether {to} is worse than {from}: {why}.")
             }
         };
         text.push(' ');
-        text += &self.coverage.to_text([&self.from, &self.to]);
+        text += &self.coverage.to_text(self.source, [&self.from, &self.to]);
         let is_apart = |day: &&Estimate| day.percent_interval[0] > 0.0 && day.is_change();
         if let Some(first) = self.first_day.as_ref().filter(is_apart) {
             text += &format!(
