@@ -6,6 +6,7 @@ use super::control::{After, Days, Design};
 use super::coverage::Coverage;
 use super::estimate::{Estimate, adjust, estimate};
 use super::observations::Fleet;
+use crate::significance::real;
 use crate::table::Text;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -84,12 +85,12 @@ impl Verdict {
     }
 }
 
-/// Compares two versions of an app.
+/// Compares two versions of an app, in one of so many comparisons of them that share the level.
 #[must_use]
-pub fn comparison(from: &str, to: &str, fleet: &Fleet) -> Comparison {
+pub fn comparison(from: &str, to: &str, fleet: &Fleet, comparisons: usize) -> Comparison {
     let days = Days::new(fleet, After::LaterDays);
     let (coverage, estimates) = estimates(&days);
-    let rows = rows(fleet.source, estimates, &coverage);
+    let rows = rows(fleet.source, estimates, &coverage, 2.0 * real(comparisons as u64));
     let first_day = all_jank(&Days::new(fleet, After::FirstDay)).1;
     let is_worse = rows.iter().any(|row| row.verdict == Verdict::Worse);
     let verdict = match rows.first().map(|row| row.verdict).unwrap_or_default() {
@@ -151,6 +152,7 @@ fn rows(
     source: Source,
     estimates: BTreeMap<Name, Estimate>,
     coverage: &Coverage,
+    tests: f64,
 ) -> Vec<Difference> {
     let is_enough = coverage.compared.min(coverage.controls) >= LEAST_DEVICES;
     let row = |((cause, key), estimate): (Name, Estimate)| Difference {
@@ -177,7 +179,7 @@ fn rows(
             (true, Some(_)) => adjusted.next().unwrap_or(1.0),
             (false, _) => 1.0,
         };
-        row.p = (2.0 * p).min(1.0);
+        row.p = (tests * p).min(1.0);
         let Estimate { percent, percent_interval, .. } = row.estimate;
         row.verdict = match (is_tested, row.p < LEVEL && row.estimate.is_change()) {
             (true, true) if percent > 0.0 => Verdict::Worse,
