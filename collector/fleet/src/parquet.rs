@@ -19,6 +19,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -70,21 +71,23 @@ pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
         group.sort_by_key(|rows| id(rows));
         group.dedup_by_key(|rows| id(rows));
         let group = Group { name: name(&group), partition, rows: group };
-        parts.extend(group.part(|rows| &rows.losses)?);
-        parts.extend(group.part(|rows| &rows.deaths)?);
-        parts.extend(group.part(|rows| &rows.stacks)?);
-        parts.extend(group.part(|rows| &rows.frame_slices)?);
-        parts.extend(group.part(|rows| &rows.frames)?);
-        parts.extend(group.part(|rows| rows.capture.as_slice())?);
-        parts.extend(group.part(|rows| rows.ledger.as_ref().map_or(&[], |own| &own.screens))?);
-        parts.extend(group.part(|rows| rows.ledger.as_ref().map_or(&[], |own| &own.buckets))?);
+        parts.extend(group.part(|rows| (&rows.losses).into())?);
+        parts.extend(group.part(|rows| (&rows.deaths).into())?);
+        parts.extend(group.part(|rows| (&rows.stacks).into())?);
+        parts.extend(group.part(|rows| (&rows.frame_slices).into())?);
+        parts.extend(group.part(|rows| (&rows.frames).into())?);
+        parts.extend(group.part(|rows| rows.capture.as_slice().into())?);
+        parts.extend(group.part(|rows| of_ledger(rows, |own| (&own.screens).into()))?);
+        parts.extend(group.part(|rows| of_ledger(rows, |own| own.bucket_rows().into()))?);
         parts.extend(
-            group.part(|rows| {
-                rows.ledger.as_ref().map_or(&[], |own| std::slice::from_ref(&own.day))
-            })?,
+            group.part(|rows| of_ledger(rows, |own| std::slice::from_ref(&own.day).into()))?,
         );
     }
     Ok(parts)
+}
+
+fn of_ledger<R: Clone>(rows: &Rows, rows_of: fn(&Ledger) -> Cow<'_, [R]>) -> Cow<'_, [R]> {
+    rows.ledger.as_ref().map_or_else(Cow::default, rows_of)
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -103,7 +106,10 @@ struct Group<'a> {
 
 impl Group<'_> {
     /// Makes the part of one table; `None` if the group has no rows of it.
-    fn part<R: TableRow>(&self, rows_of: fn(&Rows) -> &[R]) -> Result<Option<Part>, Error> {
+    fn part<R: TableRow + Clone>(
+        &self,
+        rows_of: fn(&Rows) -> Cow<'_, [R]>,
+    ) -> Result<Option<Part>, Error> {
         let table = R::TABLE;
         let mut all = Vec::new();
         for rows in &self.rows {
@@ -111,7 +117,7 @@ impl Group<'_> {
                 Some(ledger) => (LEDGER_DAYS, ledger.day.values()),
                 None => (CAPTURES, rows.capture.as_ref().map(TableRow::values).unwrap_or_default()),
             };
-            for row in rows_of(rows) {
+            for row in &*rows_of(rows) {
                 all.push(full_row(&table, &head, row.values(), &self.name));
             }
         }

@@ -284,8 +284,8 @@ fn a_comparison_of_ledgers_says_worse_only_of_a_version_with_more_jank() {
     let compared = |percent| {
         let report = FleetReport::from_database(&database(&rollout(percent, 0)), &ask).unwrap();
         let text = report.to_text();
-        assert!(text.contains("Jank of every device, from ledgers"), "{text}");
-        report.apps[0].ledgers.comparison.clone().unwrap()
+        assert!(text.contains("From 2.0 to 2.1, ms in 1,000 frames, from ledgers"), "{text}");
+        report.apps[0].ledgers.comparisons[0].clone()
     };
     let worse = compared(40);
     let all = &worse.rows[0];
@@ -308,7 +308,7 @@ fn the_guard_and_bisect_find_ends_of_processes_that_grow_and_nothing_where_nothi
         let roots = found.findings.iter().map(|finding| &finding.root);
         let roots: Vec<_> = roots.map(|rise| (rise.source, &*rise.cause, &*rise.key)).collect();
         let [from, to] = VERSIONS;
-        let compared = fleets.iter().map(|fleet| comparison::comparison(from, to, fleet)).collect();
+        let compared = fleets.iter().map(|fleet| comparison::comparison(from, to, fleet, 1)).collect();
         let bisect::Changes { changes, unknown, .. } = bisect::changes(compared, None);
         assert!(unknown.iter().any(|sentence| sentence.ends_with(". (ms in 1,000 frames)")));
         let changed: Vec<_> = changes.iter().map(|change| change.difference.source).collect();
