@@ -105,7 +105,7 @@ impl Random {
 }
 
 /// Devices at a time, which sleep mostly.
-const WORKERS: u64 = 24;
+const WORKERS: u64 = 48;
 
 /// The app's day on a device: screens, refresh rates, and frames of which some are late.
 fn script_of_day(random: &mut Random) -> (String, u64) {
@@ -130,7 +130,9 @@ fn device_days_have_the_counts_of_their_traces() {
         .map(|worker| {
             std::thread::spawn(move || {
                 let device = Device::new(34);
-                device.configure(document(json!({"on": true})));
+                let mut document = document(json!({"on": true}));
+                document["budget"] = json!({"captures_per_hour": 1000, "captures_per_day": 1000});
+                device.configure(document);
                 let mut found = Vec::new();
                 for day in (worker..days).step_by(usize::try_from(WORKERS).unwrap()) {
                     let (script, hz) = script_of_day(&mut Random(day + 1));

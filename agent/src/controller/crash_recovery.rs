@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::recover;
 use std::os::unix::ffi::OsStrExt;
 use tracetee_protocol::death::{self, Exit, Run};
-use tracetee_protocol::{CaptureMeta, CaptureReport, Death, notes};
+use tracetee_protocol::{CaptureMeta, CaptureReport, notes};
 use tracetee_text::abandoned::{Abandoned, abandoned_in};
 use tracetee_text::{TextOptions, summarize, write_header};
 use tracetee_uploader::{Quota, Waiting};
@@ -169,8 +169,7 @@ fn report_alone(
         why: Some(why(exit)),
         pid: u32::try_from(exit.death.pid).ok(),
         config_seq: Some(machine.policy().document.seq),
-        // A recorder that it was joined with had no record.
-        death: Some(Death { joined_by: String::new(), ..exit.death.clone() }),
+        death: Some(exit.death.clone()),
         ..facts
     };
     about.process = Some(exit.death.process.clone());
@@ -253,7 +252,7 @@ mod tests {
     use std::sync::Arc;
     use tracetee_protocol::capture_config::{Config, RecorderConfig};
     use tracetee_protocol::record::RawJson;
-    use tracetee_protocol::remote_config;
+    use tracetee_protocol::{Death, remote_config};
     use tracetee_uploader::Spool;
 
     const RUN: &str = "00000000000000ab";

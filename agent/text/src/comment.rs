@@ -132,14 +132,15 @@ impl Comment<'_> {
                 self.out.extend_from_slice(if is { b"true" } else { b"false" });
                 return true;
             }
-            Value::Int(number) if self.is_sampler => {
-                self.out.extend_from_slice(whole(number).as_bytes());
-                return true;
-            }
             Value::Int(number) => whole(number),
             Value::Real(number) => json::f64_text(number),
         };
-        let Some(text) = self.allowed(number.as_bytes()) else { return false };
+        let text = if self.is_sampler {
+            Some(Cow::Borrowed(&*number))
+        } else {
+            self.allowed(number.as_bytes())
+        };
+        let Some(text) = text else { return false };
         if *text == *number {
             self.out.extend_from_slice(number.as_bytes());
         } else {
