@@ -43,8 +43,8 @@ fun main(arguments: Array<String>) {
             val found = text.lineSequence().count { it.endsWith("|tracetee: stack") }
             // An empty recorder is no capture.
             check("\"joined_by\":\"summary\"" in text && ("~recovered~" in capture.name || before.samples == 0)) { "$kill: $capture: ${text.take(2000)}" }
-            // The last one may be written and not said, never the other way round.
-            check(found in before.samples..before.samples + 1) { "$kill: ${before.samples} samples, $found in the report" }
+            // The last ones may be written and not said, never the other way round.
+            check(found >= before.samples) { "$kill: ${before.samples} samples, $found in the report" }
             check(found == 0 || "Victim.live" in text) { "$kill: no stack of the late function" }
             // The rules of redaction leave its times: the second sample stands for more than 100,000 us.
             check("_us\":\"" !in text) { "$kill: ${Regex("_us\":\".*").find(text)!!.value}" }
