@@ -187,8 +187,8 @@ fn agent_time_ns(ledger: &Value, seconds: u64) -> u64 {
             std::fs::read_to_string(task.join("comm"))
                 .is_ok_and(|name| name.starts_with("tracetee"))
         });
-        let of = |task: PathBuf| std::fs::read_to_string(task.join("schedstat")).unwrap();
-        agents.map(|task| of(task).split(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+        let times = |task: PathBuf| std::fs::read_to_string(task.join("schedstat")).unwrap();
+        agents.map(|task| times(task).split(' ').next().unwrap().parse::<u64>().unwrap()).sum()
     };
     std::thread::sleep(Duration::from_secs(3));
     let before = sum();
