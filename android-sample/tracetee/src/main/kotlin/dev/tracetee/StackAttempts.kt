@@ -29,7 +29,10 @@ internal class StackAttempts(private val file: File, private val version: String
 
     /** Notes that it has come back. */
     @Synchronized
-    fun noteBack() = note(BACK)
+    fun noteBack() {
+        stuck = STUCK
+        note(BACK)
+    }
 
     private fun note(state: Char) {
         val file = open ?: return
