@@ -98,6 +98,11 @@ impl Timeline {
         self.actual.contains_key(&id)
     }
 
+    /// True if a vsync is later than that of every frame that came to the compositor.
+    pub(crate) fn is_later(&self, id: i64) -> bool {
+        self.ids.is_some_and(|(_, last)| id > last)
+    }
+
     pub(crate) fn verdict(&self, id: i64) -> Option<TimelineVerdict> {
         self.actual.get(&id).map(|&(verdict, _)| verdict)
     }

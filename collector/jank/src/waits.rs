@@ -86,6 +86,9 @@ const LOW_CLOCK: &str = "ran at a low clock";
 /// Time between the send of a binder call and the sleep for its reply: a call's end to end takes less.
 const MAX_SEND_NS: u64 = 1_000_000;
 
+/// A thread that waits for a section of the render thread runs within this time around the section's end.
+const AFTER_DRAW_NS: u64 = 300_000;
+
 /// Binder calls of a trace, and sections of their receivers.
 #[derive(Debug)]
 pub(crate) struct Waits<'a> {
@@ -161,6 +164,7 @@ impl<'a> Waits<'a> {
                 (None, Waker::Thread(waker)) if self.is_gpu(waker) => Wait::Gpu(waker),
                 (None, Waker::Thread(waker)) => Wait::Thread(waker),
                 (None, Waker::Interrupt) => Wait::Timer,
+                (None, Waker::Unknown) if self.is_rendered(tid, piece) => Wait::Render,
                 (None, Waker::Unknown) => Wait::Unknown,
             },
         }
@@ -225,6 +229,24 @@ impl<'a> Waits<'a> {
             _ => return None,
         };
         (render != tid).then_some((ThreadRole::Render, render))
+    }
+
+    /// True if a sleep, of whose end the trace has no record, ended with a section of the only render thread that lasted for
+    /// most of it.
+    fn is_rendered(&self, tid: u32, piece: &Piece) -> bool {
+        let &[render] = self.render_tids else { return false };
+        let slices = self.trace.threads.get(&render).map_or(&[][..], |thread| &thread.slices);
+        let (from_ns, to_ns) = (piece.span.from_ns, piece.span.to_ns);
+        let begun = slices.partition_point(|slice| slice.start_ns < to_ns);
+        let mut last = begun.checked_sub(1).and_then(|last| slices.get(last));
+        while let Some(outer) = last.and_then(|slice| slices.get(slice.parent as usize)) {
+            last = Some(outer);
+        }
+        let is_its_end = |slice: &Slice| {
+            slice.start_ns <= from_ns + (to_ns - from_ns) / 2
+                && slice.end_ns.abs_diff(to_ns) <= AFTER_DRAW_NS
+        };
+        tid != render && piece.slice.is_some() && last.is_some_and(is_its_end)
     }
 
     /// Returns the thread that held the lock for which a thread slept: its section names it, else it ended the sleep.

@@ -5,7 +5,7 @@ use super::single_judged::lateness;
 use super::single_rows::{PartRow, Worst};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tracetee_jank::{Cause, Named, StateTimes, ThreadRole};
+use tracetee_jank::{Cause, Named, Outcome, StateTimes, ThreadRole};
 
 /// Names of a part of a frame which no thread of the process is known to have made.
 const UNSEEN: [&str; 2] = ["(no thread is known to draw it)", "(another process moves its layer)"];
@@ -29,7 +29,12 @@ impl Worst {
             None if is_unseen(part) && part.overrun_ns * 2 < self.overrun_ns => 0,
             None => part.overrun_ns,
         };
-        match self.parts.iter().min_by_key(|part| Reverse(overrun_ns(part))) {
+        // What came after the app's part made such a frame late.
+        let is_system = self.outcome == Outcome::System;
+        let is_blamed =
+            |part: &PartRow| is_system && part.thread == ThreadRole::Gpu && part.overrun_ns > 0;
+        let weight = |part: &&PartRow| Reverse((is_blamed(part), overrun_ns(part)));
+        match self.parts.iter().min_by_key(weight) {
             Some(part) => format!("{late}: {}", cause_of(part, wait(part).map(|wait| wait.1))),
             None => late,
         }
@@ -101,7 +106,7 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracetee_jank::{Evidence, Outcome, Pipeline};
+    use tracetee_jank::{Evidence, Pipeline};
 
     fn part(thread: ThreadRole, cause: Cause, key: &str, name: &str, overrun_ms: u64) -> PartRow {
         PartRow {

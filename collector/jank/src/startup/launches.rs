@@ -245,6 +245,9 @@ fn begin(
     }
 }
 
+/// System server's section at the begin of a launch, of Android 10 to 12.
+const INTENT_STARTED: &str = "MetricsLogger:launchObserverNotifyIntentStarted";
+
 /// A launch as the system records it.
 #[derive(Debug, Clone, Copy)]
 struct SystemLaunch {
@@ -274,6 +277,10 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
             completed.insert(id, kind);
         }
     }
+    let intent = trace.names.select(|name| name == INTENT_STARTED);
+    let intents = trace.threads.values().flat_map(|thread| thread.named(&intent));
+    let mut intents: Vec<u64> = intents.map(|slice| slice.start_ns).collect();
+    intents.sort_unstable();
     let mut launches: Vec<SystemLaunch> = Vec::new();
     for one in &trace.asyncs {
         let name = trace.names.text(one.name);
@@ -288,7 +295,10 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
             _ => continue,
         };
         if one.end_ns != UNFINISHED {
-            launches.push(SystemLaunch { start_ns: one.start_ns, end_ns: one.end_ns, kind });
+            let before = intents.partition_point(|&at_ns| at_ns <= one.start_ns);
+            let intent_ns = before.checked_sub(1).and_then(|last| intents.get(last)).copied();
+            let start_ns = intent_ns.filter(|_| completed.is_empty()).unwrap_or(one.start_ns);
+            launches.push(SystemLaunch { start_ns, end_ns: one.end_ns, kind });
         }
     }
     launches.sort_by_key(|launch| launch.start_ns);
