@@ -11,7 +11,7 @@ use crate::normalize::normalize;
 use crate::pieces::Piece;
 use crate::pipelines::{Role, engine_thread};
 use crate::process::Process;
-use crate::states::{ThreadState, Waker, ran_at};
+use crate::states::{ThreadState, Waker, ran_at, state_times};
 use crate::thread_role::ThreadRole;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -315,8 +315,13 @@ impl<'a> Waits<'a> {
         let call = calls.get(before.checked_sub(1)?)?;
         let (_, receiver) = call.received?;
         let is_reply = piece.span.waker == Waker::Thread(receiver);
-        let is_soon = piece.span.from_ns - call.at_ns <= MAX_SEND_NS;
-        (is_reply || is_soon && piece.span.waker == Waker::Unknown).then_some(call)
+        let is_soon = || {
+            let thread = self.trace.threads.get(&tid);
+            let times = thread.map(|thread| state_times(thread, call.at_ns, piece.span.from_ns));
+            // A thread that others kept from its processor has not done anything else.
+            times.is_some_and(|times| times.total_ns() - times.runnable_ns <= MAX_SEND_NS)
+        };
+        (is_reply || piece.span.waker == Waker::Unknown && is_soon()).then_some(call)
     }
 
     /// Returns the thread that a waiting thread waited for.

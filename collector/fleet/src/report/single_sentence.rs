@@ -122,8 +122,8 @@ mod tests {
         }
     }
 
-    fn sentence(parts: Vec<PartRow>) -> String {
-        let worst = Worst {
+    fn worst(parts: Vec<PartRow>) -> Worst {
+        Worst {
             number: 1,
             pipeline: Pipeline::Views,
             explanation: None,
@@ -139,8 +139,22 @@ mod tests {
             screen: None,
             sentence: String::new(),
             parts,
-        };
-        let sentence = worst.sentence();
+        }
+    }
+
+    #[test]
+    fn a_frame_that_surfaceflinger_made_late_is_said_to_wait_for_it() {
+        let ran = part(ThreadRole::Main, Cause::Section, "bind", "bind", 9);
+        let name = "(compositor)";
+        let waited = part(ThreadRole::Gpu, Cause::System, name, name, 4);
+        let said =
+            |outcome| Worst { outcome, ..worst(vec![ran.clone(), waited.clone()]) }.sentence();
+        assert!(said(Outcome::System).ends_with("it waited 8.0 ms for the compositor"));
+        assert!(said(Outcome::App).contains(": main "), "{}", said(Outcome::App));
+    }
+
+    fn sentence(parts: Vec<PartRow>) -> String {
+        let sentence = worst(parts).sentence();
         sentence.strip_prefix("16.0 ms late, 1 vsync missed: ").unwrap_or(&sentence).to_owned()
     }
 
