@@ -94,7 +94,6 @@ fn a_call_is_still_waited_for_after_another_thread_had_the_processor() {
         asleep("Settings.load", "S", |text| {
             let call = "binder_transaction: transaction=5 dest_node=1 dest_proc=900 dest_thread=0 reply=0 flags=0x10 \
                         code=0x4";
-            text.switch(10_400, 0, 0, "R", MAIN);
             text.event(MAIN, 0, "...1", 10_500, call);
             text.switch(10_600, 0, MAIN, if kept { "R+" } else { "S" }, WORKER);
             text.switch(12_900, 0, WORKER, "S", MAIN);
