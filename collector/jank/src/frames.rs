@@ -12,7 +12,7 @@ use crate::latches::Latches;
 use crate::periods::Periods;
 use crate::pipeline::Pipeline;
 use crate::pipelines;
-use crate::process::{ANIMATION, FRAME, Process, RENDER_THREAD, TRAVERSALS, draw_id, frame_id};
+use crate::process::{FRAME, Process, RENDER_THREAD, TRAVERSALS, draw_id, frame_id};
 use crate::screens::Screens;
 use crate::thread_role::ThreadRole;
 use crate::timeline::Timeline;
@@ -63,7 +63,7 @@ impl FrameSlices {
                 }
                 until_ns = slice.end_ns;
                 let mut frame = Found::new(Pipeline::Views, tid, vsync_id, *slice);
-                if frame_id(name, ANIMATION).is_some() {
+                if process.render_tids.contains(&tid) {
                     frame.role = ThreadRole::Render;
                 }
                 found.push(frame);

@@ -222,10 +222,9 @@ impl Counts {
 
 /// Slices of a frame's `doFrame` in which the views are measured, laid out and drawn.
 pub(crate) const TRAVERSALS: [&str; 2] = ["traversal", "performTraversals"];
-pub(crate) const FRAME: &[&str] = &["Choreographer#doFrame", "prepareAndDraw"];
 pub(crate) const DO_FRAME: &[&str] = &["Choreographer#doFrame"];
-/// Section of a frame that the render thread animates, without the main thread.
-pub(crate) const ANIMATION: &[&str] = &["prepareAndDraw"];
+/// Also a frame that the render thread animates, without the main thread.
+pub(crate) const FRAME: &[&str] = &["Choreographer#doFrame", "prepareAndDraw"];
 /// Android's name of the thread that draws the views.
 pub(crate) const RENDER_THREAD: &str = "RenderThread";
 const DRAW: &[&str] = &["DrawFrames", "DrawFrame"];

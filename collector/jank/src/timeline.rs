@@ -139,13 +139,6 @@ impl Timeline {
 
 /// The worse of two results: dropped, late, early, on time.
 fn worse(one: u8, other: u8) -> u8 {
-    let rank = |present: u8| match present {
-        4 => 5,
-        2 => 4,
-        3 => 3,
-        1 => 2,
-        0 => 0,
-        _ => 1,
-    };
+    let rank = |present: u8| [0, 2, 4, 3, 5].get(usize::from(present)).copied().unwrap_or(1);
     if rank(other) > rank(one) { other } else { one }
 }

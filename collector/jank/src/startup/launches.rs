@@ -181,12 +181,8 @@ pub(crate) fn find(
 
 impl Launch {
     /// A start that the platform's record alone has.
-    const fn unmarked(start: PlatformStart) -> Self {
+    fn unmarked(start: PlatformStart) -> Self {
         let PlatformStart { kind, launch_ns, bind_ns, .. } = start;
-        let shows_from_ns = match bind_ns {
-            Some(bind_ns) => bind_ns,
-            None => launch_ns,
-        };
         Self {
             kind,
             start_ns: launch_ns,
@@ -195,7 +191,7 @@ impl Launch {
             bind: None,
             activity: None,
             class: None,
-            shows_from_ns,
+            shows_from_ns: bind_ns.unwrap_or(launch_ns),
         }
     }
 }
