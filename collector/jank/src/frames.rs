@@ -87,15 +87,15 @@ impl FrameSlices {
         let main = trace.threads.get(&process.pid);
         let has_traversals = main.is_some_and(|main| main.named(&traversals).next().is_some());
         let has_ids = found.iter().any(|frame| frame.vsync_id.is_some() && !frame.draws.is_empty());
-        let is_later = |id| timeline.is_later(id);
         for (index, frame) in found.iter_mut().enumerate() {
             // A callback alone: a library's that measures frames, say. A dialog's window, which the library does not watch,
             // may have drawn.
             let is_shown = frame.vsync_id.is_some_and(|id| timeline.has(id));
             let is_callback = verdicts.is_undrawn(index) || has_traversals && !is_shown;
             // Its traversal had nothing to draw: FrameTimeline shows those that have, and their draws have ids.
-            let is_empty =
-                has_ids && frame.draws.is_empty() && frame.vsync_id.is_some_and(is_later);
+            let is_empty = has_ids
+                && frame.draws.is_empty()
+                && frame.vsync_id.is_some_and(|id| timeline.is_later(id));
             if is_empty || is_callback && !pipelines::draws(trace, frame) {
                 frame.pipeline = Pipeline::VsyncCallback;
             }
