@@ -77,7 +77,7 @@ impl FrameSlices {
         let of_main = found.iter().filter(|frame| frame.ui_tid == process.pid);
         let of_main: HashSet<i64, Seeded> = of_main.filter_map(|frame| frame.vsync_id).collect();
         found.retain(|frame| {
-            let is_shown = |id| timeline.has(id) && !of_main.contains(&id);
+            let is_shown = |id| timeline.verdict(id).is_some() && !of_main.contains(&id);
             frame.ui_tid == process.pid
                 || !frame.draws.is_empty()
                 || frame.vsync_id.is_some_and(is_shown)
@@ -90,7 +90,7 @@ impl FrameSlices {
         for (index, frame) in found.iter_mut().enumerate() {
             // A callback alone: a library's that measures frames, say. A dialog's window, which the library does not watch,
             // may have drawn.
-            let is_shown = frame.vsync_id.is_some_and(|id| timeline.has(id));
+            let is_shown = frame.vsync_id.is_some_and(|id| timeline.verdict(id).is_some());
             let is_callback = verdicts.is_undrawn(index) || has_traversals && !is_shown;
             // Its traversal had nothing to draw: FrameTimeline shows those that have, and their draws have ids.
             let is_empty = has_ids

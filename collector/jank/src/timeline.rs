@@ -93,11 +93,6 @@ impl Timeline {
         self.expected.get(&id).copied()
     }
 
-    /// True if a frame of a vsync came to the compositor.
-    pub(crate) fn has(&self, id: i64) -> bool {
-        self.actual.contains_key(&id)
-    }
-
     /// True if a vsync is later than that of every frame that came to the compositor.
     pub(crate) fn is_later(&self, id: i64) -> bool {
         self.ids.is_some_and(|(_, last)| id > last)

@@ -131,16 +131,7 @@ pub(crate) fn find(
         };
         let bind = (kind == StartKind::Cold).then_some(*slice);
         let first_frame_ns = shown.from(slice.start_ns).map_or(u64::MAX, |found| found.ui.start_ns);
-        let mut launch = Launch {
-            kind,
-            start_ns: slice.start_ns,
-            from_system: false,
-            platform: None,
-            bind,
-            activity: None,
-            class: None,
-            shows_from_ns: slice.start_ns,
-        };
+        let mut launch = Launch { bind, ..Launch::new(kind, slice.start_ns) };
         // All of the activity's steps up to the first frame are of this start.
         let first = if bind.is_some() { next } else { next - 1 };
         next = first;
@@ -180,19 +171,17 @@ pub(crate) fn find(
 }
 
 impl Launch {
+    const fn new(kind: StartKind, start_ns: u64) -> Self {
+        let (from_system, shows_from_ns) = (false, start_ns);
+        let (platform, bind, activity, class) = (None, None, None, None);
+        Self { kind, start_ns, from_system, platform, bind, activity, class, shows_from_ns }
+    }
+
     /// A start that the platform's record alone has.
     fn unmarked(start: PlatformStart) -> Self {
-        let PlatformStart { kind, launch_ns, bind_ns, .. } = start;
-        Self {
-            kind,
-            start_ns: launch_ns,
-            from_system: false,
-            platform: Some(start),
-            bind: None,
-            activity: None,
-            class: None,
-            shows_from_ns: bind_ns.unwrap_or(launch_ns),
-        }
+        let shows_from_ns = start.bind_ns.unwrap_or(start.launch_ns);
+        let launch = Self::new(start.kind, start.launch_ns);
+        Self { platform: Some(start), shows_from_ns, ..launch }
     }
 }
 
