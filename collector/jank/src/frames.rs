@@ -87,6 +87,7 @@ impl FrameSlices {
         let main = trace.threads.get(&process.pid);
         let has_traversals = main.is_some_and(|main| main.named(&traversals).next().is_some());
         let has_ids = found.iter().any(|frame| frame.vsync_id.is_some() && !frame.draws.is_empty());
+        let is_later = |(id, (_, last))| id > last;
         for (index, frame) in found.iter_mut().enumerate() {
             // A callback alone: a library's that measures frames, say. A dialog's window, which the library does not watch,
             // may have drawn.
@@ -95,7 +96,7 @@ impl FrameSlices {
             // Its traversal had nothing to draw: FrameTimeline shows those that have, and their draws have ids.
             let is_empty = has_ids
                 && frame.draws.is_empty()
-                && frame.vsync_id.is_some_and(|id| timeline.is_later(id));
+                && frame.vsync_id.zip(timeline.ids).is_some_and(is_later);
             if is_empty || is_callback && !pipelines::draws(trace, frame) {
                 frame.pipeline = Pipeline::VsyncCallback;
             }

@@ -52,7 +52,7 @@ pub(crate) struct Timeline {
     /// Expected and actual end of the display's frames, by token.
     displays: HashMap<i64, (u64, u64), Seeded>,
     /// First and last vsync id of an actual frame.
-    ids: Option<(i64, i64)>,
+    pub(crate) ids: Option<(i64, i64)>,
 }
 
 impl Timeline {
@@ -91,11 +91,6 @@ impl Timeline {
     /// Returns begin and end of the expected frame of a vsync.
     pub(crate) fn expected(&self, id: i64) -> Option<(u64, u64)> {
         self.expected.get(&id).copied()
-    }
-
-    /// True if a vsync is later than that of every frame that came to the compositor.
-    pub(crate) fn is_later(&self, id: i64) -> bool {
-        self.ids.is_some_and(|(_, last)| id > last)
     }
 
     pub(crate) fn verdict(&self, id: i64) -> Option<TimelineVerdict> {

@@ -30,10 +30,10 @@ impl Worst {
             None => part.overrun_ns,
         };
         // What came after the app's part made such a frame late.
-        let is_system = self.outcome == Outcome::System;
-        let is_blamed =
-            |part: &PartRow| is_system && part.thread == ThreadRole::Gpu && part.overrun_ns > 0;
-        let weight = |part: &&PartRow| Reverse((is_blamed(part), overrun_ns(part)));
+        let is_blamed = |part: &PartRow| part.thread == ThreadRole::Gpu && part.overrun_ns > 0;
+        let weight = |part: &&PartRow| {
+            Reverse((self.outcome == Outcome::System && is_blamed(part), overrun_ns(part)))
+        };
         match self.parts.iter().min_by_key(weight) {
             Some(part) => format!("{late}: {}", cause_of(part, wait(part).map(|wait| wait.1))),
             None => late,
