@@ -152,7 +152,8 @@ impl Markers {
             traversals: trace.names.select(|name| TRAVERSALS.contains(&name)),
             others: trace.names.select(is_frame),
             swaps: trace.names.select(|name| of_swap(name).is_some()),
-            draws: trace.names.select(is_draw),
+            // A draw of any id: its thread is a render thread.
+            draws: trace.names.select(|name| name.starts_with("DrawFrame")),
         }
     }
 
@@ -243,9 +244,4 @@ pub(crate) fn frame_id(name: &str, names: &[&str]) -> Option<Option<i64>> {
 
 pub(crate) fn draw_id(name: &str) -> Option<Option<i64>> {
     frame_id(name, DRAW)
-}
-
-/// True for a draw of any id: its thread is a render thread.
-fn is_draw(name: &str) -> bool {
-    DRAW.iter().any(|prefix| name.starts_with(prefix))
 }

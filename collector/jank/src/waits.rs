@@ -235,18 +235,16 @@ impl<'a> Waits<'a> {
     /// most of it.
     fn is_rendered(&self, tid: u32, piece: &Piece) -> bool {
         let &[render] = self.render_tids else { return false };
-        let slices = self.trace.threads.get(&render).map_or(&[][..], |thread| &thread.slices);
-        let (from_ns, to_ns) = (piece.span.from_ns, piece.span.to_ns);
+        let Some(thread) = self.trace.threads.get(&render) else { return false };
+        let (slices, from_ns, to_ns) = (&thread.slices, piece.span.from_ns, piece.span.to_ns);
         let begun = slices.partition_point(|slice| slice.start_ns < to_ns);
-        let mut last = begun.checked_sub(1).and_then(|last| slices.get(last));
-        while let Some(outer) = last.and_then(|slice| slices.get(slice.parent as usize)) {
-            last = Some(outer);
+        let Some(mut last) = slices.get(..begun).and_then(<[Slice]>::last) else { return false };
+        while let Some(outer) = slices.get(last.parent as usize) {
+            last = outer;
         }
-        let is_its_end = |slice: &Slice| {
-            slice.start_ns <= from_ns + (to_ns - from_ns) / 2
-                && slice.end_ns.abs_diff(to_ns) <= AFTER_DRAW_NS
-        };
-        tid != render && piece.slice.is_some() && last.is_some_and(is_its_end)
+        let is_most = last.start_ns <= from_ns + (to_ns - from_ns) / 2;
+        let is_its_end = last.end_ns.abs_diff(to_ns) <= AFTER_DRAW_NS;
+        tid != render && piece.slice.is_some() && is_most && is_its_end
     }
 
     /// Returns the thread that held the lock for which a thread slept: its section names it, else it ended the sleep.
