@@ -215,3 +215,22 @@ fn text_ends_what_a_copied_trace_was_too_short_for() {
         }
     }
 }
+
+#[test]
+fn a_capture_in_perfetto_s_format_joined_with_a_trace_of_the_sdk_splits_no_thread() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let marks = marks(5);
+    let (first, second) = marks.split_at(marks.len() / 2);
+    std::fs::write(path.join("whole.ftrace"), text(&marks)).unwrap();
+    std::fs::write(path.join("first.pftrace"), sdk(first)).unwrap();
+    std::fs::write(path.join("second.ftrace"), text(second)).unwrap();
+    let _ = converted(path, &["second.ftrace"], "second.pftrace");
+    let whole = engine.whole(path, "whole.ftrace");
+    for inputs in [["first.pftrace", "second.pftrace"], ["second.pftrace", "first.pftrace"]] {
+        let _ = converted(path, &inputs, "o.pftrace");
+        let joined = engine.read(path, &["o.pftrace"]).remove(0);
+        assert_eq!((joined.slices, joined.threads), (whole.slices.clone(), whole.threads.clone()));
+    }
+}
