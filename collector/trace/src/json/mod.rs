@@ -331,12 +331,12 @@ fn begin(builder: &mut Builder, live: Live, at_ns: u64, event: &Event) -> Option
 /// Ends complete slices that end by then. What is open in one of them ends with it, as in Perfetto.
 fn close(builder: &mut Builder, live: Live, open: &mut Vec<Open>, by_ns: u64) {
     let mut inner = open.iter().rev().take(MAX_LOOKED_AT);
-    while let Some(place) = inner.position(|one| one.end.is_some())
-        && let at = open.len() - 1 - place
+    while let Some(depth) = inner.position(|one| one.end.is_some())
+        && let at = open.len() - 1 - depth
         && let Some(&Open { index, end: Some((end_ns, cpu_ns)) }) = open.get(at)
         && end_ns <= by_ns
     {
-        builder.trace.losses.overlapping += place as u64;
+        builder.trace.losses.overlapping += depth as u64;
         open.truncate(at);
         let end_ns = builder.at(live, end_ns);
         end(builder, live, index, end_ns, cpu_ns);
@@ -397,10 +397,10 @@ fn longest_first(group: &mut [Event]) {
     let mut sorted: Vec<(usize, Event)> =
         group.iter().cloned().enumerate().filter(|(_, event)| event.order.is_some()).collect();
     sorted.sort_by_key(|(_, event)| (event.pid, event.tid));
-    let places: Vec<usize> = sorted.iter().map(|&(place, _)| place).collect();
+    let indices: Vec<usize> = sorted.iter().map(|&(index, _)| index).collect();
     sorted.sort_by_key(|(_, event)| (event.pid, event.tid, Reverse(event.order)));
-    for (place, (_, event)) in places.into_iter().zip(sorted) {
-        if let Some(slot) = group.get_mut(place) {
+    for (index, (_, event)) in indices.into_iter().zip(sorted) {
+        if let Some(slot) = group.get_mut(index) {
             *slot = event;
         }
     }
