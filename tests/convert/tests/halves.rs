@@ -221,7 +221,7 @@ fn a_capture_in_perfetto_s_format_joined_with_a_trace_of_the_sdk_splits_no_threa
     let Some(engine) = Engine::new() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let mark = |at_us, payload: &str| (1_000_000 + at_us, PID, payload.to_owned());
+    let mark = |at_us: u64, payload: &str| (1_000_000 + at_us, PID, payload.to_owned());
     let outer = [mark(10, "B|90|outer"), mark(40, "E|90")];
     let inner = [mark(20, "B|90|inner"), mark(30, "E|90")];
     let mut marks = [outer.clone(), inner.clone()].concat();
