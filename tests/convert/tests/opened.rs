@@ -19,7 +19,8 @@ use tracetee_trace::{Trace, read, read_any};
 const OUTPUTS: usize = 120;
 const VARIABLE: &str = "TRACETEE_OUTPUTS";
 
-/// Counts of a folded text that Firefox can hold: its importer makes a sample of each (30 million are too many). `convert --help` says so.
+/// Counts of a folded text that Firefox can hold: its importer makes a sample of each (30 million are too many).
+/// docs/CONVERT.md says so.
 const FIREFOX_COUNTS: u64 = 10_000_000;
 
 /// The formats of an input, with their endings and readers.

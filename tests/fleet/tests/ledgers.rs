@@ -308,7 +308,8 @@ fn the_guard_and_bisect_find_ends_of_processes_that_grow_and_nothing_where_nothi
         let roots = found.findings.iter().map(|finding| &finding.root);
         let roots: Vec<_> = roots.map(|rise| (rise.source, &*rise.cause, &*rise.key)).collect();
         let [from, to] = VERSIONS;
-        let compared = fleets.iter().map(|fleet| comparison::comparison(from, to, fleet, 1)).collect();
+        let compared =
+            fleets.iter().map(|fleet| comparison::comparison(from, to, fleet, 1)).collect();
         let bisect::Changes { changes, unknown, .. } = bisect::changes(compared, None);
         assert!(unknown.iter().any(|sentence| sentence.ends_with(". (ms in 1,000 frames)")));
         let changed: Vec<_> = changes.iter().map(|change| change.difference.source).collect();

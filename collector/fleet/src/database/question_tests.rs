@@ -1,7 +1,6 @@
 use super::*;
 use crate::rows::Rows;
 use crate::schema::{CaptureRow, Text};
-use std::time::Instant;
 use tempfile::TempDir;
 
 /// Tables of two apps, with three and five captures.
