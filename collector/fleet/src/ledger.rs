@@ -6,7 +6,7 @@
 use crate::error::Error;
 use crate::object_keys::{ReportKey, app_of_report};
 use crate::rows::{self, Ledger, NO_NAME, cut, version_of};
-use crate::schema::{LedgerBucketRow, LedgerDayRow, LedgerScreenRow, Text};
+use crate::schema::{LedgerDayRow, LedgerScreenRow, Text};
 use crate::sums::row::RollupRow;
 use crate::sums::schema::{LedgerFrames, LedgerHistogram, LedgerRollup};
 use crate::sums::{MOST, Sums, whole};
@@ -136,21 +136,6 @@ impl Ledger {
     pub fn count(&self) -> usize {
         let buckets: usize = self.histograms.iter().map(|one| one.buckets.len()).sum();
         1 + self.screens.len() + self.histograms.len() + buckets.div_ceil(8)
-    }
-
-    /// Returns the rows of the histograms.
-    pub(crate) fn bucket_rows(&self) -> Vec<LedgerBucketRow> {
-        let rows_of = |one: &rows::Histogram| {
-            let rows::Histogram { kind, screen, name, buckets } = one.clone();
-            buckets.into_iter().map(move |(bucket_ns, amount)| LedgerBucketRow {
-                kind: kind.clone(),
-                screen: screen.clone(),
-                name: name.clone(),
-                bucket_ns,
-                amount,
-            })
-        };
-        self.histograms.iter().flat_map(rows_of).collect()
     }
 
     /// Packs screens and histograms into bytes that only [`Self::unpack`] reads: postcard, and its hash.

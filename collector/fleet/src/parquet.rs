@@ -7,10 +7,9 @@
 
 use crate::error::Error;
 use crate::object_keys::encode;
-use crate::rows::Ledger;
-use crate::rows::{Rows, Value};
+use crate::rows::{Histogram, Ledger, Rows, Value};
 use crate::schema::{
-    CAPTURES, Column, Kind, LEDGER_DAYS, Source, TABLES, Table, TableRow, VERSION,
+    CAPTURES, Column, Kind, LEDGER_DAYS, LedgerBucketRow, Source, TABLES, Table, TableRow, VERSION,
 };
 use hmac_sha256::Hash;
 use parquet::basic::{Compression, ZstdLevel};
@@ -84,6 +83,23 @@ pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
         );
     }
     Ok(parts)
+}
+
+impl Ledger {
+    /// Returns the rows of the histograms.
+    fn bucket_rows(&self) -> Vec<LedgerBucketRow> {
+        let rows_of = |one: &Histogram| {
+            let Histogram { kind, screen, name, buckets } = one.clone();
+            buckets.into_iter().map(move |(bucket_ns, amount)| LedgerBucketRow {
+                kind: kind.clone(),
+                screen: screen.clone(),
+                name: name.clone(),
+                bucket_ns,
+                amount,
+            })
+        };
+        self.histograms.iter().flat_map(rows_of).collect()
+    }
 }
 
 fn of_ledger<R: Clone>(rows: &Rows, rows_of: fn(&Ledger) -> Cow<'_, [R]>) -> Cow<'_, [R]> {
