@@ -19,8 +19,7 @@ use tracetee_fleet::report::percent;
 use tracetee_fleet::report::single::{SingleReport, frame_of};
 
 /// Parts of the app's report that `report` has.
-const REPORT: [&str; 8] =
-    ["ledgers", "versions", "screens", "pipelines", "days", "causes", "fixes", "losses"];
+const REPORT: [&str; 7] = ["versions", "screens", "pipelines", "days", "causes", "fixes", "losses"];
 /// Captures that an answer links where its rows have none.
 const EXAMPLES: usize = 5;
 /// Time of a report for whoever shares the program with nobody.
