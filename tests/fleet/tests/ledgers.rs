@@ -303,6 +303,20 @@ fn the_guard_and_bisect_find_ends_of_processes_that_grow_and_nothing_where_nothi
     for (percent, anrs) in [(20, 0), (20, 15), (40, 0)] {
         let fleets = database(&rollout(percent, anrs)).fleets(APP, VERSIONS, &segment, false);
         let fleets = fleets.unwrap();
+        let ask = Ask { compare: Some(VERSIONS.map(str::to_owned).into()), ..Ask::default() };
+        let report = FleetReport::from_database(&database(&rollout(percent, anrs)), &ask).unwrap();
+        let verdicts: Vec<_> = report.verdicts().collect();
+        let worse = usize::from((percent, anrs) != (20, 0));
+        assert_eq!(verdicts, vec![comparison::Verdict::Worse; worse], "those of ledgers");
+        let [_, deaths] = &report.apps[0].ledgers.comparisons[..] else { panic!("no deaths") };
+        let named = deaths
+            .rows
+            .iter()
+            .any(|row| row.key == "anr" && row.verdict == comparison::Verdict::Worse);
+        assert_eq!((deaths.source, named), (Source::Deaths, anrs > 0), "{deaths:?}");
+        for text in [report.to_text(), report.to_markdown()] {
+            assert!(text.contains("deaths in 1,000 days, from ledgers"), "{text}");
+        }
         let found = answer(&fleets, 10.0);
         let text = found.to_text(VERSIONS);
         let roots = found.findings.iter().map(|finding| &finding.root);

@@ -42,7 +42,8 @@ pub enum Source {
 
 impl Source {
     /// Returns the unit of a rate, with its origin.
-    pub(crate) const fn unit(self) -> &'static str {
+    #[must_use]
+    pub const fn unit(self) -> &'static str {
         match self {
             Self::Captures => "ms in 1,000 frames",
             Self::Ledgers => "ms in 1,000 frames, from ledgers",
