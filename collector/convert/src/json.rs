@@ -46,21 +46,15 @@ pub(crate) fn write(
         let own = trace.threads.get(&key).and_then(|thread| thread.pid);
         own.is_some_and(|own| own != pid)
     };
-    let on_tracks = || trace.instants.iter().filter(|one| one.track.is_some());
-    let of_processes = || {
-        let of_asyncs = trace.asyncs.iter().map(|one| (one.threads[0], one.pid));
-        let of_counters = trace.counters.iter().map(|one| (one.thread, one.pid));
-        of_asyncs.chain(of_counters).chain(on_tracks().map(|one| (one.thread, one.pid)))
-    };
-    let others = of_processes().filter(|&(key, pid)| is_other(key, pid)).count();
+    let on_tracks = trace.instants.iter().filter(|one| one.track.is_some());
+    let of_asyncs = trace.asyncs.iter().map(|one| (one.threads[0], one.pid));
+    let of_counters = trace.counters.iter().map(|one| (one.thread, one.pid));
+    let of_processes = of_asyncs.chain(of_counters);
+    let of_processes = of_processes.chain(on_tracks.map(|one| (one.thread, one.pid)));
+    let others = of_processes.filter(|&(key, pid)| is_other(key, pid)).count();
     dropped.add(
         "async slices, instants and counters of other processes, put on their main thread",
         others as u64,
-    );
-    let global = of_processes().filter(|&(_, pid)| pid == 0).count();
-    dropped.add(
-        "async slices, instants and counters of no process, put into process 0",
-        global as u64,
     );
     let on_threads = trace.instants.iter().filter(|one| one.track.is_none());
     let others = on_threads.filter(|one| is_other(one.thread, one.pid)).count();

@@ -677,3 +677,23 @@ fn arguments_of_every_form_come_back_from_perfetto_s_format() {
         assert_eq!(after.losses.unread.len(), 0, "{:?}", after.losses.unread);
     }
 }
+
+#[test]
+fn process_0_and_threads_of_kernel_events_alone_come_back_from_perfetto_s_format() {
+    let text = "# tracer: nop\n\
+        third-400 (-----) [001] ...1 1.000361: cpu_frequency: state=1000 cpu_id=1\n\
+        app-100 (100) [000] ...1 1.000401: tracing_mark_write: C|0|zero|7\n\
+        app-100 (100) [000] ...1 1.000402: tracing_mark_write: S|0|work|1\n\
+        app-100 (100) [000] ...1 1.000403: tracing_mark_write: F|0|work|1\n";
+    let path =
+        std::env::temp_dir().join(format!("tracetee-process-0-{}.ftrace", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    let trace = tracetee_trace::read_file_with_events(&path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    let (file, dropped) = written(&trace, Format::Perfetto);
+    assert!(dropped.is_empty(), "{dropped}");
+    let again = read_any(Cursor::new(file)).unwrap();
+    assert_eq!(again.losses.tracks_of_nobody, 0);
+    assert_eq!(again.threads[&400].name(&again.names), "third");
+    assert_eq!(again.threads[&400].pid, None);
+}

@@ -217,8 +217,8 @@ impl<'a> Lines<'a> {
         if let Some(text) = self.trace.event_text(event) {
             self.thread(out, text.thread, event.at_ns)?;
             write!(out, " [{:03}] ", event.cpu)?;
-            // Readers take four flags, or five.
-            out.write_all(if text.flags.len() >= 4 { text.flags } else { b"...1" })?;
+            // Readers take four flags, or five; kernels for real time write more.
+            out.write_all(if matches!(text.flags.len(), 4 | 5) { text.flags } else { b"...1" })?;
             out.write_all(b" ")?;
             self.time(out, event.at_ns)?;
             write!(out, ": {}: ", text.event)?;

@@ -17,6 +17,9 @@ use std::sync::LazyLock;
 const HEADER: &[u8] = b"# ========\n# captured on";
 /// Samples of another event than the first one, whose weights are in another unit.
 const OTHER_EVENT: &str = "stack samples of several events, whose weights become one sum";
+/// Threads whose lines have no process' id.
+const NO_PROCESS: &str =
+    "threads without a process, each shown as one (`perf script -F +pid` prints processes)";
 
 /// A sample of `perf script`, and behind it the frame of one without a callchain. A name may have anything in it.
 #[allow(clippy::unwrap_used, reason = "a constant expression; every test runs it")]
@@ -57,6 +60,10 @@ pub(crate) fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     if trace.samples.is_empty() {
         let why = "it lists no samples with a time (`perf script -F +time` prints times)";
         return Err(Error::NoTrace(why.to_owned()));
+    }
+    let alone = trace.threads.values().filter(|thread| thread.pid.is_none()).count();
+    if alone > 0 {
+        trace.losses.unread.insert(NO_PROCESS.to_owned(), alone as u64);
     }
     Ok(trace)
 }
@@ -266,6 +273,8 @@ mod tests {
         let named =
             trace.processes.iter().map(|(&pid, process)| (pid, trace.names.text(process.name)));
         assert_eq!(named.collect::<Vec<_>>(), [(6, "app")]);
+        assert_eq!(trace.threads[&7].pid, Some(6));
+        assert_eq!(trace.losses.unread.get(NO_PROCESS), Some(&1), "thread 8 alone");
         let single = "perf 7 [000] 1.000002:  1 cycles: ffff1f native_write ([kernel.kallsyms])\n";
         assert_eq!(rows(&single.repeat(2)).len(), 2);
         assert!(rows(single)[0].ends_with(" 1 native_write"), "{:?}", rows(single));

@@ -104,9 +104,16 @@ pub fn decompress<R: Read + 'static>(file: R) -> Result<Box<dyn BufRead>, Error>
         Wrapped::Plain | Wrapped::Zip | Wrapped::Page | Wrapped::Utf16 => Box::new(whole),
         Wrapped::Gzip => Box::new(flate2::read::MultiGzDecoder::new(whole)),
         Wrapped::Zstd => Box::new(zstd::stream::Decoder::new(whole).map_err(Error::Io)?),
-        Wrapped::Zlib { skip } => {
+        Wrapped::Zlib { skip, is_of_terminal } => {
             let mut whole = whole;
             io::copy(&mut whole.by_ref().take(skip), &mut io::sink()).map_err(Error::Io)?;
+            if is_of_terminal {
+                let mut bytes = Vec::new();
+                whole.take(WITHIN_BYTES).read_to_end(&mut bytes).map_err(Error::Io)?;
+                let mut after = bytes.clone().into_iter().skip(1);
+                bytes.retain(|&byte| after.next() != Some(b'\n') || byte != b'\r');
+                return Ok(buffered(flate2::read::ZlibDecoder::new(Cursor::new(bytes))));
+            }
             Box::new(flate2::read::ZlibDecoder::new(whole))
         }
     };
@@ -146,6 +153,8 @@ enum Wrapped {
     /// A zlib stream after so many bytes.
     Zlib {
         skip: u64,
+        /// True if a terminal of adb has put a CR before each LF, those of the stream too.
+        is_of_terminal: bool,
     },
 }
 
@@ -166,13 +175,15 @@ fn sniff(head: &[u8]) -> Wrapped {
         return Wrapped::Utf16;
     }
     // atrace -z: what it says of itself, then TRACE: and a zlib stream.
-    let marker = memchr::memmem::find(head, b"TRACE:\n").map(|at| at + b"TRACE:\n".len());
-    for skip in [marker.unwrap_or(0), 0] {
+    let markers = [&b"TRACE:\r\n"[..], b"TRACE:\n"];
+    let after = markers.map(|one| memchr::memmem::find(head, one).map_or(0, |at| at + one.len()));
+    for skip in [after[0], after[1], 0] {
         if let Some(&[first, second, ..]) = head.get(skip..)
             && first == 0x78
             && (u32::from(first) * 256 + u32::from(second)) % 31 == 0
         {
-            return Wrapped::Zlib { skip: skip as u64 };
+            let is_of_terminal = skip > 0 && skip == after[0];
+            return Wrapped::Zlib { skip: skip as u64, is_of_terminal };
         }
     }
     Wrapped::Plain
@@ -206,7 +217,9 @@ mod tests {
             zlib.write_all(TEXT.as_bytes()).unwrap();
             let mut wrapped = b"capturing trace... done\nTRACE:\n".to_vec();
             wrapped.extend(zlib.finish().unwrap());
-            assert_eq!(text(wrapped), TEXT);
+            assert_eq!(text(wrapped.clone()), TEXT);
+            let crlf = wrapped.split(|&byte| byte == b'\n').collect::<Vec<_>>().join(&b"\r\n"[..]);
+            assert_eq!(text(crlf), TEXT);
         }
         let mut layers = TEXT.as_bytes().to_vec();
         for layer in 0..4 {

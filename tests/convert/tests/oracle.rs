@@ -334,3 +334,32 @@ fn kernel_events_in_text_are_also_in_perfetto_s_format() {
     assert_eq!(counts, [6, 4, 5, 2], "{:?}", rows[0]);
     assert_eq!(rows[1], rows[0], "{said}");
 }
+
+#[test]
+fn process_0_and_the_names_of_threads_of_kernel_events_alone_are_the_same_in_perfettos_format() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let text = format!(
+        "{HEADER}\
+        third-400 (-----) [001] ...1 1.000361: cpu_frequency: state=1000 cpu_id=1\n\
+        app-100 (  100) [000] ...1 1.000401: tracing_mark_write: C|0|zero|7\n\
+        app-100 (  100) [000] ...1 1.000402: tracing_mark_write: S|0|work|1\n\
+        app-100 (  100) [000] ...1 1.000403: tracing_mark_write: F|0|work|1\n"
+    );
+    std::fs::write(directory.path().join("in.ftrace"), text).unwrap();
+    converted(directory.path(), &["in.ftrace"], "out.pftrace");
+    let queries = [
+        "select t.tid, t.name, p.pid from thread t left join process p using (upid) order by tid",
+        "select pid, t.name, value from counter c join process_counter_track t on t.id = c.track_id \
+            join process using (upid)",
+        "select pid, s.name from slice s join process_track t on t.id = s.track_id \
+            join process using (upid)",
+    ];
+    let [original, found] =
+        &engine.rows(directory.path(), &["in.ftrace", "out.pftrace"], &queries)[..]
+    else {
+        panic!("two files")
+    };
+    assert_eq!(found, original);
+    assert!(original.iter().all(|rows| !rows.is_empty()), "{original:?}");
+}

@@ -11,9 +11,9 @@ use crate::lossiness::Dropped;
 use births::Births;
 use flows::{Flows, flow_id};
 use messages::{
-    Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, InternedData, InternedName,
-    NestedValue, ProcessDescriptor, ThreadDescriptor, TracePacket, TracePacketDefaults,
-    TrackDescriptor, TrackEvent,
+    Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, GenericRename, InternedData,
+    InternedName, NestedValue, ProcessDescriptor, ThreadDescriptor, TracePacket,
+    TracePacketDefaults, TrackDescriptor, TrackEvent,
 };
 use prost::Message;
 use serde_json::value::RawValue;
@@ -160,9 +160,18 @@ impl<'a, W: Write> Writer<'a, W> {
         }
         let with_events = with_events(self.trace);
         for (&key, thread) in &self.trace.threads {
-            // The kernel's events describe threads that have no others, and the idle ones.
-            let is_of_kernel = thread.pid.is_none() && !self.trace.kernel.is_empty();
-            if (thread.tid == 0 || is_of_kernel) && !with_events.contains(&key) {
+            // One of no known process and without events has a name alone; the kernel's idle threads have none.
+            if (thread.tid == 0 || thread.pid.is_none()) && !with_events.contains(&key) {
+                // The scheduler's events name their threads.
+                let name = thread.name(&self.trace.names);
+                if thread.tid != 0 && thread.states.is_empty() && !name.is_empty() {
+                    let (tid, comm) = (Some(thread.tid.into()), Some(name.to_owned()));
+                    self.packet(TracePacket {
+                        timestamp: Some(self.births.thread(key)),
+                        generic_kernel_task_rename_event: Some(GenericRename { tid, comm }),
+                        ..TracePacket::default()
+                    })?;
+                }
                 continue;
             }
             let pid = pid_of(key, thread);
@@ -229,7 +238,8 @@ impl<'a, W: Write> Writer<'a, W> {
 
     /// The track of the process that owns others; none if nobody does.
     fn parent(&mut self, pid: u32) -> io::Result<Option<u64>> {
-        if pid == 0 {
+        // Of a trace without such tracks it is a process.
+        if pid == 0 && self.trace.losses.tracks_of_nobody > 0 {
             return Ok(None);
         }
         let now_ns = self.now_ns;

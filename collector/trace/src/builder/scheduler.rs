@@ -7,6 +7,13 @@ use crate::names::NameId;
 use crate::scheduling::{Blocked, CpuClock, NO_WAKER, ONE_WAY, Transaction};
 
 impl Builder {
+    /// Names a thread that nothing else names.
+    pub(crate) fn comm(&mut self, tid: u32, name: NameId) {
+        if tid != 0 && name != NameId::NONE {
+            self.comms.insert(tid, name);
+        }
+    }
+
     /// The scheduler did something with a thread, which may be none of the trace's.
     fn state(&mut self, tid: u32, state: State) {
         if tid != 0 {
@@ -60,22 +67,17 @@ impl Builder {
     pub(crate) fn kernel_event(&mut self, event: &KernelEvent) {
         let at_ns = event.at_ns;
         self.span(at_ns);
-        let mut comm = |tid: u32, name: NameId| {
-            if tid != 0 && name != NameId::NONE {
-                self.comms.insert(tid, name);
-            }
-        };
         match event.kind {
             KernelKind::Switch { prev, state, next } => {
-                comm(prev.tid, prev.name);
-                comm(next.tid, next.name);
+                self.comm(prev.tid, prev.name);
+                self.comm(next.tid, next.name);
                 let (cpu, waker) = (event.cpu, NO_WAKER);
                 let kind = state_letter(state);
                 self.state(prev.tid, State { at_ns, kind, cpu, waker });
                 self.state(next.tid, State { at_ns, kind: b'r', cpu, waker });
             }
             KernelKind::Wake { task, .. } => {
-                comm(task.tid, task.name);
+                self.comm(task.tid, task.name);
                 let (cpu, waker) = (event.cpu, event.tid);
                 self.woken(task.tid, State { at_ns, kind: b'R', cpu, waker });
             }
@@ -109,9 +111,9 @@ impl Builder {
                     self.trace.scheduling.limit(cpu, max_khz);
                 }
             }
-            KernelKind::Rename { tid, name, .. } => comm(tid, name),
+            KernelKind::Rename { tid, name, .. } => self.comm(tid, name),
             KernelKind::NewTask { tid, name, .. } => {
-                comm(tid, name);
+                self.comm(tid, name);
                 self.new_task(tid);
             }
             _ => {}

@@ -337,10 +337,9 @@ fn close(builder: &mut Builder, live: Live, open: &mut Vec<Open>, by_ns: u64) {
         && end_ns <= by_ns
     {
         builder.trace.losses.overlapping += depth as u64;
-        open.truncate(at);
         let end_ns = builder.at(live, end_ns);
-        for _ in 0..depth {
-            builder.end(live, end_ns);
+        for inner in open.drain(at..).skip(1).rev() {
+            end(builder, live, inner.index, end_ns, None);
         }
         end(builder, live, index, end_ns, cpu_ns);
         inner = open.iter().rev().take(MAX_LOOKED_AT);

@@ -43,6 +43,7 @@ macro_rules! perfetto_messages {
                 first_packet_on_sequence = 87,
                 trace_uuid = 89,
                 machine_id = 98,
+                generic_kernel_task_rename_event = 120: (message, optional) Option<GenericRename>,
                 zstd_compressed_packets = 133,
                 stack_sample = 135,
             }
@@ -315,6 +316,11 @@ macro_rules! perfetto_messages {
                 oldcomm = 2: (string, optional) Option<String>,
                 newcomm = 3: (string, optional) Option<String>,
                 oom_score_adj = 4: (int32, optional) Option<i32>,
+            }
+            /// A thread's name, without an event.
+            GenericRename generic_rename {
+                tid = 1: (int64, optional) Option<i64>,
+                comm = 2: (string, optional) Option<String>,
             }
             /// An event of any kind.
             GenericEvent generic {

@@ -314,6 +314,7 @@ impl Reader {
                 }
                 packet::ftrace_events => self.ftrace_bundle(head.sequence, value.bytes()?)?,
                 packet::process_tree => self.process_tree(value.bytes()?)?,
+                packet::generic_kernel_task_rename_event => self.renamed(value.bytes()?)?,
                 packet::process_descriptor => self.process_descriptor(value.bytes()?)?,
                 packet::thread_descriptor => {
                     self.thread_descriptor(head.sequence, value.bytes()?)?

@@ -3,8 +3,9 @@
 use super::Reader;
 use super::clock::Clock;
 use super::fields::{
-    buffer_stats, ftrace_cpu_stats, ftrace_stats, package_info, packages_list, process,
-    process_descriptor, process_tree, service_event, system_info, thread, trace_stats, utsname,
+    buffer_stats, ftrace_cpu_stats, ftrace_stats, generic_rename, package_info, packages_list,
+    process, process_descriptor, process_tree, service_event, system_info, thread, trace_stats,
+    utsname,
 };
 use super::gaps;
 use super::unread;
@@ -62,6 +63,21 @@ impl Reader {
         }
         let known = self.tree.get(&tid).map_or(NameId::NONE, |&(_, name)| name);
         self.tree.insert(tid, (pid, if name == NameId::NONE { known } else { name }));
+        Ok(())
+    }
+
+    /// Takes the name of a thread whose process may be unknown.
+    pub(super) fn renamed(&mut self, message: &[u8]) -> Result<(), Malformed> {
+        let (mut tid, mut name) = (0, NameId::NONE);
+        for field in Fields::of(message) {
+            match field? {
+                (generic_rename::tid, value) => tid = value.u32()?,
+                (generic_rename::comm, value) => name = self.builder.trace.names.id(value.bytes()?),
+                _ => {}
+            }
+        }
+        self.builder.comm(tid, name);
+        self.builder.thread(tid, None);
         Ok(())
     }
 

@@ -77,7 +77,8 @@ impl Put {
         let owner = match self.reader.tracks.index(on) {
             Place::Thread { pid, tid } => Some(Owner::Thread(self.thread(pid, tid))),
             Place::Process { pid, thread, name } => {
-                self.reader.builder.trace.losses.tracks_of_nobody += u64::from(pid == 0);
+                self.reader.builder.trace.losses.tracks_of_nobody += u64::from(pid.is_none());
+                let pid = pid.unwrap_or(0);
                 // Records of text need a thread: the process' main one, if it has no other.
                 let live = self.thread(pid, thread.unwrap_or(pid));
                 Some(Owner::Process { pid, live, thread: thread.is_some(), name })

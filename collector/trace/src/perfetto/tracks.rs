@@ -42,8 +42,8 @@ pub(super) struct CounterOf {
 pub(super) enum Place {
     /// A thread's own slices.
     Thread { pid: u32, tid: u32 },
-    /// Slices on a track of a process (0: of none), perhaps one below a thread.
-    Process { pid: u32, thread: Option<u32>, name: NameId },
+    /// Slices on a track of a process, if it is any's, perhaps one below a thread.
+    Process { pid: Option<u32>, thread: Option<u32>, name: NameId },
     /// The track has no descriptor.
     Unknown,
 }
@@ -184,14 +184,14 @@ impl Tracks {
         let name = track.name;
         let mut at = track;
         for _ in 0..MAX_DEPTH {
-            if let Some(pid) = at.pid {
-                return Place::Process { pid, thread: at.tid, name };
+            if at.pid.is_some() {
+                return Place::Process { pid: at.pid, thread: at.tid, name };
             }
             let parent = at.parent.and_then(|uuid| self.get(*self.ids.get(&uuid)?));
             let Some(parent) = parent else { break };
             at = parent;
         }
-        Place::Process { pid: 0, thread: None, name }
+        Place::Process { pid: None, thread: None, name }
     }
 }
 

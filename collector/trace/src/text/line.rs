@@ -244,7 +244,7 @@ impl<'a> Rest<'a> {
 }
 
 /// Limit of the number of flags.
-const MAX_FLAGS: usize = 6;
+const MAX_FLAGS: usize = 8;
 /// Limit of a time's text.
 const MAX_TIME_BYTES: usize = 32;
 /// Value of the last decimal of a fraction, by the number of its decimals.
@@ -330,6 +330,8 @@ mod tests {
             ("app-7 [000]1000002000: tracing_mark_write: E", "app", None),
             ("app-7 (    5) [000] ....1.000002: tracing_mark_write: E", "app", Some(5)),
             ("app-7 (    5) [000] d..2.1.000002: tracing_mark_write: E", "app", Some(5)),
+            ("app-7 (    5) [000] dN.h3.1 1.000002: tracing_mark_write: E", "app", Some(5)),
+            ("app-7 (    5) [000] dN.h3.1. 1.000002: tracing_mark_write: E", "app", Some(5)),
             ("<...>-7 (-----) [0] ...1 1.000002: tracing_mark_write: E", "<...>", None),
             ("Thread 1 - 7 [000] ...1 1.000002: tracing_mark_write: E", "Thread 1", None),
             ("a - 5-7 [000] ...1 1.000002: tracing_mark_write: E", "a - 5", None),
