@@ -161,10 +161,8 @@ impl Answer {
             for other in &finding.others {
                 let _ = writeln!(text, "  with {}", other.to_text());
             }
-            for Example { raw_key, link, frame, ms } in &finding.examples {
-                let what = frame.map_or("death".to_owned(), |frame| format!("frame {frame}"));
-                let (raw_key, link) = (shown(raw_key), shown(link));
-                let _ = writeln!(text, "  {what} ({ms:.1} ms) of {raw_key}, /{link}");
+            for Example { raw_key, link } in &finding.examples {
+                let _ = writeln!(text, "  example: {}, /{}", shown(raw_key), shown(link));
             }
         }
         for rise in &self.moved {

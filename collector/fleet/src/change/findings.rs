@@ -56,16 +56,12 @@ pub struct Finding {
 }
 
 /// A capture that shows a finding.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Example {
     /// Key of the capture in the store.
     pub raw_key: String,
-    /// Path below the report page's address: the capture's timeline, opened at the frame, or the page of the death.
+    /// Path below the report page's address: the capture's timeline, opened at the frame that lost most, or the page of the death.
     pub link: String,
-    /// Number of the frame that lost most; `None`: the capture is of a death.
-    pub frame: Option<usize>,
-    /// Time of the cause in this frame, or of what the main thread did at the death, ms.
-    pub ms: f64,
 }
 
 /// Findings, and what is none.

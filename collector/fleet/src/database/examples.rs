@@ -1,41 +1,85 @@
-//! Reads the example captures of a rise.
+//! Captures that show a rise.
 
 use super::Database;
 use crate::change::Source;
-use crate::change::findings::Rise;
+use crate::change::findings::{Example, Rise};
 use crate::error::Error;
 use rusqlite::{Row, params};
+use std::fmt::Write;
+
+/// Examples of a rise.
+const MOST: u32 = 10;
 
 impl Database {
-    /// Returns ids and raw keys of the captures of a version in which a cause took most time, the most first; of deaths
-    /// those of its reason, the latest first.
+    /// Returns the captures of a version in which a cause took most time, the most first; of deaths those of its reason,
+    /// the latest first.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn examples(
-        &self,
-        app: &str,
-        version: &str,
-        rise: &Rise,
-        most: usize,
-    ) -> Result<Vec<(String, String)>, Error> {
+    pub fn examples(&self, app: &str, version: &str, rise: &Rise) -> Result<Vec<Example>, Error> {
         let of_cause = "SELECT capture_id, raw_key FROM cause_examples \
                    WHERE app = ?1 AND ver = ?2 AND by_screen = ?3 AND (NOT ?3 OR screen = ?4) \
                    AND (?5 = '' OR (cause = ?5 AND cause_key = ?6)) \
                    GROUP BY capture_id ORDER BY MAX(self_ns) DESC, capture_id LIMIT ?7";
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
         let of_reason = "SELECT capture_id, raw_key FROM captures \
                          JOIN death_rollups USING (app, dt, capture_id, ver) \
                          WHERE app = ?1 AND ver = ?2 AND ?3 IN ('', reason) \
                          ORDER BY made_ms DESC LIMIT ?4";
-        let (screen, cause, key) = (rise.screen.as_deref(), &*rise.cause, &*rise.key);
-        let pair = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        if rise.source == Source::Deaths {
-            let parameters = params![app, version, key, most];
-            return super::all(&self.connection, of_reason, parameters, pair);
+        let Rise { source, screen, cause, key, .. } = rise;
+        let mut page = if *source == Source::Deaths { "" } else { "/timeline" }.to_owned();
+        if *source != Source::Deaths && !cause.is_empty() {
+            // The timeline selects the frame that lost most by the cause.
+            page.push_str("#cause=");
+            for byte in format!("{cause}|{key}").bytes() {
+                let _ = write!(page, "%{byte:02x}");
+            }
         }
-        let parameters =
-            params![app, version, screen.is_some(), screen.unwrap_or_default(), cause, key, most];
-        super::all(&self.connection, of_cause, parameters, pair)
+        let example = |row: &Row<'_>| {
+            let link = format!("captures/{}{page}", row.get_ref(0)?.as_str()?);
+            Ok(Example { raw_key: row.get(1)?, link })
+        };
+        if *source == Source::Deaths {
+            let parameters = params![app, version, &**key, MOST];
+            return super::all(&self.connection, of_reason, parameters, example);
+        }
+        let (is_of, screen) = (screen.is_some(), screen.as_deref().unwrap_or_default());
+        let parameters = params![app, version, is_of, screen, &**cause, &**key, MOST];
+        super::all(&self.connection, of_cause, parameters, example)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_opens_at_the_frame_that_lost_most_by_the_cause() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::open(&directory.path().join("tables.sqlite")).unwrap();
+        for (id, ver, by_screen, screen, ns) in [
+            ("all", "2", 0, "", 900),
+            ("most", "2", 1, "Feed", 800),
+            ("less", "2", 1, "Feed", 700),
+            ("other", "2", 1, "Detail", 999),
+            ("earlier", "1", 1, "Feed", 999),
+        ] {
+            let sql = format!(
+                "INSERT INTO cause_examples VALUES \
+                 ('a', '2026-09-07', {by_screen}, '{screen}', 'section', 'a b', '{id}', 'raw {id}', '{ver}', {ns})"
+            );
+            database.run(&sql).unwrap();
+        }
+        let links = |screen: Option<&str>, cause: &str, key: &str| {
+            let screen = screen.map(Into::into);
+            let rise = Rise { screen, cause: cause.into(), key: key.into(), ..Rise::default() };
+            let found = database.examples("a", "2", &rise).unwrap();
+            found.into_iter().map(|example| example.link).collect::<Vec<_>>()
+        };
+        let page = "/timeline#cause=%73%65%63%74%69%6f%6e%7c%61%20%62";
+        let expected = ["most", "less"].map(|id| format!("captures/{id}{page}"));
+        assert_eq!(links(Some("Feed"), "section", "a b"), expected);
+        assert_eq!(links(None, "section", "a b"), [format!("captures/all{page}")]);
+        assert_eq!(links(None, "", ""), ["captures/all/timeline"]);
+        assert!(links(None, "section", "a").is_empty());
     }
 }
