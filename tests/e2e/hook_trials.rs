@@ -144,6 +144,17 @@ fn fifty_thousand_loads_and_unloads_against_captures_that_come_and_go() {
     println!("{}", succeeded(&output).trim());
 }
 
+/// The program opens the agent itself: one that is linked with it would keep it loaded.
+#[test]
+fn a_handle_that_is_closed_too_often_does_not_unload_the_agent() {
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let program = fixture(directory.path(), "over_closed", &["-ldl"]);
+    let mut command = Command::new(program);
+    command.arg(library(directory.path())).arg("3000").env("ATRACE_MARKER", "/dev/null");
+    succeeded(&command.output().unwrap());
+}
+
 #[test]
 fn another_hooker_before_or_after_us_is_chained_and_everybody_gets_out_in_any_order() {
     let directory = TempDir::new().unwrap();

@@ -32,8 +32,8 @@ fn part(directory: &Path) -> Option<Part> {
     Spool::open(directory).unwrap().open_ledger(|_| true, Now::default()).unwrap().1
 }
 
-/// Frames of a screen: number, late ones and their overrun.
-type Frames = (u64, u64, Histogram);
+/// Frames of a screen: number, late ones and their overrun; and those of which the trace's µs cannot say whether they are late.
+type Frames = (u64, u64, Histogram, u64);
 
 /// Counts the main thread's parts of frames in a trace, by the screen at their end.
 fn frames_of_trace(capture: &Path, period_us: u64) -> BTreeMap<String, Frames> {
@@ -48,9 +48,10 @@ fn frames_of_trace(capture: &Path, period_us: u64) -> BTreeMap<String, Frames> {
         }
         let screen = shown.iter().rfind(|(from_us, _)| *from_us <= end_us);
         let screen = screen.map_or(String::new(), |screen| screen.1.clone());
-        let (frames, late, overrun) = screens.entry(screen).or_default();
+        let (frames, late, overrun, borderline) = screens.entry(screen).or_default();
         *frames += 1;
         let took_us = end_us - begin_us;
+        *borderline += u64::from(took_us.abs_diff(period_us) <= 2);
         if took_us > period_us {
             *late += 1;
             overrun.record(took_us - period_us);
@@ -77,7 +78,7 @@ fn counts_equal_those_of_the_trace() {
     assert_eq!(keys, [("Chat with <digits>", 50_000), ("Feed", 50_000)]);
     for (key, row) in rows {
         assert_eq!(key.source, Source::Markers);
-        let (frames, late, overrun) = &of_trace[&key.screen];
+        let (frames, late, overrun, _) = &of_trace[&key.screen];
         assert_eq!((row.frames, row.late, row.frozen), (*frames, *late, 0), "{}", key.screen);
         let quantiles = [500, 900, 990].map(|per_mille| {
             let [exact, found] =
@@ -91,6 +92,122 @@ fn counts_equal_those_of_the_trace() {
     }
     assert_eq!(rows.iter().map(|row| row.1.frames).sum::<u64>(), 219);
     assert!(part.sums.own_cost_us > 0 && part.sums.observed_s >= 3, "{part:?}");
+}
+
+/// A source of numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Devices at a time, which sleep mostly.
+const WORKERS: u64 = 48;
+
+/// The app's day on a device: screens, refresh rates, and frames of which some are late.
+fn script_of_day(random: &mut Random) -> (String, u64) {
+    let mut script = String::new();
+    for screen in 0..1 + random.below(8) {
+        script += &format!("screen Screen{} ", (screen + random.below(3)) % 8);
+        for _ in 0..1 + random.below(3) {
+            let ms = [0, 1, 3, 9, 12, 30, 60][usize::try_from(random.below(7)).unwrap()];
+            script += &format!("frames {} {ms} ", 1 + random.below(5));
+        }
+    }
+    let hz = [60, 90, 120][usize::try_from(random.below(3)).unwrap()];
+    (format!("refresh {hz} {script}sleep 600 trigger end await \"captures\":1"), hz)
+}
+
+/// A device-day of a process of its own, whose capture has all of its records. 1,000 by hand: `TRACETEE_LEDGER_DAYS=1000`.
+#[test]
+fn device_days_have_the_counts_of_their_traces() {
+    let days = std::env::var("TRACETEE_LEDGER_DAYS").map_or(8, |days| days.parse().unwrap());
+    let (mut counted, mut late_frames, mut bytes) = (0, 0, Vec::new());
+    let workers: Vec<_> = (0..WORKERS.min(days))
+        .map(|worker| {
+            std::thread::spawn(move || {
+                let device = Device::new(34);
+                let mut document = document(json!({"on": true}));
+                document["budget"] = json!({"captures_per_hour": 1000, "captures_per_day": 1000});
+                device.configure(document);
+                let mut found = Vec::new();
+                for day in (worker..days).step_by(usize::try_from(WORKERS).unwrap()) {
+                    let (script, hz) = script_of_day(&mut Random(day + 1));
+                    device.run(&script);
+                    let capture = device.capture();
+                    let of_trace = frames_of_trace(&capture, 1_000_000 / hz);
+                    found.push((day, of_trace, part(&spool(&device)).unwrap()));
+                    std::fs::remove_file(capture).unwrap();
+                    std::fs::remove_dir_all(device.directory().join("spool/ledger")).unwrap();
+                }
+                found
+            })
+        })
+        .collect();
+    for (day, of_trace, part) in workers.into_iter().flat_map(|worker| worker.join().unwrap()) {
+        let rows = part.sums.rows();
+        assert_eq!(rows.len(), of_trace.len(), "{day}: {rows:?}");
+        for (key, row) in rows {
+            let (frames, late, overrun, borderline) = &of_trace[&key.screen];
+            let is_near = row.late.abs_diff(*late) <= *borderline;
+            assert!(row.frames == *frames && is_near, "{day}: {key:?}: {row:?} {frames} {late}");
+            for per_mille in [500, 900, 990] {
+                let quantile = |all: &Histogram| all.quantile(per_mille).unwrap_or(0);
+                let [exact, found] = [quantile(overrun), quantile(&row.overrun_us)];
+                // A bucket's width, and the µs of begin, end and period.
+                assert!(exact.abs_diff(found) <= exact / 15 + 3, "{day}: {exact} {found}");
+            }
+            assert!(overrun.sum().abs_diff(row.overrun_us.sum()) <= 3 * late + 3, "{day}: {row:?}");
+            (counted, late_frames) = (counted + row.frames, late_frames + row.late);
+        }
+        bytes.push(zstd::bulk::compress(&part.encode().unwrap(), 1).unwrap().len());
+    }
+    bytes.sort_unstable();
+    println!(
+        "{days} device-days, {counted} frames, {late_frames} late: as in the traces; {} bytes at the median, {} at most",
+        bytes[bytes.len() / 2],
+        bytes[bytes.len() - 1]
+    );
+}
+
+/// Processor time of the agent's thread, ns, of an app that makes 60 frames a second for so long, beside a follower of its records.
+fn agent_time_ns(ledger: &Value, seconds: u64) -> u64 {
+    let mut device = Device::new(34);
+    device.configure(document(ledger.clone()));
+    device.install = json!({"version_code": 7});
+    let script = format!("refresh 60 screen Feed frames {} 14", seconds * 60 + 600);
+    let mut app = device.command(&script).spawn().unwrap();
+    let tasks = PathBuf::from(format!("/proc/{}/task", app.id()));
+    let sum = || -> u64 {
+        let threads = std::fs::read_dir(&tasks).unwrap().flatten().map(|task| task.path());
+        let agents = threads.filter(|task| {
+            std::fs::read_to_string(task.join("comm"))
+                .is_ok_and(|name| name.starts_with("tracetee"))
+        });
+        let times = |task: PathBuf| std::fs::read_to_string(task.join("schedstat")).unwrap();
+        agents.map(|task| times(task).split(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    };
+    std::thread::sleep(Duration::from_secs(3));
+    let before = sum();
+    std::thread::sleep(Duration::from_secs(seconds));
+    let took = sum() - before;
+    app.kill().unwrap();
+    app.wait().unwrap();
+    took
+}
+
+/// By hand, with a program that is compiled for speed: `TRACETEE_LEDGER_COST_S=60`.
+#[test]
+fn the_ledger_costs_at_most_a_thousandth_of_a_processor_beside_a_follower() {
+    let seconds = std::env::var("TRACETEE_LEDGER_COST_S").map_or(4, |s| s.parse().unwrap());
+    let percent = |ledger| agent_time_ns(&ledger, seconds) as f64 / (seconds as f64 * 1e7);
+    let [off, on] = [json!({}), json!({"on": true})].map(percent);
+    println!("the agent's threads: {off:.3} % of a processor, {on:.3} % with the ledger");
+    // Ten times as much for code that is not optimized, beside other tests.
+    assert!(on - off <= if seconds < 60 { 1.0 } else { 0.1 }, "{off} {on}");
 }
 
 #[test]

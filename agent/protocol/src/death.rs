@@ -39,8 +39,8 @@ record! {
         pub screen: String = String::new(),
         /// Boot time of the last vsync that the process has noted, ns; 0 if none.
         pub last_vsync_ns: u64 = 0,
-        /// Evidence that the capture is that of the process: `summary`, or `start` (pid, name and time of start). Empty if the process
-        /// has no capture.
+        /// Evidence that a recorder is that of the process: `summary`, or `start` (pid, name and time of start). Empty if none is. A
+        /// capture of the window `death` has it if the recorder was empty.
         pub joined_by: String = String::new(),
     }
 }

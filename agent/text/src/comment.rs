@@ -21,13 +21,15 @@ fn whole(number: i64) -> String {
 /// Bytes of a comment after which no argument is added.
 const MAX_BYTES: usize = 4000;
 
-/// Appends the comment of these details, as the rules allow. Returns whether the rules changed or dropped something.
+/// Appends the comment of these details, as the rules allow; they leave the numbers of a sampler's record, its times. Returns
+/// whether the rules changed or dropped something.
 pub(crate) fn push_comment(
     out: &mut Vec<u8>,
     details: Details<'_>,
     redactor: &mut Option<Redactor>,
+    is_sampler: bool,
 ) -> bool {
-    let mut comment = Comment { out, redactor, is_changed: false };
+    let mut comment = Comment { out, redactor, is_sampler, is_changed: false };
     comment.push(details);
     comment.is_changed
 }
@@ -35,6 +37,7 @@ pub(crate) fn push_comment(
 struct Comment<'a> {
     out: &'a mut Vec<u8>,
     redactor: &'a mut Option<Redactor>,
+    is_sampler: bool,
     is_changed: bool,
 }
 
@@ -132,7 +135,12 @@ impl Comment<'_> {
             Value::Int(number) => whole(number),
             Value::Real(number) => json::f64_text(number),
         };
-        let Some(text) = self.allowed(number.as_bytes()) else { return false };
+        let text = if self.is_sampler {
+            Some(Cow::Borrowed(&*number))
+        } else {
+            self.allowed(number.as_bytes())
+        };
+        let Some(text) = text else { return false };
         if *text == *number {
             self.out.extend_from_slice(number.as_bytes());
         } else {

@@ -100,8 +100,8 @@ impl Writer {
             self.left_out += 1;
             return Ok(());
         }
-        let is_section = matches!(record, Record::Begin { .. } | Record::End { .. });
-        if is_section && thread.is_some_and(Thread::is_sampler) {
+        let is_sampler = thread.is_some_and(Thread::is_sampler);
+        if is_sampler && matches!(record, Record::Begin { .. } | Record::End { .. }) {
             return Ok(());
         }
         let names = match &mut self.redactor {
@@ -118,7 +118,8 @@ impl Writer {
         self.lines += 1;
         let Some(sink) = &mut self.sink else { return Ok(()) };
         if !details.is_empty() {
-            let is_changed = comment::push_comment(sink.buffer(), details, &mut self.redactor);
+            let is_changed =
+                comment::push_comment(sink.buffer(), details, &mut self.redactor, is_sampler);
             if let Some(redactor) = &mut self.redactor {
                 redactor.changed += u64::from(is_changed && !has_other_name);
             }

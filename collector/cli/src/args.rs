@@ -279,7 +279,7 @@ pub(crate) struct CollectArgs {
     /// Delete the oldest captures of an app that exceed GIB.
     #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) app_gb: Option<u64>,
-    /// Captures a second that one app may send in the long run; beyond that it receives 429.
+    /// Captures a second that one app may send in the long run; more wait, then receive 429.
     #[arg(long, value_name = "N", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) app_rate: u32,
     /// Maximum number of open connections [default: 4096, or fewer if the descriptor limit is lower].

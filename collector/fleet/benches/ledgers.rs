@@ -6,6 +6,8 @@
 use fastrand::Rng;
 use std::error::Error;
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::ledger::{id_of, stored};
 use tracetee_fleet::object_keys::{ReportKey, ReportKind};
@@ -26,6 +28,57 @@ fn processor_s() -> Result<f64, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let ns: f64 = text.split(' ').next().ok_or("no time")?.parse()?;
     Ok(ns / 1e9)
+}
+
+/// Reads the parts on two threads, as the collector does, while this one inserts what they have read, 5,000 at a time.
+fn piped(
+    parts: &[(ReportKey, Vec<u8>)],
+    path: &std::path::Path,
+    out: &mut impl Write,
+) -> Result<(), Box<dyn Error>> {
+    let mut database = Database::open(path)?;
+    let next = AtomicUsize::new(0);
+    let (began, of_thread) = (Instant::now(), processor_s()?);
+    std::thread::scope(|scope| {
+        let (sender, made) = std::sync::mpsc::sync_channel(5_000);
+        let (next, mut processor) = (&next, 0.0);
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let sender = sender.clone();
+                scope.spawn(move || {
+                    while let Some((key, content)) = parts.get(next.fetch_add(1, Relaxed)) {
+                        let ledger = Ledger::read(key, content).ok();
+                        let rows = Rows { ledger, ..Rows::default() };
+                        let _ = sender.send(Contribution::from(&rows));
+                    }
+                    processor_s().unwrap_or(f64::NAN)
+                })
+            })
+            .collect();
+        drop(sender);
+        while let Ok(first) = made.recv() {
+            let mut batch = vec![first];
+            while batch.len() < 5_000
+                && let Ok(one) = made.recv_timeout(Duration::from_millis(200))
+            {
+                batch.push(one);
+            }
+            database.insert_stored(&batch, &|_| true)?;
+        }
+        for reader in readers {
+            processor += reader.join().unwrap_or(f64::NAN);
+        }
+        let writer = processor_s()? - of_thread;
+        let s = began.elapsed().as_secs_f64();
+        writeln!(
+            out,
+            "read on two threads, inserted on a third: {:.0} a second; {:.0} on two processors that do nothing else \
+             (readers {processor:.2} s, writer {writer:.2} s of a processor)",
+            f64::from(PARTS) / s,
+            f64::from(PARTS) / ((processor + writer) / 2.0).max(writer),
+        )?;
+        Ok(())
+    })
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -63,7 +116,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let per_s = f64::from(PARTS) / (processor_s()? - began);
     writeln!(out, "read: {per_s:.0} a second")?;
     let directory = tempfile::tempdir()?;
-    for batch in [200, 2_000] {
+    for batch in [200, 2_000, 5_000] {
         let path = directory.path().join(format!("{batch}.sqlite"));
         let mut database = Database::open(&path)?;
         let began = processor_s()?;
@@ -75,6 +128,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let bytes = path.metadata()?.len() / u64::from(PARTS);
         writeln!(out, "inserted {batch} at a time: {per_s:.0} a second, {bytes} bytes each")?;
     }
+    piped(&parts, &directory.path().join("piped.sqlite"), &mut out)?;
     let database = Database::read(&directory.path().join("200.sqlite"))?;
     for compare in [None, Some(("2.0".to_owned(), "2.1".to_owned()))] {
         let began = processor_s()?;

@@ -39,6 +39,9 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error("{}: {}", .0.display(), .1)]
     Io(PathBuf, std::io::Error),
+    /// The build has no Parquet.
+    #[error("this build writes no Parquet; use a release, or build with `--features cloud`")]
+    NoParquet,
     /// A Parquet file cannot be written.
     #[error("Parquet: {0}")]
     Parquet(String),

@@ -5,10 +5,14 @@
 
 use crate::error::Error;
 use crate::object_keys::{ReportKey, app_of_report};
-use crate::rows::{Ledger, NO_NAME, cut, version_of};
-use crate::schema::{LedgerBucketRow, LedgerDayRow, LedgerScreenRow, Text};
+use crate::rows::{self, Ledger, NO_NAME, cut, version_of};
+use crate::schema::{LedgerDayRow, LedgerScreenRow, Text};
+use crate::sums::row::RollupRow;
 use crate::sums::schema::{LedgerFrames, LedgerHistogram, LedgerRollup};
 use crate::sums::{MOST, Sums, whole};
+use crate::table::symbols::Symbol;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
 use tracetee_ledger::{Histogram, Part, Row, RowKey, StartType};
 use tracetee_protocol::CaptureMeta;
 use twox_hash::XxHash64;
@@ -100,49 +104,43 @@ impl Ledger {
             slow_hot_starts: of_hot.slow.min(MOST),
         };
         let screens = sums.rows().iter().map(|(key, row)| screen_row(key, row)).collect();
-        let mut buckets = Vec::new();
+        let mut histograms = Vec::new();
         for (key, row) in sums.rows() {
-            let one = LedgerBucketRow {
-                kind: OVERRUN,
-                name: Text::new_static(key.source.name()),
-                screen: Text::from(&key.screen),
-                ..LedgerBucketRow::default()
-            };
-            push(&mut buckets, &one, &row.overrun_us, NS_OF_US);
+            let (screen, name) = (Text::from(&key.screen), key.source.name());
+            push(
+                &mut histograms,
+                [OVERRUN, screen, Text::new_static(name)],
+                &row.overrun_us,
+                NS_OF_US,
+            );
         }
         for (kind, start) in StartType::ALL.into_iter().zip(&sums.starts) {
             for (kind, times) in [(kind.name(), &start.ttid_ms), ("fully_drawn", &start.ttfd_ms)] {
-                let one =
-                    LedgerBucketRow { kind: Text::new_static(kind), ..LedgerBucketRow::default() };
-                push(&mut buckets, &one, times, NS_OF_MS);
+                let names = [kind, "", ""].map(Text::new_static);
+                push(&mut histograms, names, times, NS_OF_MS);
             }
         }
         for (kind, counts) in [(EXIT, &sums.exits), (VISIBLE_EXIT, &sums.visible_exits)] {
-            buckets.extend(counts.iter().map(|(name, count)| LedgerBucketRow {
+            histograms.extend(counts.iter().map(|(name, count)| rows::Histogram {
                 kind: Text::new_static(kind),
                 name: Text::from(name),
-                amount: count.min(MOST),
-                ..LedgerBucketRow::default()
+                buckets: vec![(0, count.min(MOST))],
+                ..rows::Histogram::default()
             }));
         }
-        Ok(Self { day, screens, buckets })
+        Ok(Self { day, screens, histograms })
     }
 
-    /// The number of rows.
+    /// The number of rows that take as much memory. A bucket is an eighth of one.
     #[must_use]
     pub fn count(&self) -> usize {
-        1 + self.screens.len() + self.buckets.len()
+        let buckets: usize = self.histograms.iter().map(|one| one.buckets.len()).sum();
+        1 + self.screens.len() + self.histograms.len() + buckets.div_ceil(8)
     }
 
-    /// Packs the rows of screens and buckets into bytes that only [`Self::unpack`] reads: postcard, and its hash. Buckets of a
-    /// histogram, which follow each other, have its names once.
+    /// Packs screens and histograms into bytes that only [`Self::unpack`] reads: postcard, and its hash.
     pub(crate) fn pack(&self) -> Vec<u8> {
-        let histograms = self.buckets.chunk_by(LedgerBucketRow::is_same).filter_map(|rows| {
-            let buckets = rows.iter().map(|row| (row.bucket_ns, row.amount));
-            Some((rows.first()?.names(), buckets.collect::<Vec<_>>()))
-        });
-        let packed = (&self.screens, histograms.collect::<Vec<_>>());
-        let mut bytes = postcard::to_stdvec(&packed).unwrap_or_default();
+        let mut bytes = postcard::to_stdvec(&(&self.screens, &self.histograms)).unwrap_or_default();
         bytes.extend(XxHash64::oneshot(0, &bytes).to_le_bytes());
         bytes
     }
@@ -153,28 +151,15 @@ impl Ledger {
         if XxHash64::oneshot(0, bytes) != u64::from_le_bytes(*hash) {
             return None;
         }
-        type Histograms = Vec<([Text; 3], Vec<(u64, u64)>)>;
-        let (screens, histograms): (_, Histograms) = postcard::from_bytes(bytes).ok()?;
-        let rows = histograms.into_iter().flat_map(|([kind, screen, name], buckets)| {
-            let one = LedgerBucketRow { kind, screen, name, ..LedgerBucketRow::default() };
-            buckets.into_iter().map(move |(bucket_ns, amount)| LedgerBucketRow {
-                bucket_ns,
-                amount,
-                ..one.clone()
-            })
-        });
-        Some(Self { day, screens, buckets: rows.collect() })
+        let (screens, histograms) = postcard::from_bytes(bytes).ok()?;
+        Some(Self { day, screens, histograms })
     }
 }
 
-impl LedgerBucketRow {
-    const fn names(&self) -> [&Text; 3] {
-        [&self.kind, &self.screen, &self.name]
-    }
-
-    /// True if it is of the same histogram.
-    fn is_same(&self, other: &Self) -> bool {
-        self.names() == other.names()
+impl rows::Histogram {
+    /// The sum of the buckets.
+    pub(crate) fn amount(&self) -> u64 {
+        self.buckets.iter().map(|(_, amount)| amount).sum()
     }
 
     /// True if it counts deaths that a version may be worse by: those that a user saw, and by the system's limit of memory.
@@ -215,23 +200,46 @@ fn screen_row(key: &RowKey, row: &Row) -> LedgerScreenRow {
     }
 }
 
-/// Adds the buckets of a histogram, whose values have a unit of so many ns.
+/// Adds a histogram, whose values have a unit of so many ns.
 fn push(
-    buckets: &mut Vec<LedgerBucketRow>,
-    one: &LedgerBucketRow,
+    histograms: &mut Vec<rows::Histogram>,
+    [kind, screen, name]: [Text; 3],
     times: &Histogram,
     unit_ns: u64,
 ) {
-    buckets.extend(times.buckets().map(|(low, high, count)| LedgerBucketRow {
-        bucket_ns: low.midpoint(high).saturating_mul(unit_ns).min(MOST),
-        amount: count.min(MOST),
-        ..one.clone()
-    }));
+    let middle_ns = |low: u64, high| low.midpoint(high).saturating_mul(unit_ns).min(MOST);
+    let buckets = times.buckets().map(|(low, high, count)| (middle_ns(low, high), count.min(MOST)));
+    histograms.push(rows::Histogram { kind, screen, name, buckets: buckets.collect() });
+}
+
+/// Key of a histogram: app, day, version, kind, screen, name.
+type Names = [Symbol; 6];
+
+/// Histograms of many parts. One that has another part's names adds to the same few words.
+#[derive(Debug, Default)]
+pub(crate) struct Histograms(HashMap<Names, HashMap<u64, i64, RandomState>, RandomState>);
+
+impl Histograms {
+    /// Gives the sums what it has.
+    pub(crate) fn flush(self, sums: &mut Sums) {
+        for ([app, dt, ver, kind, screen, name], buckets) in self.0 {
+            for (bucket_ns, amount) in buckets {
+                let row = LedgerHistogram { app, dt, ver, kind, screen, name, bucket_ns, amount };
+                sums.add_exactly::<LedgerHistogram<_>>(row.key(), row.sums());
+            }
+        }
+    }
 }
 
 impl Sums {
     /// Adds a part of a ledger, or subtracts it if `sign` is -1.
-    pub(crate) fn add_ledger(&mut self, ledger: &Ledger, days: Days, sign: i64) {
+    pub(crate) fn add_ledger(
+        &mut self,
+        histograms: &mut Histograms,
+        ledger: &Ledger,
+        days: Days,
+        sign: i64,
+    ) {
         let row = &ledger.day;
         let [app, dt, ver] = [&row.app, &row.dt, &row.ver].map(|text| self.symbols.intern(text));
         let of_day = LedgerRollup {
@@ -276,14 +284,12 @@ impl Sums {
             };
             self.add(&of_screen, sign);
         }
-        for rows in ledger.buckets.chunk_by(LedgerBucketRow::is_same) {
-            let Some(first) = rows.first() else { continue };
-            let [kind, screen, name] = first.names().map(|text| self.symbols.intern(text));
-            let rows = rows.iter().map(|&LedgerBucketRow { bucket_ns, amount, .. }| {
-                let amount = whole(amount);
-                LedgerHistogram { app, dt, ver, kind, screen, name, bucket_ns, amount }
-            });
-            self.add_all::<LedgerHistogram<_>, _>(rows, sign);
+        for rows::Histogram { kind, screen, name, buckets } in &ledger.histograms {
+            let [kind, screen, name] = [kind, screen, name].map(|text| self.symbols.intern(text));
+            let sums = histograms.0.entry([app, dt, ver, kind, screen, name]).or_default();
+            for &(bucket_ns, amount) in buckets {
+                *sums.entry(bucket_ns).or_default() += whole(amount) * sign;
+            }
         }
     }
 }

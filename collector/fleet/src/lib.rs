@@ -17,6 +17,7 @@ pub mod database;
 mod error;
 pub mod ledger;
 pub mod object_keys;
+#[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 pub mod parquet;
 pub mod part;
 pub mod queries;

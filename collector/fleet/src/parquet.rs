@@ -7,10 +7,9 @@
 
 use crate::error::Error;
 use crate::object_keys::encode;
-use crate::rows::Ledger;
-use crate::rows::{Rows, Value};
+use crate::rows::{Histogram, Ledger, Rows, Value};
 use crate::schema::{
-    CAPTURES, Column, Kind, LEDGER_DAYS, Source, TABLES, Table, TableRow, VERSION,
+    CAPTURES, Column, Kind, LEDGER_DAYS, LedgerBucketRow, Source, TABLES, Table, TableRow, VERSION,
 };
 use hmac_sha256::Hash;
 use parquet::basic::{Compression, ZstdLevel};
@@ -19,6 +18,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -70,21 +70,40 @@ pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
         group.sort_by_key(|rows| id(rows));
         group.dedup_by_key(|rows| id(rows));
         let group = Group { name: name(&group), partition, rows: group };
-        parts.extend(group.part(|rows| &rows.losses)?);
-        parts.extend(group.part(|rows| &rows.deaths)?);
-        parts.extend(group.part(|rows| &rows.stacks)?);
-        parts.extend(group.part(|rows| &rows.frame_slices)?);
-        parts.extend(group.part(|rows| &rows.frames)?);
-        parts.extend(group.part(|rows| rows.capture.as_slice())?);
-        parts.extend(group.part(|rows| rows.ledger.as_ref().map_or(&[], |own| &own.screens))?);
-        parts.extend(group.part(|rows| rows.ledger.as_ref().map_or(&[], |own| &own.buckets))?);
+        parts.extend(group.part(|rows| (&rows.losses).into())?);
+        parts.extend(group.part(|rows| (&rows.deaths).into())?);
+        parts.extend(group.part(|rows| (&rows.stacks).into())?);
+        parts.extend(group.part(|rows| (&rows.frame_slices).into())?);
+        parts.extend(group.part(|rows| (&rows.frames).into())?);
+        parts.extend(group.part(|rows| rows.capture.as_slice().into())?);
+        parts.extend(group.part(|rows| of_ledger(rows, |own| (&own.screens).into()))?);
+        parts.extend(group.part(|rows| of_ledger(rows, |own| own.bucket_rows().into()))?);
         parts.extend(
-            group.part(|rows| {
-                rows.ledger.as_ref().map_or(&[], |own| std::slice::from_ref(&own.day))
-            })?,
+            group.part(|rows| of_ledger(rows, |own| std::slice::from_ref(&own.day).into()))?,
         );
     }
     Ok(parts)
+}
+
+impl Ledger {
+    /// Returns the rows of the histograms.
+    fn bucket_rows(&self) -> Vec<LedgerBucketRow> {
+        let rows_of = |one: &Histogram| {
+            let Histogram { kind, screen, name, buckets } = one.clone();
+            buckets.into_iter().map(move |(bucket_ns, amount)| LedgerBucketRow {
+                kind: kind.clone(),
+                screen: screen.clone(),
+                name: name.clone(),
+                bucket_ns,
+                amount,
+            })
+        };
+        self.histograms.iter().flat_map(rows_of).collect()
+    }
+}
+
+fn of_ledger<R: Clone>(rows: &Rows, rows_of: fn(&Ledger) -> Cow<'_, [R]>) -> Cow<'_, [R]> {
+    rows.ledger.as_ref().map_or_else(Cow::default, rows_of)
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -103,7 +122,10 @@ struct Group<'a> {
 
 impl Group<'_> {
     /// Makes the part of one table; `None` if the group has no rows of it.
-    fn part<R: TableRow>(&self, rows_of: fn(&Rows) -> &[R]) -> Result<Option<Part>, Error> {
+    fn part<R: TableRow + Clone>(
+        &self,
+        rows_of: fn(&Rows) -> Cow<'_, [R]>,
+    ) -> Result<Option<Part>, Error> {
         let table = R::TABLE;
         let mut all = Vec::new();
         for rows in &self.rows {
@@ -111,7 +133,7 @@ impl Group<'_> {
                 Some(ledger) => (LEDGER_DAYS, ledger.day.values()),
                 None => (CAPTURES, rows.capture.as_ref().map(TableRow::values).unwrap_or_default()),
             };
-            for row in rows_of(rows) {
+            for row in &*rows_of(rows) {
                 all.push(full_row(&table, &head, row.values(), &self.name));
             }
         }

@@ -1,8 +1,8 @@
 //! Fills the rows of an analyzed capture, or of a report.
 
 use crate::schema::{
-    CaptureRow, DeathRow, FrameRow, FrameSliceRow, LedgerBucketRow, LedgerDayRow, LedgerScreenRow,
-    LossRow, StackRow, Text,
+    CaptureRow, DeathRow, FrameRow, FrameSliceRow, LedgerDayRow, LedgerScreenRow, LossRow,
+    StackRow, Text,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -42,8 +42,21 @@ pub struct Ledger {
     pub day: LedgerDayRow,
     /// Its screens.
     pub screens: Vec<LedgerScreenRow>,
-    /// The buckets of its histograms.
-    pub buckets: Vec<LedgerBucketRow>,
+    /// Its histograms, and its ends of processes.
+    pub histograms: Vec<Histogram>,
+}
+
+/// A histogram of a part of a ledger, or the ends of processes for a reason: as [`crate::schema::LedgerBucketRow`], but with its names once.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// Kind.
+    pub kind: Text,
+    /// Screen of an overrun, or empty.
+    pub screen: Text,
+    /// Source of an overrun, reason of an exit, or empty.
+    pub name: Text,
+    /// Middle, ns, and amount of each bucket.
+    pub buckets: Vec<(u64, u64)>,
 }
 
 impl Rows {

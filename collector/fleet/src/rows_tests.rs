@@ -378,6 +378,7 @@ fn every_value_is_in_its_own_column_of_sqlite() {
     }
 }
 
+#[cfg(feature = "parquet")]
 #[test]
 fn every_value_is_in_its_own_column_of_parquet() {
     use parquet::file::reader::{FileReader, SerializedFileReader};

@@ -1,5 +1,6 @@
 //! Times of sections in the frames of a trace: of each slice on the main thread, without the slices within it.
 
+use crate::real;
 use std::collections::BTreeMap;
 use tracetee_fleet::capture::Capture;
 use tracetee_jank::{Frame, normalize};
@@ -13,8 +14,17 @@ const MOST_NAMES: usize = 20_000;
 pub(crate) struct Run {
     /// Number of frames.
     pub(crate) frames: usize,
-    /// Time of each section in all frames, ms.
-    pub(crate) sections: BTreeMap<String, f64>,
+    /// Each section in all frames.
+    pub(crate) sections: BTreeMap<String, Total>,
+}
+
+/// A section in the frames of a trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Total {
+    /// Time, ms.
+    pub(crate) ms: f64,
+    /// Number of calls.
+    pub(crate) calls: usize,
 }
 
 impl Run {
@@ -26,18 +36,30 @@ impl Run {
         each(capture, |_, name, ns| {
             let text =
                 names.entry(name).or_insert_with(|| normalize(capture.trace.names.text(name)));
-            if let Some(ms) = run.sections.get_mut(text) {
-                *ms += ms_of(ns);
-            } else if run.sections.len() < MOST_NAMES {
-                run.sections.insert(text.clone(), ms_of(ns));
+            if !run.sections.contains_key(text) && run.sections.len() >= MOST_NAMES {
+                return;
             }
+            let total = run.sections.entry(text.clone()).or_default();
+            total.ms += ms_of(ns);
+            total.calls += 1;
         });
         run
     }
 
     /// Returns the time of a section in a frame, ms.
     pub(crate) fn in_frame(&self, section: &str) -> f64 {
-        self.sections.get(section).copied().unwrap_or(0.0) / crate::real(self.frames.max(1))
+        self.total(section).ms / real(self.frames.max(1))
+    }
+
+    /// Returns the time of a call of a section, ms.
+    pub(crate) fn in_call(&self, section: &str) -> f64 {
+        let Total { ms, calls } = self.total(section);
+        ms / real(calls.max(1))
+    }
+
+    /// Returns a section's time and calls.
+    pub(crate) fn total(&self, section: &str) -> Total {
+        self.sections.get(section).copied().unwrap_or_default()
     }
 }
 

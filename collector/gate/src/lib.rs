@@ -15,19 +15,22 @@ pub use pairs::Change;
 
 use benchmark::Benchmark;
 use fastrand::Rng;
-use lab::Run;
+use lab::{Run, Total};
 use pairs::{MOST_PAIRS, pairs_needed};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tracetee_fleet::capture::Capture;
 
-/// Probability that any benchmark of a build without a change is called worse or better.
+/// Probability that any metric of a build without a change is called worse or better; half of it is that of worse. The other half
+/// belongs to the sections.
 pub const LEVEL: f64 = 0.01;
 /// Minimum change for a verdict, percent.
 const LEAST_PERCENT: f64 = 2.0;
 /// Limit of the sections that explain a benchmark's change.
 const MOST_SECTIONS: usize = 5;
+/// Limit of the sections of a benchmark that make it worse by themselves: those with most time.
+const TESTED_SECTIONS: usize = 3;
 /// Minimum change of a section in a frame, ms.
 const LEAST_MS: f64 = 0.02;
 /// Draws of a section's factor, and their seed.
@@ -68,6 +71,12 @@ pub enum Answer {
     Better,
 }
 
+impl Answer {
+    const fn is_change(self) -> bool {
+        matches!(self, Self::Worse | Self::Better)
+    }
+}
+
 /// The change of a metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Metric {
@@ -94,12 +103,28 @@ pub struct Section {
     /// Size and evidence: the section's time in a frame without the sections within it, ms.
     #[serde(flatten)]
     pub change: Change,
+    /// The change is that of a call, at the same number of calls. It makes a benchmark worse whose metrics cannot tell.
+    pub is_by_call: bool,
     /// Factor of its time; `None` for a section that only one of the builds has.
     pub factor: Option<f64>,
     /// The change that the field would see.
     pub field: Option<Expected>,
     #[serde(skip)]
     factors: Vec<f64>,
+}
+
+impl Section {
+    fn of(
+        benchmark: &str,
+        section: &str,
+        [base, head]: &[Vec<f64>; 2],
+        is_by_call: bool,
+    ) -> Option<Self> {
+        let change = Change::of(base, head)?;
+        let (factor, factors) = factors(base, head);
+        let (benchmark, section) = (benchmark.to_owned(), section.to_owned());
+        Some(Self { benchmark, section, change, is_by_call, factor, field: None, factors })
+    }
 }
 
 /// The comparison of two builds.
@@ -109,7 +134,8 @@ pub struct Gate {
     pub answer: Answer,
     /// The metrics, the worst answers first.
     pub metrics: Vec<Metric>,
-    /// Sections whose time changed in benchmarks that are worse or better, the largest change first.
+    /// Sections whose time changed in benchmarks that are worse or better, the largest change first; of benchmarks that cannot tell,
+    /// those whose calls take longer.
     pub sections: Vec<Section>,
     /// Benchmarks that only one of the builds has: they are not compared.
     pub not_compared: Vec<String>,
@@ -159,15 +185,23 @@ impl Gate {
             a.answer.cmp(&b.answer).then(by(b).total_cmp(&by(a)))
         });
         gate.answer = gate.metrics.first().ok_or(Error::NothingInCommon)?.answer;
-        let changed = gate
-            .metrics
-            .iter()
-            .filter(|metric| matches!(metric.answer, Answer::Worse | Answer::Better));
-        let changed: BTreeSet<String> = changed.map(|metric| metric.benchmark.clone()).collect();
-        for name in changed {
-            if let (Some(base), Some(head)) = (base.get(&name), head.get(&name)) {
-                gate.add_sections(&name, &traces(base), &traces(head), &read);
+        let is_worse = |section: &Section| section.is_by_call;
+        for (name, base) in &base {
+            let Some(head) = head.get(name) else { continue };
+            let of_benchmark = gate.metrics.iter().filter(|metric| metric.benchmark == *name);
+            let answers: Vec<Answer> = of_benchmark.map(|metric| metric.answer).collect();
+            let changed = answers.iter().any(|answer| answer.is_change());
+            if changed || answers.contains(&Answer::Unknown) {
+                let runs = gate.runs(name, &traces(base), &traces(head), &read);
+                gate.sections.extend(if changed {
+                    explaining(name, &runs)
+                } else {
+                    slower(name, &runs, level)
+                });
             }
+        }
+        if gate.sections.iter().any(is_worse) {
+            gate.answer = Answer::Worse;
         }
         Ok(gate)
     }
@@ -185,13 +219,13 @@ impl Gate {
         }
     }
 
-    fn add_sections(
+    fn runs(
         &mut self,
         name: &str,
         base: &[PathBuf],
         head: &[PathBuf],
         read: impl Fn(&Path) -> Result<Capture, tracetee_fleet::Error>,
-    ) {
+    ) -> Vec<[Run; 2]> {
         let mut runs: Vec<[Run; 2]> = Vec::new();
         for (base, head) in base.iter().zip(head).take(MOST_PAIRS) {
             let mut run = |path: &PathBuf| match read(path) {
@@ -207,22 +241,7 @@ impl Gate {
         if runs.is_empty() {
             self.unread.push(format!("{name}: no traces of both builds lie beside the results"));
         }
-        let names = runs.iter().flatten().flat_map(|run| run.sections.keys());
-        let names: BTreeSet<&String> = names.collect();
-        let mut found: Vec<Section> = Vec::new();
-        for section in names {
-            let [base, head] =
-                [0, 1].map(|arm| times_of(&runs, |pair: &[Run; 2]| pair[arm].in_frame(section)));
-            let Some(change) = Change::of(&base, &head) else { continue };
-            if change.p_value > LEVEL || change.by.abs() < LEAST_MS {
-                continue;
-            }
-            let (factor, factors) = factors(&base, &head);
-            let (benchmark, section) = (name.to_owned(), section.clone());
-            found.push(Section { benchmark, section, change, factor, field: None, factors });
-        }
-        found.sort_by(|a, b| b.change.by.abs().total_cmp(&a.change.by.abs()));
-        self.sections.extend(found.into_iter().take(MOST_SECTIONS));
+        runs
     }
 
     /// Returns the sections that a [`Field`] has to look for.
@@ -257,8 +276,48 @@ fn traces(parts: &[Benchmark]) -> Vec<PathBuf> {
     parts.iter().flat_map(Benchmark::traces).collect()
 }
 
-fn times_of(runs: &[[Run; 2]], time: impl Fn(&[Run; 2]) -> f64) -> Vec<f64> {
-    runs.iter().map(time).collect()
+/// Returns the sections whose time in a frame changed, which explains a benchmark's change.
+fn explaining(benchmark: &str, runs: &[[Run; 2]]) -> Vec<Section> {
+    let names: BTreeSet<&String> =
+        runs.iter().flatten().flat_map(|run| run.sections.keys()).collect();
+    let sections = names.into_iter().filter_map(|section| {
+        let arms = arms(runs, |run| run.in_frame(section));
+        let found = Section::of(benchmark, section, &arms, false)?;
+        (found.change.p_value <= LEVEL && found.change.by.abs() >= LEAST_MS).then_some(found)
+    });
+    let mut sections: Vec<Section> = sections.collect();
+    sections.sort_by(|a, b| b.change.by.abs().total_cmp(&a.change.by.abs()));
+    sections.truncate(MOST_SECTIONS);
+    sections
+}
+
+/// Returns the sections with most time whose calls take longer. How often a section is called differs between runs by chance more
+/// than its calls do, so they can tell where a benchmark's metrics cannot.
+fn slower(benchmark: &str, runs: &[[Run; 2]], level: f64) -> Vec<Section> {
+    let mut totals: BTreeMap<&String, Total> = BTreeMap::new();
+    for (name, section) in runs.iter().flatten().flat_map(|run| &run.sections) {
+        let total = totals.entry(name).or_default();
+        total.ms += section.ms;
+        total.calls += section.calls;
+    }
+    let all_ms: f64 = totals.values().map(|total| total.ms).sum();
+    let frames = real(runs.iter().flatten().map(|run| run.frames).sum::<usize>().max(1));
+    let mut totals: Vec<(&String, Total)> = totals.into_iter().collect();
+    totals.sort_by(|(_, a), (_, b)| b.ms.total_cmp(&a.ms));
+    let tested = totals.into_iter().take(TESTED_SECTIONS).filter_map(|(section, total)| {
+        let calls = real(total.calls) / frames;
+        let arms = arms(runs, |run| calls * run.in_call(section));
+        let found = Section::of(benchmark, section, &arms, true)?;
+        let is_sure = found.change.p_value <= level / real(TESTED_SECTIONS);
+        let is_large = 100.0 * found.change.by >= LEAST_PERCENT * all_ms / frames;
+        (is_sure && is_large && found.factor.is_some()).then_some(found)
+    });
+    tested.collect()
+}
+
+/// Returns a time of each run of the base, and of the head.
+fn arms(runs: &[[Run; 2]], time: impl Fn(&Run) -> f64) -> [Vec<f64>; 2] {
+    [0, 1].map(|arm| runs.iter().map(|pair| time(&pair[arm])).collect())
 }
 
 fn answer(change: &Change, level: f64, same_percent: f64) -> Answer {

@@ -28,11 +28,20 @@ impl Gate {
             .filter(|(count, _)| *count > 0);
         let counts: Vec<_> =
             counts.map(|(count, answer)| format!("{count} {}", answer.text())).collect();
-        let mut text = format!("{}: {} of the metrics\n\n", self.answer.text(), counts.join(", "));
+        let mut text = format!("{}: {} of the metrics", self.answer.text(), counts.join(", "));
+        let slower = self.sections.iter().filter(|section| section.is_by_call).count();
+        if slower > 0 {
+            let _ = write!(
+                text,
+                ", {slower} {} longer",
+                if slower == 1 { "section takes" } else { "sections take" }
+            );
+        }
+        text.push_str("\n\n");
         for metric in &self.metrics {
             line(&mut text, &metric.to_text());
             let own = self.sections.iter().filter(|one| one.benchmark == metric.benchmark);
-            for section in own.filter(|_| metric.explains()) {
+            for section in own.filter(|one| one.is_by_call || metric.answer.is_change()) {
                 line(&mut text, &section.to_text());
             }
         }
@@ -67,11 +76,6 @@ fn line(text: &mut String, line: &str) {
 }
 
 impl Metric {
-    /// True if the benchmark's sections explain it.
-    fn explains(&self) -> bool {
-        matches!(self.answer, Answer::Worse | Answer::Better)
-    }
-
     fn to_text(&self) -> String {
         let Self { benchmark, metric, answer, change, .. } = self;
         let mut text = format!(
@@ -98,13 +102,16 @@ fn size(by: f64, interval: Option<[f64; 2]>) -> String {
 
 impl Section {
     fn to_text(&self) -> String {
-        let Self { section, change, factor, field, .. } = self;
+        let Self { section, change, is_by_call, factor, field, .. } = self;
         let mut text = format!(
             "              {}  {:.2} ms a frame, {}",
             shown(section),
             change.base,
             size(change.by, change.interval)
         );
+        if *is_by_call {
+            text.push_str(" at the same number of calls");
+        }
         match (factor, field) {
             (None, _) => text.push_str("; the base does not have it: the field cannot tell"),
             (_, Some(field)) => {

@@ -70,10 +70,6 @@ impl Found {
         self.last_draw().map_or(0, |(_, slice)| slice.end_ns).max(self.ui.end_ns)
     }
 
-    pub(crate) fn ui_end_ns(&self) -> u64 {
-        self.ui.end_ns
-    }
-
     /// The draw that ended last, if behind the main thread's part.
     pub(crate) fn last_draw(&self) -> Option<(u32, Slice)> {
         self.draws.iter().copied().max_by_key(|(_, slice)| slice.end_ns)

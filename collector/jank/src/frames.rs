@@ -12,8 +12,9 @@ use crate::latches::Latches;
 use crate::periods::Periods;
 use crate::pipeline::Pipeline;
 use crate::pipelines;
-use crate::process::{DO_FRAME, Process, RENDER_THREAD, TRAVERSALS, draw_id, frame_id};
+use crate::process::{FRAME, Process, RENDER_THREAD, TRAVERSALS, draw_id, frame_id};
 use crate::screens::Screens;
+use crate::thread_role::ThreadRole;
 use crate::timeline::Timeline;
 use crate::verdicts::Verdicts;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -41,7 +42,7 @@ pub(crate) struct FrameSlices {
 impl FrameSlices {
     pub(crate) fn find(trace: &Trace, process: &Process) -> Self {
         let mut found: Vec<Found> = Vec::new();
-        let views = trace.names.select(|name| frame_id(name, DO_FRAME).is_some());
+        let views = trace.names.select(|name| frame_id(name, FRAME).is_some());
         let draws = trace.names.select(|name| draw_id(name).is_some());
         for (&tid, thread) in &trace.threads {
             if thread.pid.unwrap_or(tid) != process.pid {
@@ -49,9 +50,8 @@ impl FrameSlices {
             }
             let mut until_ns = 0;
             for slice in thread.named(&views) {
-                let Some(vsync_id) = frame_id(trace.names.text(slice.name), DO_FRAME) else {
-                    continue;
-                };
+                let name = trace.names.text(slice.name);
+                let Some(vsync_id) = frame_id(name, FRAME) else { continue };
                 // One inside of another is the same frame's, or the other's end is lost.
                 if slice.start_ns < until_ns {
                     let Some(outer) = found.last_mut() else { continue };
@@ -62,7 +62,11 @@ impl FrameSlices {
                     (outer.ui.end_ns, outer.is_torn) = (slice.start_ns, true);
                 }
                 until_ns = slice.end_ns;
-                found.push(Found::new(Pipeline::Views, tid, vsync_id, *slice));
+                let mut frame = Found::new(Pipeline::Views, tid, vsync_id, *slice);
+                if process.render_tids.contains(&tid) {
+                    frame.role = ThreadRole::Render;
+                }
+                found.push(frame);
             }
         }
         found.sort_by_key(|frame| (frame.ui.start_ns, frame.ui_tid != process.pid));
@@ -73,7 +77,7 @@ impl FrameSlices {
         let of_main = found.iter().filter(|frame| frame.ui_tid == process.pid);
         let of_main: HashSet<i64, Seeded> = of_main.filter_map(|frame| frame.vsync_id).collect();
         found.retain(|frame| {
-            let is_shown = |id| timeline.has(id) && !of_main.contains(&id);
+            let is_shown = |id| timeline.verdict(id).is_some() && !of_main.contains(&id);
             frame.ui_tid == process.pid
                 || !frame.draws.is_empty()
                 || frame.vsync_id.is_some_and(is_shown)
@@ -82,12 +86,18 @@ impl FrameSlices {
         let traversals = trace.names.select(|name| TRAVERSALS.contains(&name));
         let main = trace.threads.get(&process.pid);
         let has_traversals = main.is_some_and(|main| main.named(&traversals).next().is_some());
+        let has_ids = found.iter().any(|frame| frame.vsync_id.is_some() && !frame.draws.is_empty());
+        let is_later = |(id, (_, last))| id > last;
         for (index, frame) in found.iter_mut().enumerate() {
             // A callback alone: a library's that measures frames, say. A dialog's window, which the library does not watch,
             // may have drawn.
-            let is_shown = frame.vsync_id.is_some_and(|id| timeline.has(id));
+            let is_shown = frame.vsync_id.is_some_and(|id| timeline.verdict(id).is_some());
             let is_callback = verdicts.is_undrawn(index) || has_traversals && !is_shown;
-            if is_callback && !pipelines::draws(trace, frame) {
+            // Its traversal had nothing to draw: FrameTimeline shows those that have, and their draws have ids.
+            let is_empty = has_ids
+                && frame.draws.is_empty()
+                && frame.vsync_id.zip(timeline.ids).is_some_and(is_later);
+            if is_empty || is_callback && !pipelines::draws(trace, frame) {
                 frame.pipeline = Pipeline::VsyncCallback;
             }
         }

@@ -152,7 +152,8 @@ impl Markers {
             traversals: trace.names.select(|name| TRAVERSALS.contains(&name)),
             others: trace.names.select(is_frame),
             swaps: trace.names.select(|name| of_swap(name).is_some()),
-            draws: trace.names.select(is_draw),
+            // A draw of any id: its thread is a render thread.
+            draws: trace.names.select(|name| name.starts_with("DrawFrame")),
         }
     }
 
@@ -223,6 +224,8 @@ impl Counts {
 /// Slices of a frame's `doFrame` in which the views are measured, laid out and drawn.
 pub(crate) const TRAVERSALS: [&str; 2] = ["traversal", "performTraversals"];
 pub(crate) const DO_FRAME: &[&str] = &["Choreographer#doFrame"];
+/// Also a frame that the render thread animates, without the main thread.
+pub(crate) const FRAME: &[&str] = &["Choreographer#doFrame", "prepareAndDraw"];
 /// Android's name of the thread that draws the views.
 pub(crate) const RENDER_THREAD: &str = "RenderThread";
 const DRAW: &[&str] = &["DrawFrames", "DrawFrame"];
@@ -241,9 +244,4 @@ pub(crate) fn frame_id(name: &str, names: &[&str]) -> Option<Option<i64>> {
 
 pub(crate) fn draw_id(name: &str) -> Option<Option<i64>> {
     frame_id(name, DRAW)
-}
-
-/// True for a draw of any id: its thread is a render thread.
-fn is_draw(name: &str) -> bool {
-    DRAW.iter().any(|prefix| name.starts_with(prefix))
 }

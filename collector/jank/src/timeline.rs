@@ -52,7 +52,7 @@ pub(crate) struct Timeline {
     /// Expected and actual end of the display's frames, by token.
     displays: HashMap<i64, (u64, u64), Seeded>,
     /// First and last vsync id of an actual frame.
-    ids: Option<(i64, i64)>,
+    pub(crate) ids: Option<(i64, i64)>,
 }
 
 impl Timeline {
@@ -93,11 +93,6 @@ impl Timeline {
         self.expected.get(&id).copied()
     }
 
-    /// True if a frame of a vsync came to the compositor.
-    pub(crate) fn has(&self, id: i64) -> bool {
-        self.actual.contains_key(&id)
-    }
-
     pub(crate) fn verdict(&self, id: i64) -> Option<TimelineVerdict> {
         self.actual.get(&id).map(|&(verdict, _)| verdict)
     }
@@ -134,13 +129,6 @@ impl Timeline {
 
 /// The worse of two results: dropped, late, early, on time.
 fn worse(one: u8, other: u8) -> u8 {
-    let rank = |present: u8| match present {
-        4 => 5,
-        2 => 4,
-        3 => 3,
-        1 => 2,
-        0 => 0,
-        _ => 1,
-    };
+    let rank = |present: u8| [0, 2, 4, 3, 5].get(usize::from(present)).copied().unwrap_or(1);
     if rank(other) > rank(one) { other } else { one }
 }

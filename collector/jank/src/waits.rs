@@ -11,7 +11,7 @@ use crate::normalize::normalize;
 use crate::pieces::Piece;
 use crate::pipelines::{Role, engine_thread};
 use crate::process::Process;
-use crate::states::{ThreadState, Waker, ran_at};
+use crate::states::{ThreadState, Waker, ran_at, state_times};
 use crate::thread_role::ThreadRole;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -85,6 +85,9 @@ const LITTLE_CORE: &str = "ran on little cores";
 const LOW_CLOCK: &str = "ran at a low clock";
 /// Time between the send of a binder call and the sleep for its reply: a call's end to end takes less.
 const MAX_SEND_NS: u64 = 1_000_000;
+
+/// A thread that waits for a section of the render thread runs within this time around the section's end.
+const AFTER_DRAW_NS: u64 = 300_000;
 
 /// Binder calls of a trace, and sections of their receivers.
 #[derive(Debug)]
@@ -161,6 +164,7 @@ impl<'a> Waits<'a> {
                 (None, Waker::Thread(waker)) if self.is_gpu(waker) => Wait::Gpu(waker),
                 (None, Waker::Thread(waker)) => Wait::Thread(waker),
                 (None, Waker::Interrupt) => Wait::Timer,
+                (None, Waker::Unknown) if self.is_rendered(tid, piece) => Wait::Render,
                 (None, Waker::Unknown) => Wait::Unknown,
             },
         }
@@ -225,6 +229,22 @@ impl<'a> Waits<'a> {
             _ => return None,
         };
         (render != tid).then_some((ThreadRole::Render, render))
+    }
+
+    /// True if a sleep, of whose end the trace has no record, ended with a section of the only render thread that lasted for
+    /// most of it.
+    fn is_rendered(&self, tid: u32, piece: &Piece) -> bool {
+        let &[render] = self.render_tids else { return false };
+        let Some(thread) = self.trace.threads.get(&render) else { return false };
+        let (slices, from_ns, to_ns) = (&thread.slices, piece.span.from_ns, piece.span.to_ns);
+        let begun = slices.partition_point(|slice| slice.start_ns < to_ns);
+        let Some(mut last) = slices.get(..begun).and_then(<[Slice]>::last) else { return false };
+        while let Some(outer) = slices.get(last.parent as usize) {
+            last = outer;
+        }
+        let is_most = last.start_ns <= from_ns + (to_ns - from_ns) / 2;
+        let is_its_end = last.end_ns.abs_diff(to_ns) <= AFTER_DRAW_NS;
+        tid != render && piece.slice.is_some() && is_most && is_its_end
     }
 
     /// Returns the thread that held the lock for which a thread slept: its section names it, else it ended the sleep.
@@ -293,8 +313,13 @@ impl<'a> Waits<'a> {
         let call = calls.get(before.checked_sub(1)?)?;
         let (_, receiver) = call.received?;
         let is_reply = piece.span.waker == Waker::Thread(receiver);
-        let is_soon = piece.span.from_ns - call.at_ns <= MAX_SEND_NS;
-        (is_reply || is_soon && piece.span.waker == Waker::Unknown).then_some(call)
+        let is_soon = || {
+            let thread = self.trace.threads.get(&tid);
+            let times = thread.map(|thread| state_times(thread, call.at_ns, piece.span.from_ns));
+            // A thread that others kept from its processor has not done anything else.
+            times.is_some_and(|times| times.total_ns() - times.runnable_ns <= MAX_SEND_NS)
+        };
+        (is_reply || piece.span.waker == Waker::Unknown && is_soon()).then_some(call)
     }
 
     /// Returns the thread that a waiting thread waited for.

@@ -51,7 +51,7 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
             now_ns = to_ns;
         }
     };
-    push(found.role, Ok(found.ui_tid), found.ui_end_ns());
+    push(found.role, Ok(found.ui_tid), found.ui.end_ns);
     match draw {
         Some((tid, draw)) => push(render, Ok(tid), draw.end_ns),
         None if found.is_moved => push(render, Err(MOVED), end_ns),

@@ -109,3 +109,25 @@ impl Processors {
         trace.gap(Gap { why, from_ns, to_ns, cpu, count });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gaps(window_ns: (u64, u64), records_ns: (u64, u64)) -> usize {
+        let mut trace = Trace { span_ns: Some(records_ns), ..Trace::default() };
+        trace.about.span_ns = Some(window_ns);
+        trace.window_gaps();
+        trace.losses.gaps.len()
+    }
+
+    #[test]
+    fn a_window_has_gaps_of_100_ms_at_its_ends_and_no_more_than_an_hour() {
+        const MS: u64 = 1_000_000;
+        let (from, hour) = (1_000 * MS, 3_600_000 * MS);
+        assert_eq!(gaps((from, from + 500 * MS), (from + 99 * MS, from + 401 * MS)), 0);
+        assert_eq!(gaps((from, from + 500 * MS), (from + 100 * MS, from + 400 * MS)), 2);
+        assert_eq!(gaps((from, from + hour), (from, from + MS)), 1);
+        assert_eq!(gaps((from, from + hour + 1), (from, from + MS)), 0);
+    }
+}

@@ -251,6 +251,9 @@ pub(crate) fn state_letter(state: u16) -> u8 {
 pub(crate) fn state_of_kernel(raw: i64, version: Option<(u32, u32)>) -> u16 {
     let has = |bit: i64| raw & bit != 0;
     let version = version.unwrap_or((4, 4));
+    if version < (4, 2) && has(0x400) {
+        return PREEMPTED;
+    }
     let mut state = u16::try_from(raw & 0x3f).unwrap_or(0);
     let mut set = |is: bool, bit: u16| state |= if is { bit } else { 0 };
     if version >= (4, 14) {
@@ -278,6 +281,7 @@ mod tests {
             (0x1, None, "S"),
             (0x82, None, "D|K"),
             (0x402, None, "I"),
+            (0x400, Some((3, 10)), "R+"),
             (0x1000, Some((4, 9)), "R+"),
             (0x100, Some((5, 10)), "R+"),
             (0x80, Some((5, 10)), "I"),

@@ -160,13 +160,13 @@ impl Thread {
         }
     }
 
-    /// Returns the index in `blocked` of the reason of a sleep, the state at `index`: the kernel reports it after the
-    /// wake-up, before the thread runs.
+    /// Returns the index in `blocked` of the reason of a sleep, the state at `index`: the kernel reports it at the
+    /// wake-up, of which the trace may have no record, before the thread runs.
     #[must_use]
     pub fn sleep_reason(&self, index: usize) -> Option<u32> {
-        let woken_ns = self.states.get(index + 1)?.at_ns;
+        let slept_ns = self.states.get(index)?.at_ns;
         let runs_ns = self.states.get(index + 2).map_or(u64::MAX, |state| state.at_ns);
-        let found = self.blocked.partition_point(|reason| reason.at_ns < woken_ns);
+        let found = self.blocked.partition_point(|reason| reason.at_ns <= slept_ns);
         let is_of_this = self.blocked.get(found)?.at_ns <= runs_ns;
         is_of_this.then(|| u32::try_from(found).ok())?
     }

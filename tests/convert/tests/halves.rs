@@ -215,3 +215,25 @@ fn text_ends_what_a_copied_trace_was_too_short_for() {
         }
     }
 }
+
+#[test]
+fn a_capture_in_perfetto_s_format_joined_with_a_trace_of_the_sdk_splits_no_thread() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let mark = |at_us: u64, payload: &str| (1_000_000 + at_us, PID, payload.to_owned());
+    let outer = [mark(10, "B|90|outer"), mark(40, "E|90")];
+    let inner = [mark(20, "B|90|inner"), mark(30, "E|90")];
+    let mut marks = [outer.clone(), inner.clone()].concat();
+    marks.sort();
+    std::fs::write(path.join("whole.ftrace"), text(&marks)).unwrap();
+    std::fs::write(path.join("first.pftrace"), sdk(&outer)).unwrap();
+    std::fs::write(path.join("second.ftrace"), text(&inner)).unwrap();
+    let _ = converted(path, &["second.ftrace"], "second.pftrace");
+    let whole = engine.whole(path, "whole.ftrace");
+    for inputs in [["first.pftrace", "second.pftrace"], ["second.pftrace", "first.pftrace"]] {
+        let _ = converted(path, &inputs, "o.pftrace");
+        let joined = engine.read(path, &["o.pftrace"]).remove(0);
+        assert_eq!(joined.slices, whole.slices, "{inputs:?}");
+    }
+}

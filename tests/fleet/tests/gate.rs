@@ -149,8 +149,9 @@ fn planted_regressions_are_found_and_translated() {
     println!(
         "of {all}: {right} worse, {explained} explained, {near} within a factor of 2, {covered} in the interval"
     );
-    assert!(right * 100 >= all * 90 && explained * 100 >= all * 90, "{right} {explained} of {all}");
-    assert!(near * 100 >= explained * 85 && covered * 100 >= explained * 75, "{near} {covered}");
+    // With metrics alone 185 of 200 were right.
+    assert!(right * 100 >= all * 98 && explained * 100 >= all * 98, "{right} {explained} of {all}");
+    assert!(near * 100 >= explained * 90 && covered * 100 >= explained * 90, "{near} {covered}");
 }
 
 #[test]

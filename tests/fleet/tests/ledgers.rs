@@ -284,8 +284,8 @@ fn a_comparison_of_ledgers_says_worse_only_of_a_version_with_more_jank() {
     let compared = |percent| {
         let report = FleetReport::from_database(&database(&rollout(percent, 0)), &ask).unwrap();
         let text = report.to_text();
-        assert!(text.contains("Jank of every device, from ledgers"), "{text}");
-        report.apps[0].ledgers.comparison.clone().unwrap()
+        assert!(text.contains("From 2.0 to 2.1, ms in 1,000 frames, from ledgers"), "{text}");
+        report.apps[0].ledgers.comparisons[0].clone()
     };
     let worse = compared(40);
     let all = &worse.rows[0];
@@ -303,12 +303,27 @@ fn the_guard_and_bisect_find_ends_of_processes_that_grow_and_nothing_where_nothi
     for (percent, anrs) in [(20, 0), (20, 15), (40, 0)] {
         let fleets = database(&rollout(percent, anrs)).fleets(APP, VERSIONS, &segment, false);
         let fleets = fleets.unwrap();
+        let ask = Ask { compare: Some(VERSIONS.map(str::to_owned).into()), ..Ask::default() };
+        let report = FleetReport::from_database(&database(&rollout(percent, anrs)), &ask).unwrap();
+        let verdicts: Vec<_> = report.verdicts().collect();
+        let worse = usize::from((percent, anrs) != (20, 0));
+        assert_eq!(verdicts, vec![comparison::Verdict::Worse; worse], "those of ledgers");
+        let [_, deaths] = &report.apps[0].ledgers.comparisons[..] else { panic!("no deaths") };
+        let named = deaths
+            .rows
+            .iter()
+            .any(|row| row.key == "anr" && row.verdict == comparison::Verdict::Worse);
+        assert_eq!((deaths.source, named), (Source::Deaths, anrs > 0), "{deaths:?}");
+        for text in [report.to_text(), report.to_markdown()] {
+            assert!(text.contains("deaths in 1,000 days, from ledgers"), "{text}");
+        }
         let found = answer(&fleets, 10.0);
         let text = found.to_text(VERSIONS);
         let roots = found.findings.iter().map(|finding| &finding.root);
         let roots: Vec<_> = roots.map(|rise| (rise.source, &*rise.cause, &*rise.key)).collect();
         let [from, to] = VERSIONS;
-        let compared = fleets.iter().map(|fleet| comparison::comparison(from, to, fleet)).collect();
+        let compared =
+            fleets.iter().map(|fleet| comparison::comparison(from, to, fleet, 1)).collect();
         let bisect::Changes { changes, unknown, .. } = bisect::changes(compared, None);
         assert!(unknown.iter().any(|sentence| sentence.ends_with(". (ms in 1,000 frames)")));
         let changed: Vec<_> = changes.iter().map(|change| change.difference.source).collect();

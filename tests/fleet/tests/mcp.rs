@@ -10,9 +10,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 use tracetee_simulate::Plan;
+use tracetee_simulate::ledger::DeviceDay;
 use tracetee_tests::tools::tool;
 use tracetee_tests::{cache, root, tracetee};
-use tracetee_tests_upload::collector::{Collector, METRICS};
+use tracetee_tests_upload::collector::{Collector, METRICS, packed};
 
 const APP: &str = "com.example.shop";
 const SEND: &str = "a-token-of-the-shop-that-sends";
@@ -153,6 +154,13 @@ fn send_fleet(collector: &Collector) {
         "tokens",
     ]);
     println!("{said}");
+    let mut rng = fastrand::Rng::with_seed(52);
+    for device in 0..9 {
+        let today = u32::try_from(now / 86_400).unwrap();
+        let ids = [APP, &format!("device {device}")];
+        let made = DeviceDay::new(&mut rng, ids, [today - 1, 20, 0], 50, 20);
+        assert_eq!(collector.put_ledger(SEND, &made.meta, &packed(&made.part)), 201);
+    }
     collector.settle();
 }
 
@@ -294,6 +302,11 @@ fn fifteen_questions_of_a_team_have_the_answers_of_the_report_and_of_sql() {
             later["counted"],
             number(&store, "SELECT COUNT(*) FROM captures WHERE ver = '2.1' AND counted")
         );
+        let late = number(&store, "SELECT SUM(late) FROM ledger_frames");
+        let said = format!("By ledgers (frame_metrics): {late} of 450 frames late (");
+        assert!(answers[2].texts[0].starts_with(&said), "{}", answers[2].texts[0]);
+        assert!(answers[2].texts[0].contains("%). By captures: "), "{}", answers[2].texts[0]);
+        assert_eq!(data[1]["ledgers"]["frames"][0]["late"], late);
         let screens = data[2]["screens"].as_array().unwrap();
         let most = screens
             .iter()
@@ -323,7 +336,7 @@ fn fifteen_questions_of_a_team_have_the_answers_of_the_report_and_of_sql() {
             "{worse:?}"
         );
         assert!(
-            answers[4].texts[0].contains("Verdict: WORSE;")
+            answers[4].texts[0].contains("Verdict (ms in 1,000 frames): WORSE;")
                 && answers[4].texts[0].contains("not compared: ")
         );
         assert_ne!(data[5]["comparison"]["verdict"], "worse", "nothing was planted there");

@@ -48,9 +48,11 @@ pub(crate) fn gate(args: &GateArgs) -> Result<ExitCode> {
         GateFormat::Markdown => gate.to_markdown(),
         GateFormat::Json => serde_json::to_string_pretty(&gate)? + "\n",
     });
-    let has = |answer| gate.metrics.iter().any(|metric| metric.answer == answer);
-    let is_unknown = args.fail_on == FailOn::Unknown && has(Answer::Unknown);
-    let fails = has(Answer::Worse) || is_unknown;
+    let fails = match gate.answer {
+        Answer::Worse => true,
+        Answer::Unknown => args.fail_on == FailOn::Unknown,
+        Answer::Same | Answer::Better => false,
+    };
     Ok(if fails { ExitCode::from(FAILS) } else { ExitCode::SUCCESS })
 }
 

@@ -100,7 +100,7 @@ fn bisected(database: &Database, app: &str, screen: Option<&str>) -> Result<Vec<
     for pair in versions.windows(2) {
         let [from, to] = [&pair[0], &pair[1]];
         let fleets = database.fleets(app, [from, to], &segment, false)?;
-        comparisons.extend(fleets.iter().map(|fleet| comparison(from, to, fleet)));
+        comparisons.extend(fleets.iter().map(|fleet| comparison(from, to, fleet, 1)));
     }
     Ok(comparisons)
 }

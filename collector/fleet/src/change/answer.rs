@@ -141,7 +141,7 @@ impl Answer {
         if self.source == Source::Ledgers {
             text.push_str("By ledgers; causes are those of captures.\n");
         }
-        let _ = writeln!(text, "{}", coverage.to_text(versions));
+        let _ = writeln!(text, "{}", coverage.to_text(self.source, versions));
         let _ = writeln!(text, "{}", coverage.devices_text(versions));
         let Power { rise_percent, devices, needed } = self.power;
         let rise =

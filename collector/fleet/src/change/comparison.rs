@@ -6,6 +6,7 @@ use super::control::{After, Days, Design};
 use super::coverage::Coverage;
 use super::estimate::{Estimate, adjust, estimate};
 use super::observations::Fleet;
+use crate::significance::real;
 use crate::table::Text;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -84,12 +85,12 @@ impl Verdict {
     }
 }
 
-/// Compares two versions of an app.
+/// Compares two versions of an app, in one of so many comparisons of them that share the level.
 #[must_use]
-pub fn comparison(from: &str, to: &str, fleet: &Fleet) -> Comparison {
+pub fn comparison(from: &str, to: &str, fleet: &Fleet, comparisons: usize) -> Comparison {
     let days = Days::new(fleet, After::LaterDays);
     let (coverage, estimates) = estimates(&days);
-    let rows = rows(fleet.source, estimates, &coverage);
+    let rows = rows(fleet.source, estimates, &coverage, 2.0 * real(comparisons as u64));
     let first_day = all_jank(&Days::new(fleet, After::FirstDay)).1;
     let is_worse = rows.iter().any(|row| row.verdict == Verdict::Worse);
     let verdict = match rows.first().map(|row| row.verdict).unwrap_or_default() {
@@ -151,6 +152,7 @@ fn rows(
     source: Source,
     estimates: BTreeMap<Name, Estimate>,
     coverage: &Coverage,
+    tests: f64,
 ) -> Vec<Difference> {
     let is_enough = coverage.compared.min(coverage.controls) >= LEAST_DEVICES;
     let row = |((cause, key), estimate): (Name, Estimate)| Difference {
@@ -177,7 +179,7 @@ fn rows(
             (true, Some(_)) => adjusted.next().unwrap_or(1.0),
             (false, _) => 1.0,
         };
-        row.p = (2.0 * p).min(1.0);
+        row.p = (tests * p).min(1.0);
         let Estimate { percent, percent_interval, .. } = row.estimate;
         row.verdict = match (is_tested, row.p < LEVEL && row.estimate.is_change()) {
             (true, true) if percent > 0.0 => Verdict::Worse,
@@ -212,7 +214,7 @@ impl Comparison {
     /// Says the verdict, the part that was compared, and the first day.
     fn say(&self) -> String {
         let (from, to) = (shown(&self.from), shown(&self.to));
-        let all = self.rows.first();
+        let (all, [_, noun]) = (self.rows.first(), self.source.nouns());
         let worse = self.rows.iter().find(|row| row.verdict == Verdict::Worse);
         let mut text = match (self.verdict, all, worse) {
             (Verdict::Worse, _, Some(row)) => {
@@ -222,7 +224,7 @@ impl Comparison {
                 format!("{to} is better than {from}: {} {}.", row.name(), row.estimate.size())
             }
             (Verdict::Same, Some(row), _) => {
-                format!("{to} has as much jank as {from}: {}.", row.estimate.size())
+                format!("{to} has no more {noun} than {from}: {}.", row.estimate.size())
             }
             (_, row, _) => {
                 let compared = self.coverage.compared.min(self.coverage.controls);
@@ -240,13 +242,13 @@ impl Comparison {
                         format!("{from} does not have all of its screens")
                     }
                     Some(row) => format!("{} changed by {}", row.name(), row.estimate.size()),
-                    None => "there is no jank".to_owned(),
+                    None => format!("neither has {noun}"),
                 };
                 format!("Cannot know whether {to} is worse than {from}: {why}.")
             }
         };
         text.push(' ');
-        text += &self.coverage.to_text([&self.from, &self.to]);
+        text += &self.coverage.to_text(self.source, [&self.from, &self.to]);
         let is_apart = |day: &&Estimate| day.percent_interval[0] > 0.0 && day.is_change();
         if let Some(first) = self.first_day.as_ref().filter(is_apart) {
             text += &format!(

@@ -1,5 +1,6 @@
 //! The part of a later version that is compared, and what is not.
 
+use super::Source;
 use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN, MOST_DEVICES};
 use super::control::{Days, Design};
 use super::observations::{Fleet, Sums, get};
@@ -112,11 +113,11 @@ impl Coverage {
     }
 
     /// Returns sentences that say which part is compared.
-    pub(crate) fn to_text(&self, [from, to]: [&str; 2]) -> String {
-        let (from, to) = (shown(from), shown(to));
+    pub(crate) fn to_text(&self, source: Source, [from, to]: [&str; 2]) -> String {
+        let ([base, all], from, to) = (source.nouns(), shown(from), shown(to));
         let percent = |share: f64| format!("{:.0} %", 100.0 * share);
         let mut text = format!(
-            "Compared: {} of the frames and {} of the jank of {to}.",
+            "Compared: {} of the {base} and {} of the {all} of {to}.",
             percent(self.frames),
             percent(self.jank)
         );

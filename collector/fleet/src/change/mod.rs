@@ -41,11 +41,20 @@ pub enum Source {
 
 impl Source {
     /// Returns the unit of a rate, with its origin.
-    const fn unit(self) -> &'static str {
+    #[must_use]
+    pub const fn unit(self) -> &'static str {
         match self {
             Self::Captures => "ms in 1,000 frames",
             Self::Ledgers => "ms in 1,000 frames, from ledgers",
             Self::Deaths => "deaths in 1,000 days, from ledgers",
+        }
+    }
+
+    /// Returns the name of the base of a rate, and of all that is counted.
+    const fn nouns(self) -> [&'static str; 2] {
+        match self {
+            Self::Captures | Self::Ledgers => ["frames", "jank"],
+            Self::Deaths => ["days", "deaths"],
         }
     }
 

@@ -182,7 +182,7 @@ fn delete_ledgers(
     let sql = format!("SELECT {LEDGER_NUMBER} FROM ledger_days WHERE {column} = ?");
     for number in all::<i64, Vec<_>>(transaction, &sql, [value], |row| row.get(0))? {
         let Some(ledger) = ledger(transaction, number)? else { continue };
-        changes.sums.add_ledger(&ledger, days_of(transaction, number, &ledger.day)?, -1);
+        changes.add_ledger(&ledger, days_of(transaction, number, &ledger.day)?, -1);
         for table in ["ledger_days", LEDGER_CONTENTS] {
             let sql = format!("DELETE FROM {table} WHERE {LEDGER_NUMBER} = ?");
             transaction.prepare_cached(&sql)?.execute([number])?;
@@ -229,7 +229,7 @@ fn insert_ledger(
     let number = transaction.last_insert_rowid();
     let sql = format!("INSERT INTO {LEDGER_CONTENTS} VALUES (?, ?)");
     transaction.prepare_cached(&sql)?.execute((number, ledger.pack()))?;
-    changes.sums.add_ledger(ledger, days_of(transaction, number, &ledger.day)?, 1);
+    changes.add_ledger(ledger, days_of(transaction, number, &ledger.day)?, 1);
     Ok(true)
 }
 

@@ -5,8 +5,8 @@
 //! exactly. The thread that inserts calls this, in its transaction.
 
 use crate::error::Error;
-use crate::rows::Ledger;
-use crate::schema::{CaptureRow, LedgerBucketRow, LedgerScreenRow, LossRow};
+use crate::rows::{Histogram, Ledger};
+use crate::schema::{CaptureRow, LedgerScreenRow, LossRow};
 use crate::sums::{Contribution, Replaced};
 use crate::table::Text;
 use foldhash::fast::RandomState;
@@ -14,6 +14,7 @@ use hmac_sha256::Hash;
 use rusqlite::Transaction;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
 
 /// The name of what is beyond a limit.
 pub const OTHER: &str = "(other)";
@@ -52,8 +53,14 @@ struct Kind {
     most: usize,
 }
 
-/// Names of an app's day: digests by kind.
-type Day = HashMap<String, HashSet<i64>>;
+/// Names of an app's day.
+#[derive(Debug, Default)]
+struct Day {
+    /// Digests by kind.
+    digests: HashMap<String, HashSet<i64>>,
+    /// Quick hashes of those that were admitted since the day is in memory.
+    admitted: HashSet<u64, RandomState>,
+}
 
 /// The names of the days that rows came for last, as the table has them.
 #[derive(Debug, Default)]
@@ -72,12 +79,18 @@ struct Admission<'a> {
 impl Admission<'_> {
     /// True if a name is told apart from others; it is, from now on, if the limit is not reached.
     fn admit(&mut self, kind: Kind, parts: &[&str]) -> Result<bool, Error> {
-        let digest = digest_of(parts);
-        if !self.day.contains_key(kind.name) {
-            self.day.insert(kind.name.to_owned(), HashSet::new());
+        let Day { digests, admitted } = &mut *self.day;
+        let quick = admitted.hasher().hash_one((kind.name, parts));
+        if admitted.contains(&quick) {
+            return Ok(true);
         }
-        let Some(known) = self.day.get_mut(kind.name) else { return Ok(false) };
+        let digest = digest_of(parts);
+        if !digests.contains_key(kind.name) {
+            digests.insert(kind.name.to_owned(), HashSet::new());
+        }
+        let Some(known) = digests.get_mut(kind.name) else { return Ok(false) };
         if known.contains(&digest) {
+            admitted.insert(quick);
             return Ok(true);
         }
         let is_admitted = known.len() - usize::from(known.contains(&EXCEEDED)) < kind.most;
@@ -216,7 +229,7 @@ impl Names {
             replaced.extend((!is_named).then_some(screen));
         }
         let mut reasons = HashSet::new();
-        for LedgerBucketRow { name, .. } in ledger.buckets.iter().filter(|row| row.is_exit()) {
+        for Histogram { name, .. } in ledger.histograms.iter().filter(|row| row.is_exit()) {
             if !day.admit(EXITS, &[name])? {
                 reasons.insert(name);
             }
@@ -227,11 +240,12 @@ impl Names {
         let mut limited = ledger.clone();
         (limited.day.app, limited.day.ver) = (app.clone(), ver.clone());
         let screens = limited.screens.iter_mut().map(|row| &mut row.screen);
-        let screens = screens.chain(limited.buckets.iter_mut().map(|row| &mut row.screen));
+        let screens = screens.chain(limited.histograms.iter_mut().map(|row| &mut row.screen));
         screens
             .filter(|screen| replaced.contains(&**screen))
             .for_each(|screen| *screen = OTHER_TEXT);
-        let exits = limited.buckets.iter_mut().filter(|row| row.is_exit()).map(|row| &mut row.name);
+        let exits =
+            limited.histograms.iter_mut().filter(|row| row.is_exit()).map(|row| &mut row.name);
         exits.filter(|name| reasons.contains(&**name)).for_each(|name| *name = OTHER_TEXT);
         Ok(Cow::Owned(limited))
     }
@@ -273,7 +287,7 @@ impl Names {
             let mut statement = transaction.prepare_cached(sql)?;
             let mut found = statement.query([app.as_str(), dt.as_str()])?;
             while let Some(row) = found.next()? {
-                day.entry(row.get(0)?).or_default().insert(row.get(1)?);
+                day.digests.entry(row.get(0)?).or_default().insert(row.get(1)?);
             }
             self.days.insert(key.clone(), day);
         }

@@ -200,11 +200,11 @@ impl Database {
                     frames_of.frames(day, screen, frames, overrun_us * NS_OF_US);
                 }
                 let mut deaths: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-                for Ledger { day, buckets, .. } in ledgers {
+                for Ledger { day, histograms, .. } in ledgers {
                     *deaths.entry((&day.dt, "")).or_default() += 0;
-                    for row in buckets.iter().filter(|row| row.is_death()) {
+                    for row in histograms.iter().filter(|row| row.is_death()) {
                         for name in ["", &row.name] {
-                            *deaths.entry((&day.dt, name)).or_default() += row.amount;
+                            *deaths.entry((&day.dt, name)).or_default() += row.amount();
                         }
                     }
                 }

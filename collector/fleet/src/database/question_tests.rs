@@ -1,7 +1,6 @@
 use super::*;
 use crate::rows::Rows;
 use crate::schema::{CaptureRow, Text};
-use std::time::Instant;
 use tempfile::TempDir;
 
 /// Tables of two apps, with three and five captures.
@@ -122,12 +121,10 @@ fn nothing_but_the_views_is_read_and_nothing_is_written() {
 #[test]
 fn a_question_ends_and_takes_little_memory() {
     let (_directory, path) = tables_of_two();
-    let begun = Instant::now();
     let endless =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
     let answer = ask(&path, endless, None);
     assert!(matches!(answer, Err(Error::TooSlow(TIME_LIMIT))), "{answer:?}");
-    assert!(begun.elapsed() < TIME_LIMIT + Duration::from_secs(2));
     let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000)";
     for sql in [
         "SELECT group_concat(printf('%01000d', i)) FROM n",

@@ -3,7 +3,8 @@
 use super::changes::{contribution, read};
 use super::tables::{self, NUMBER};
 use crate::error::Error;
-use crate::rows::Value;
+use crate::ledger::{Days, Histograms};
+use crate::rows::{Ledger, Value};
 use crate::schema::CaptureRow;
 use crate::sums::schema::{
     CAUSE_EXAMPLES, CauseExample, DEVICE_ROLLUPS, DeviceRollup, FLEET_ROLLUPS, ROLLUPS,
@@ -18,6 +19,7 @@ use std::collections::BTreeSet;
 pub(super) struct Changes {
     /// Sums to add.
     pub(super) sums: Sums,
+    histograms: Histograms,
     /// Captures that may be examples, by app, day and cause.
     offered: Examples,
     /// Deleted captures.
@@ -25,6 +27,11 @@ pub(super) struct Changes {
 }
 
 impl Changes {
+    /// Adds a part of a ledger, or subtracts it if `sign` is -1.
+    pub(super) fn add_ledger(&mut self, ledger: &Ledger, days: Days, sign: i64) {
+        self.sums.add_ledger(&mut self.histograms, ledger, days, sign);
+    }
+
     /// Takes a new capture's examples.
     pub(super) fn offer_examples(&mut self, capture: &CaptureRow, sums: &Sums) {
         self.offered.offer(capture, sums);
@@ -37,7 +44,8 @@ impl Changes {
 }
 
 /// Writes changes.
-pub(super) fn apply(transaction: &Transaction<'_>, changes: Changes) -> Result<(), Error> {
+pub(super) fn apply(transaction: &Transaction<'_>, mut changes: Changes) -> Result<(), Error> {
+    changes.histograms.flush(&mut changes.sums);
     for app in changes.sums.apps() {
         let sql =
             "INSERT INTO changes VALUES (?, 1) ON CONFLICT (app) DO UPDATE SET number = number + 1";

@@ -92,7 +92,7 @@ impl Database {
             let is_first = last != Some(name);
             let had_anr = has_anr && !is_first;
             has_anr = had_anr || ledger.day.user_anrs > 0;
-            changes.sums.add_ledger(&ledger, [is_first, has_anr && !had_anr], 1);
+            changes.add_ledger(&ledger, [is_first, has_anr && !had_anr], 1);
             last = Some(name);
         }
         selected.add(changes)?;

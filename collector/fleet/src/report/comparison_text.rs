@@ -12,9 +12,10 @@ use tracetee_trace::shown;
 const SHOWN: usize = 20;
 
 pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
-    let Comparison { from, to, sentence, devices_sentence, level, least_devices, rows, .. } =
-        comparison;
-    push_title(text, &format!("From {} to {}", shown(from), shown(to)));
+    let Comparison {
+        source, from, to, sentence, devices_sentence, level, least_devices, rows, ..
+    } = comparison;
+    push_title(text, &format!("From {} to {}, {}", shown(from), shown(to), source.unit()));
     let tone = tone_of(comparison.verdict);
     let _ = writeln!(text, "  {}", tone.map_or_else(|| sentence.clone(), |tone| tone.of(sentence)));
     if rows.is_empty() {
@@ -40,10 +41,11 @@ pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
     let [level, change, same] = [*level, LEAST_CHANGE, SAME_BELOW].map(|share| share * 100.0);
     let _ = writeln!(
         text,
-        "  ms in a thousand frames: means of the devices that updated, before and after it, and of the others, before the release \
+        "  {}: means of the devices that updated, before and after it, and of the others, before the release \
          and since. The change is that beyond the change of devices like them on the same days, with its interval of 95 %. A cause counts in frames of which it took a tenth or \
          more. p is adjusted by Holm for all causes. \"WORSE\" and \"better\": p below {level} %, at least {change} % of change, \
-         {least_devices} devices. \"same\": a rise of {same} % is excluded."
+         {least_devices} devices. \"same\": a rise of {same} % is excluded.",
+        source.unit()
     );
 }
 

@@ -5,6 +5,7 @@
 use super::fleet::{AppReport, CauseOf, DeathOf, FleetReport, Smoothness, Version};
 use super::table::{Column, left, right};
 use super::{grouped, ms, percent};
+use crate::change::Source;
 use crate::change::comparison::{Comparison, Difference, Verdict};
 use std::fmt::Write;
 use tracetee_trace::shown;
@@ -32,9 +33,13 @@ impl FleetReport {
         text
     }
 
-    /// Returns the verdicts of this report's comparisons.
+    /// Returns the verdicts of this report's comparisons. Ledgers, which not all devices keep, decide if they show that a version is worse.
     pub fn verdicts(&self) -> impl Iterator<Item = Verdict> {
-        self.apps.iter().filter_map(|app| Some(app.comparison.as_ref()?.verdict))
+        let is_one = |comparison: &&Comparison| {
+            comparison.source == Source::Captures || comparison.verdict == Verdict::Worse
+        };
+        let all = self.apps.iter().flat_map(AppReport::comparisons);
+        all.filter(is_one).map(|comparison| comparison.verdict)
     }
 }
 
@@ -43,13 +48,7 @@ fn push_app(text: &mut String, app: &AppReport) {
         let _ = writeln!(text, "No report: {}.\n", name(why));
         return;
     }
-    if let Some(comparison) = &app.comparison {
-        push_comparison(text, comparison);
-    }
-    if let Some(comparison) = &app.ledgers.comparison {
-        text.push_str("Jank of every device, from ledgers:\n\n");
-        push_comparison(text, comparison);
-    }
+    app.comparisons().for_each(|comparison| push_comparison(text, comparison));
     app.ledgers.push_markdown(text);
     let share = |version: &Version, part: fn(&Smoothness) -> u64| {
         let rates = version.smoothness.as_ref();
@@ -102,6 +101,9 @@ fn push_app(text: &mut String, app: &AppReport) {
 
 fn push_comparison(text: &mut String, comparison: &Comparison) {
     let (from, to) = (name(&comparison.from), name(&comparison.to));
+    if comparison.source != Source::Captures {
+        let _ = writeln!(text, "In {}:\n", comparison.source.unit());
+    }
     let _ = writeln!(text, "{}\n", span(&comparison.sentence, MAX_SENTENCE_CHARS));
     if comparison.rows.is_empty() {
         return;
@@ -116,7 +118,7 @@ fn push_comparison(text: &mut String, comparison: &Comparison) {
         Verdict::Worse => "**worse**",
         verdict => verdict.text(),
     };
-    let was = format!("{from}, ms in 1000 frames");
+    let was = format!("{from}, {}", comparison.source.unit());
     let key = |row: &Difference| if row.cause.is_some() { name(&row.key) } else { String::new() };
     let columns =
         [

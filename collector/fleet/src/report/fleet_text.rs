@@ -7,6 +7,7 @@ use super::quantile_errors::QuantileErrors;
 use super::table::{Column, broken, left, right, table};
 use super::tone::{Tone, plain};
 use super::{grouped, ms, percent};
+use crate::change::comparison::Comparison;
 use crate::database::{Exceeded, OTHER};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -103,6 +104,11 @@ fn push_groups(
 }
 
 impl AppReport {
+    /// Returns the comparisons of two versions: by captures, then by ledgers.
+    pub(super) fn comparisons(&self) -> impl Iterator<Item = &Comparison> {
+        self.comparison.iter().chain(&self.ledgers.comparisons)
+    }
+
     /// Writes which evidence judges the frames: without any of the display, slow is no missed vsync.
     fn push_evidence(&self, text: &mut String) {
         let smoothness = || self.versions.iter().filter_map(|version| version.smoothness.as_ref());
@@ -142,13 +148,7 @@ impl AppReport {
             return;
         }
         self.push_answer(text);
-        if let Some(comparison) = &self.comparison {
-            push_comparison(text, comparison);
-        }
-        if let Some(comparison) = &self.ledgers.comparison {
-            push_title(text, "Jank of every device, from ledgers");
-            push_comparison(text, comparison);
-        }
+        self.comparisons().for_each(|comparison| push_comparison(text, comparison));
         self.ledgers.push(text);
         let origin = if self.ledgers.versions.is_empty() { "" } else { ", from captures" };
         push_title(text, &format!("Versions{origin}"));

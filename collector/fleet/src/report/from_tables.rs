@@ -4,6 +4,7 @@ use super::breakdown::{Breakdowns, MOST_CAPTURES};
 use super::fixes::CauseRow;
 use super::fleet::{AppReport, Ask, CauseOf, Example, FleetReport, Smoothness, Startup};
 use super::ledgers::Ledgers;
+use crate::change::Source;
 use crate::change::comparison::comparison;
 use crate::change::segment::Segment;
 use crate::database::Database;
@@ -51,7 +52,9 @@ impl FleetReport {
         report.check_found(ask)?;
         // Of an app whose report takes too long, nobody knows its versions.
         let is_compared = |app: &AppReport| {
-            app.comparison.is_some() || app.ledgers.comparison.is_some() || app.unfinished.is_some()
+            app.comparison.is_some()
+                || !app.ledgers.comparisons.is_empty()
+                || app.unfinished.is_some()
         };
         let is_compared = report.apps.iter().any(is_compared);
         if let Some((from, to)) = ask.compare.as_ref().filter(|_| !is_compared) {
@@ -160,22 +163,29 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
     report.breakdowns = Breakdowns::read(all, sample, &report, screen)?;
     report.limits_exceeded = all.exceeded_limits(app)?;
     if let Some((from, to)) = &ask.compare {
-        let has = |ver: &str| report.versions.iter().any(|version| version.ver == ver);
         let screen = ask.screen.as_deref().filter(|screen| !screen.is_empty());
         let segment = Segment { screen: screen.map(Text::from), ..Segment::default() };
-        if has(from) && has(to) {
-            let versions = [&**from, &**to];
-            let fleet = database.devices(app, versions, &segment, ask.with_test_devices)?;
-            report.comparison = Some(comparison(from, to, &fleet));
+        let (versions, tests) = ([&**from, &**to], ask.with_test_devices);
+        let mut fleets = Vec::new();
+        let has = |ver: &&str| report.versions.iter().any(|version| version.ver == **ver);
+        if versions.iter().all(has) {
+            fleets.push(database.devices(app, versions, &segment, tests)?);
         }
-        let has = |ver: &str| report.ledgers.versions.iter().any(|version| version.ver == ver);
+        let has = |ver: &&str| report.ledgers.versions.iter().any(|version| version.ver == **ver);
         // Ledgers do not know the speed of a device.
-        if has(from) && has(to) && ask.class.is_none() {
+        if versions.iter().all(has) && ask.class.is_none() {
             let segment = Segment { api: ask.api, ..segment };
-            let (versions, tests) = ([&**from, &**to], ask.with_test_devices);
             let from_day = ask.since.as_ref().map_or("", |since| since.day());
-            let [fleet, _] = all.ledger_fleets(app, versions, from_day, &segment, tests)?;
-            report.ledgers.comparison = Some(comparison(from, to, &fleet));
+            fleets.extend(all.ledger_fleets(app, versions, from_day, &segment, tests)?);
+            // Ends of processes are on no screen.
+            fleets.retain(|fleet| fleet.source != Source::Deaths || screen.is_none());
+        }
+        for fleet in &fleets {
+            let made = comparison(from, to, fleet, fleets.len());
+            match fleet.source {
+                Source::Captures => report.comparison = Some(made),
+                Source::Ledgers | Source::Deaths => report.ledgers.comparisons.push(made),
+            }
         }
     }
     Ok(Some(report))

@@ -24,8 +24,8 @@ pub struct Ledgers {
     pub screens: Vec<LedgerRates>,
     /// Start-ups by version and kind, and ends of processes by version and reason.
     pub counts: Vec<LedgerCount>,
-    /// Comparison of the frames of two versions, if requested.
-    pub comparison: Option<Comparison>,
+    /// Comparisons of two versions, if requested: of their frames, then of ends of processes.
+    pub comparisons: Vec<Comparison>,
 }
 
 /// Sums of the days of devices under a version.
@@ -153,7 +153,7 @@ impl Ledgers {
             frames: rates(queries::LEDGER_FRAMES_BY_VERSION, queries::LEDGER_OVERRUNS_BY_VERSION)?,
             screens: rates(queries::LEDGER_FRAMES_BY_SCREEN, queries::LEDGER_OVERRUNS_BY_SCREEN)?,
             counts: database.rows(&queries::LEDGER_STARTS.text())?,
-            comparison: None,
+            comparisons: Vec::new(),
         })
     }
 

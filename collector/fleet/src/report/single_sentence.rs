@@ -5,7 +5,7 @@ use super::single_judged::lateness;
 use super::single_rows::{PartRow, Worst};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tracetee_jank::{Cause, Named, StateTimes, ThreadRole};
+use tracetee_jank::{Cause, Named, Outcome, StateTimes, ThreadRole};
 
 /// Names of a part of a frame which no thread of the process is known to have made.
 const UNSEEN: [&str; 2] = ["(no thread is known to draw it)", "(another process moves its layer)"];
@@ -29,7 +29,12 @@ impl Worst {
             None if is_unseen(part) && part.overrun_ns * 2 < self.overrun_ns => 0,
             None => part.overrun_ns,
         };
-        match self.parts.iter().min_by_key(|part| Reverse(overrun_ns(part))) {
+        // What came after the app's part made such a frame late.
+        let is_blamed = |part: &PartRow| part.thread == ThreadRole::Gpu && part.overrun_ns > 0;
+        let weight = |part: &&PartRow| {
+            Reverse((self.outcome == Outcome::System && is_blamed(part), overrun_ns(part)))
+        };
+        match self.parts.iter().min_by_key(weight) {
             Some(part) => format!("{late}: {}", cause_of(part, wait(part).map(|wait| wait.1))),
             None => late,
         }
@@ -101,7 +106,7 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracetee_jank::{Evidence, Outcome, Pipeline};
+    use tracetee_jank::{Evidence, Pipeline};
 
     fn part(thread: ThreadRole, cause: Cause, key: &str, name: &str, overrun_ms: u64) -> PartRow {
         PartRow {
@@ -117,8 +122,8 @@ mod tests {
         }
     }
 
-    fn sentence(parts: Vec<PartRow>) -> String {
-        let worst = Worst {
+    fn worst(parts: Vec<PartRow>) -> Worst {
+        Worst {
             number: 1,
             pipeline: Pipeline::Views,
             explanation: None,
@@ -134,8 +139,22 @@ mod tests {
             screen: None,
             sentence: String::new(),
             parts,
-        };
-        let sentence = worst.sentence();
+        }
+    }
+
+    #[test]
+    fn a_frame_that_surfaceflinger_made_late_is_said_to_wait_for_it() {
+        let ran = part(ThreadRole::Main, Cause::Section, "bind", "bind", 9);
+        let name = "(compositor)";
+        let waited = part(ThreadRole::Gpu, Cause::System, name, name, 4);
+        let said =
+            |outcome| Worst { outcome, ..worst(vec![ran.clone(), waited.clone()]) }.sentence();
+        assert!(said(Outcome::System).ends_with("it waited 8.0 ms for the compositor"));
+        assert!(said(Outcome::App).contains(": main "), "{}", said(Outcome::App));
+    }
+
+    fn sentence(parts: Vec<PartRow>) -> String {
+        let sentence = worst(parts).sentence();
         sentence.strip_prefix("16.0 ms late, 1 vsync missed: ").unwrap_or(&sentence).to_owned()
     }
 

@@ -11,7 +11,6 @@ use crate::table::{Kind, Rollup, Text, Value};
 use foldhash::fast::RandomState;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read;
 
@@ -40,25 +39,18 @@ pub type SumsByKey = Vec<(Vec<Value>, Vec<i64>)>;
 impl Sums {
     /// Adds a row's sums, times `sign`.
     pub(crate) fn add<R: RollupRow>(&mut self, row: &R, sign: i64) {
-        self.add_all::<R, _>([row], sign);
+        let added = row.sums().map(|sum| sum.min(MOST.cast_signed()) * sign);
+        self.add_exactly::<R>(row.key(), added);
     }
 
-    /// Adds the sums of rows, times `sign`.
-    pub(crate) fn add_all<R: RollupRow, Row: Borrow<R>>(
-        &mut self,
-        rows: impl IntoIterator<Item = Row>,
-        sign: i64,
-    ) {
-        let table = self.tables.entry(R::ROLLUP.table.name).or_default();
-        for row in rows {
-            let row = row.borrow();
-            let added = row.sums().map(|sum| sum.min(MOST.cast_signed()) * sign);
-            if added.iter().all(|&sum| sum == 0) {
-                continue;
-            }
-            let sums = table.entry(row.key()).or_default();
-            sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
+    /// Adds sums that have no limit: those of many captures or ledgers.
+    pub(crate) fn add_exactly<R: RollupRow>(&mut self, key: Key, added: Added) {
+        if added.iter().all(|&sum| sum == 0) {
+            return;
         }
+        let table = self.tables.entry(R::ROLLUP.table.name).or_default();
+        let sums = table.entry(key).or_default();
+        sums.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);
     }
 
     /// Adds the sums of a capture, times `sign`.

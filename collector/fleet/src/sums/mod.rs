@@ -11,7 +11,7 @@ mod device;
 mod examples;
 mod fleet;
 mod renamed;
-mod row;
+pub(crate) mod row;
 pub mod schema;
 
 pub use by_key::{Sums, SumsByKey};

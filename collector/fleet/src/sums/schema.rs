@@ -12,7 +12,7 @@ use crate::table::{Cell, Column, Kind, Rollup, Source, Table, TableRow, Text, Va
 
 /// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
 /// refused; `tracetee store rebuild` makes it from the captures.
-pub const FILE_VERSION: i64 = 17;
+pub const FILE_VERSION: i64 = 18;
 
 rollups! {
     /// The tables of sums of captures and loss reports.

@@ -136,7 +136,7 @@ function app(report) {
 }
 
 // Counts of every device, beside the rates that Google Play defines.
-function ledgers({ app: of, ledgers: { versions, frames, screens, counts, comparison } }) {
+function ledgers({ app: of, ledgers: { versions, frames, screens, counts, comparisons } }) {
   if (!versions.length) return;
   const version = ["version", (row) => row.ver, true];
   const rates = [
@@ -160,10 +160,7 @@ function ledgers({ app: of, ledgers: { versions, frames, screens, counts, compar
       ["p50", time("p50_ns")], ["p90", time("p90_ns")], ["p99", time("p99_ns")],
     ], counts, { id: `ledger-counts.${of}` }));
   }
-  if (comparison) {
-    page.append(make("p", {}, "Jank of every device, from ledgers:"));
-    compared(comparison, `comparison-of-ledgers-${of}`);
-  }
+  for (const comparison of comparisons) compared(comparison, `comparison-of-${comparison.source}-${of}`);
 }
 
 // All apps, below the filters of the page.

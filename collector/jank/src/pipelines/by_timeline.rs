@@ -4,13 +4,13 @@
 //! begins with this one, or is awake in all of it. Where none is known, the main thread worked on the frame in the sections that
 //! it began in it. A process that gets no vsyncs draws none: another one, whose vsync the frame has, moves its layer.
 
-use super::wakes::wakes;
+use super::wakes::{is_ready, wakes};
 use crate::deadline::gives_vsyncs;
 use crate::found::Found;
 use crate::pipeline::Pipeline;
 use crate::process::Process;
 use std::collections::{BTreeMap, BTreeSet};
-use tracetee_trace::{NO_PARENT, NameId, Slice, State, Thread, Trace, UNFINISHED};
+use tracetee_trace::{NO_PARENT, NameId, Slice, Thread, Trace, UNFINISHED};
 
 /// Frames that are looked at which begin during another one.
 const MOST_BEGUN: usize = 64;
@@ -94,10 +94,6 @@ fn drawn_ns(render: &Thread, begun_ns: u64, end_ns: u64) -> u64 {
         Some(state) if !is_ready(state) => state.at_ns.max(begun_ns),
         _ => end_ns,
     }
-}
-
-const fn is_ready(state: &State) -> bool {
-    matches!(state.kind, b'r' | b'R')
 }
 
 /// Returns since when a thread was awake, if it did not fall asleep between two times.

@@ -30,7 +30,7 @@ pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {
     let own: BTreeMap<u32, &Thread> = trace
         .threads
         .iter()
-        .filter(|(_, thread)| is_of(process.pid, thread))
+        .filter(|(_, thread)| thread.pid.unwrap_or(thread.tid) == process.pid)
         .map(|(&tid, thread)| (tid, thread))
         .collect();
     let mut others = flutter::find(trace, &own);
@@ -55,13 +55,6 @@ pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {
     }
     found.append(&mut others);
     found.sort_by_key(|frame| frame.ui.start_ns);
-}
-
-const fn is_of(pid: u32, thread: &Thread) -> bool {
-    match thread.pid {
-        Some(own) => own == pid,
-        None => thread.tid == pid,
-    }
 }
 
 /// True if something is laid out or drawn in a frame of the views.

@@ -26,7 +26,8 @@ pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
         return found;
     }
     for (&tid, thread) in own {
-        for slice in swaps_of(trace, thread) {
+        let is_swap = |slice: &&Slice| of_swap(trace.names.text(slice.name)).is_some();
+        for slice in thread.slices.iter().filter(is_swap) {
             let index = found.partition_point(|frame| frame.ui.start_ns <= slice.start_ns);
             let frame = index.checked_sub(1).and_then(|index| found.get_mut(index));
             if let Some(frame) = frame.filter(|frame| frame.ui_tid != tid) {
@@ -35,9 +36,4 @@ pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
         }
     }
     found
-}
-
-fn swaps_of<'a>(trace: &'a Trace, thread: &'a Thread) -> impl Iterator<Item = &'a Slice> {
-    let is_swap = |slice: &&Slice| of_swap(trace.names.text(slice.name)).is_some();
-    thread.slices.iter().filter(is_swap)
 }

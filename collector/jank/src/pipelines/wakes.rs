@@ -13,10 +13,13 @@ pub(super) struct Wake {
     pub(super) waker: u32,
 }
 
+pub(super) const fn is_ready(state: &State) -> bool {
+    matches!(state.kind, b'r' | b'R')
+}
+
 /// The ends of a thread's sleeps between two times.
 pub(super) fn wakes(thread: &Thread, from_ns: u64, to_ns: u64) -> impl Iterator<Item = Wake> {
     let first = thread.states.partition_point(|state| state.at_ns < from_ns).max(1);
-    let is_ready = |state: &State| matches!(state.kind, b'r' | b'R');
     let pairs = thread.states.get(first - 1..).unwrap_or_default().windows(2);
     let wakes = pairs.filter_map(move |pair| match pair {
         &[sleep, end] if !is_ready(&sleep) && is_ready(&end) => {

@@ -131,16 +131,7 @@ pub(crate) fn find(
         };
         let bind = (kind == StartKind::Cold).then_some(*slice);
         let first_frame_ns = shown.from(slice.start_ns).map_or(u64::MAX, |found| found.ui.start_ns);
-        let mut launch = Launch {
-            kind,
-            start_ns: slice.start_ns,
-            from_system: false,
-            platform: None,
-            bind,
-            activity: None,
-            class: None,
-            shows_from_ns: slice.start_ns,
-        };
+        let mut launch = Launch { bind, ..Launch::new(kind, slice.start_ns) };
         // All of the activity's steps up to the first frame are of this start.
         let first = if bind.is_some() { next } else { next - 1 };
         next = first;
@@ -180,23 +171,17 @@ pub(crate) fn find(
 }
 
 impl Launch {
+    const fn new(kind: StartKind, start_ns: u64) -> Self {
+        let (from_system, shows_from_ns) = (false, start_ns);
+        let (platform, bind, activity, class) = (None, None, None, None);
+        Self { kind, start_ns, from_system, platform, bind, activity, class, shows_from_ns }
+    }
+
     /// A start that the platform's record alone has.
-    const fn unmarked(start: PlatformStart) -> Self {
-        let PlatformStart { kind, launch_ns, bind_ns, .. } = start;
-        let shows_from_ns = match bind_ns {
-            Some(bind_ns) => bind_ns,
-            None => launch_ns,
-        };
-        Self {
-            kind,
-            start_ns: launch_ns,
-            from_system: false,
-            platform: Some(start),
-            bind: None,
-            activity: None,
-            class: None,
-            shows_from_ns,
-        }
+    fn unmarked(start: PlatformStart) -> Self {
+        let shows_from_ns = start.bind_ns.unwrap_or(start.launch_ns);
+        let launch = Self::new(start.kind, start.launch_ns);
+        Self { platform: Some(start), shows_from_ns, ..launch }
     }
 }
 
@@ -245,6 +230,9 @@ fn begin(
     }
 }
 
+/// System server's section at the begin of a launch, of Android 10 to 12.
+const INTENT_STARTED: &str = "MetricsLogger:launchObserverNotifyIntentStarted";
+
 /// A launch as the system records it.
 #[derive(Debug, Clone, Copy)]
 struct SystemLaunch {
@@ -274,6 +262,10 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
             completed.insert(id, kind);
         }
     }
+    let intent = trace.names.select(|name| name == INTENT_STARTED);
+    let intents = trace.threads.values().flat_map(|thread| thread.named(&intent));
+    let mut intents: Vec<u64> = intents.map(|slice| slice.start_ns).collect();
+    intents.sort_unstable();
     let mut launches: Vec<SystemLaunch> = Vec::new();
     for one in &trace.asyncs {
         let name = trace.names.text(one.name);
@@ -288,7 +280,10 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
             _ => continue,
         };
         if one.end_ns != UNFINISHED {
-            launches.push(SystemLaunch { start_ns: one.start_ns, end_ns: one.end_ns, kind });
+            let before = intents.partition_point(|&at_ns| at_ns <= one.start_ns);
+            let intent_ns = before.checked_sub(1).and_then(|last| intents.get(last)).copied();
+            let start_ns = intent_ns.filter(|_| completed.is_empty()).unwrap_or(one.start_ns);
+            launches.push(SystemLaunch { start_ns, end_ns: one.end_ns, kind });
         }
     }
     launches.sort_by_key(|launch| launch.start_ns);

@@ -157,9 +157,11 @@ impl<'a> Shown<'a> {
         around.filter(|found| found.ui.end_ns > at_ns).or_else(|| self.frames.get(index).copied())
     }
 
+    /// The end of a frame's last draw: the main thread can wait for that, and go on.
     fn end_ns(&self, found: &Found) -> u64 {
         let is_views = found.pipeline == Pipeline::Views;
-        found.end_ns() + if is_views { self.assumed_ns } else { 0 }
+        let drawn = found.last_draw().filter(|_| is_views).map(|(_, draw)| draw.end_ns);
+        drawn.unwrap_or_else(|| found.end_ns() + if is_views { self.assumed_ns } else { 0 })
     }
 }
 

@@ -282,6 +282,25 @@ fn an_activity_that_another_one_of_the_app_covered_does_not_put_the_app_away() {
 }
 
 #[test]
+fn a_start_ends_with_its_first_draw_and_begins_with_the_intent_before_android_13() {
+    let system = ("system_server", 900);
+    let slices = [
+        slice(system, "B MetricsLogger:launchObserverNotifyIntentStarted", 50_000, 50_100),
+        slice(system, "B MetricsLogger:launchObserverNotifyIntentStarted", 90_000, 90_100),
+        slice(MAIN, "B bindApplication", 200_000, 300_000),
+        slice(MAIN, "B activityStart", 310_000, 380_000),
+        slice(MAIN, FRAME, 400_000, 455_000),
+        slice(RENDER, DRAW, 410_000, 450_000),
+    ];
+    let launching = [
+        (system, 100_000, "S launching: com.example.app|0"),
+        (system, 470_000, "F launching: com.example.app|0"),
+    ];
+    let found = with("{\"process\":\"com.example.app\",\"pid\":100}", &slices, &launching);
+    assert_eq!(rows(&found), [(Cold, 90, Some(360), None)]);
+}
+
+#[test]
 fn the_systems_record_of_a_launch_says_when_and_how_it_began() {
     let slices = [
         slice(MAIN, "B bindApplication", 300_000, 400_000),

@@ -1,7 +1,7 @@
 //! Frames judged by FrameTimeline's records: each type of jank, of one surface or of several, and vsyncs without a record.
 
 use crate::tests::sched_text::{MAIN, PEER, RENDER, SF_APP, Text, WORKER};
-use crate::{Analysis, Cause, Evidence, Options, Outcome, ThreadRole, analyze};
+use crate::{Analysis, Cause, Evidence, Options, Outcome, Pipeline, ThreadRole, analyze};
 use Outcome::{App, Display, Dropped, InTime, Stuffing, System, Undrawn, Unknown};
 use tracetee_trace::{ActualFrame, NameId, TimelineFrame, Trace};
 
@@ -45,6 +45,37 @@ fn outcome(surfaces: &[(i32, u8)]) -> (Outcome, bool) {
     let frame = analyzed(&records).frames.remove(0);
     assert_eq!((frame.evidence, frame.dropped > 0), (Evidence::Timeline, frame.slow));
     (frame.outcome, frame.slow)
+}
+
+#[test]
+fn a_frame_that_the_render_thread_animates_alone_is_one_if_the_timeline_has_it() {
+    let frames = |id: i64| {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.slice(MAIN, 20_000, 25_000, "Choreographer#doFrame 7");
+        text.slice(RENDER, 24_000, 28_000, "DrawFrames 7");
+        text.slice(RENDER, 40_000, 58_000, "prepareAndDraw 8");
+        // Its traversal has nothing to draw.
+        text.slice(MAIN, 70_000, 71_000, "Choreographer#doFrame 9");
+        text.slice(MAIN, 70_100, 70_900, "traversal");
+        let mut trace = text.trace();
+        for (token, start_ns, jank) in [(7, 20_000_000, 1), (id, 40_000_000, 64)] {
+            trace.frames.push(TimelineFrame {
+                start_ns,
+                end_ns: start_ns + 19_000_000,
+                pid: 100,
+                layer: NameId::NONE,
+                token,
+                display_token: token + 100,
+                is_display: false,
+                actual: Some(ActualFrame { jank, present: 2, ..ActualFrame::default() }),
+            });
+        }
+        let analysis = analyze(&trace, &Options::default()).unwrap();
+        let views = analysis.frames.iter().filter(|frame| frame.pipeline == Pipeline::Views);
+        views.map(|frame| (frame.vsync_id, frame.slow)).collect::<Vec<_>>()
+    };
+    assert_eq!(frames(8), [(Some(7), false), (Some(8), true)]);
+    assert_eq!(frames(6), [(Some(7), false)]);
 }
 
 #[test]

@@ -89,6 +89,48 @@ fn a_sleep_is_a_binder_call_s_if_the_receiver_ends_it_or_it_begins_within_a_mill
 }
 
 #[test]
+fn a_call_is_still_waited_for_after_another_thread_had_the_processor() {
+    let call = |kept: bool| {
+        asleep("Settings.load", "S", |text| {
+            let call = "binder_transaction: transaction=5 dest_node=1 dest_proc=900 dest_thread=0 reply=0 flags=0x10 \
+                        code=0x4";
+            text.event(MAIN, 0, "...1", 10_500, call);
+            text.switch(10_600, 0, MAIN, if kept { "R+" } else { "S" }, WORKER);
+            text.switch(12_900, 0, WORKER, "S", MAIN);
+            text.event(PEER, 1, "...1", 13_200, "binder_transaction_received: transaction=5");
+        })
+    };
+    let ms = |kept| ms(&call(kept), Cause::Binder, "call to a process without a name");
+    assert!(ms(true) >= 24, "{}", ms(true));
+    assert!(ms(false) < 24, "{}", ms(false));
+}
+
+#[test]
+fn the_kernel_s_reason_of_a_sleep_needs_no_wake_up() {
+    let waited = |at_us| {
+        asleep("bindRow", "D", |text| {
+            let reason = "sched_blocked_reason: pid=100 iowait=1 caller=filemap_fault+0x10/0x20";
+            text.event(0, 0, "...1", at_us, reason);
+        })
+    };
+    assert_eq!(ms(&waited(37_300), Cause::Io, "bindRow"), 24);
+    // That of an earlier sleep.
+    assert_eq!(ms(&waited(12_500), Cause::Io, "bindRow"), 0);
+}
+
+#[test]
+fn a_sleep_of_unknown_end_is_for_the_render_thread_if_its_section_ends_then() {
+    let waited = |from_us, to_us| {
+        let analysis =
+            asleep("traversal", "S", |text| text.slice(RENDER, from_us, to_us, "DrawFrame"));
+        ms(&analysis, Cause::Wait, "traversal (waker not recorded)")
+    };
+    assert_eq!(waited(13_100, 37_600), 0);
+    // It ends later, or began late.
+    assert_eq!([waited(13_100, 38_000), waited(36_000, 37_600)], [24, 24]);
+}
+
+#[test]
 fn a_call_whose_end_nobody_is_known_to_have_made_goes_through_its_receiver() {
     let path = |analysis: Analysis| {
         let path = analysis.explanations[0].path.clone();

@@ -52,7 +52,7 @@ async fn take_capture(
     }
     let key = key_of(id, &meta, today());
     let said = collector.said_bytes(headers, ingest::MAX_BODY_BYTES)?;
-    if !collector.admits_capture(&key.app, said) {
+    if !collector.admits_capture(&key.app, said).await {
         add(&collector.counts.over_quota, 1);
         let why = "this app sends more captures than its quota; try again later";
         return Err(answer(StatusCode::TOO_MANY_REQUESTS, why));

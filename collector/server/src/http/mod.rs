@@ -210,11 +210,18 @@ impl Collector {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// True if a capture of an app may come in now, by the app's quota.
-    fn admits_capture(&self, app: &str, bytes: u64) -> bool {
+    /// Waits until a capture of an app may come in, by the app's quota. `false`: it would have to wait for too long.
+    async fn admits_capture(&self, app: &str, bytes: u64) -> bool {
         let Some(uploads) = &self.uploads else { return true };
-        let mut uploads = uploads.lock().unwrap_or_else(PoisonError::into_inner);
-        uploads.admits_capture(app, bytes, Instant::now())
+        let wait = {
+            let mut uploads = uploads.lock().unwrap_or_else(PoisonError::into_inner);
+            uploads.wait_of_capture(app, bytes, Instant::now())
+        };
+        let Some(wait) = wait else { return false };
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        true
     }
 
     /// Counts what retention has deleted, by age and by size, and stores the loss report that says so.

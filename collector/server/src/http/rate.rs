@@ -19,6 +19,8 @@ const MAX_APPS: u64 = 10_000;
 const BYTES_OF_A_CAPTURE: u64 = 64 * 1024;
 /// Seconds of its rate that an app may send at once, after a quiet time.
 const SECONDS_AT_ONCE: f64 = 20.0;
+/// Maximum wait of a capture for its credit. If all that came too early were refused instead, they would come again together.
+const MOST_WAIT: Duration = Duration::from_secs(2);
 
 /// A credit of each app.
 #[derive(Debug)]
@@ -55,22 +57,35 @@ impl Credits {
         self.admits(app, 1.0 + bytes as f64 / BYTES_OF_A_REPORT, now)
     }
 
-    /// True if a capture of this size may come in now; spends its credit. One of unknown size counts as a small one.
+    /// Spends the credit of a capture of this size, and returns the wait until the app has earned it; `None` if that is too long.
+    /// One of unknown size counts as a small one.
     #[allow(clippy::cast_precision_loss, reason = "thousands at most")]
-    pub(super) fn admits_capture(&mut self, app: &str, bytes: u64, now: Instant) -> bool {
-        self.admits(app, bytes.div_ceil(BYTES_OF_A_CAPTURE).max(1) as f64, now)
+    pub(super) fn wait_of_capture(
+        &mut self,
+        app: &str,
+        bytes: u64,
+        now: Instant,
+    ) -> Option<Duration> {
+        let cost = bytes.div_ceil(BYTES_OF_A_CAPTURE).max(1) as f64;
+        self.wait(app, cost, MOST_WAIT, now)
     }
 
     fn admits(&mut self, app: &str, cost: f64, now: Instant) -> bool {
+        self.wait(app, cost, Duration::ZERO, now).is_some()
+    }
+
+    fn wait(&mut self, app: &str, cost: f64, most: Duration, now: Instant) -> Option<Duration> {
         let app = app.to_owned();
         let known = self.by_app.get(&app, &()).copied().unwrap_or((self.at_once, now));
         let credit = credit(known, self.at_once, self.per_s, now);
         // A cost beyond all that can be saved up waits until that is saved up.
-        let is_admitted = credit >= cost.min(self.at_once);
-        let left = if is_admitted { credit - cost } else { credit };
+        let missing = (cost.min(self.at_once) - credit).max(0.0);
+        let wait = Duration::try_from_secs_f64(missing / self.per_s).ok();
+        let wait = wait.filter(|wait| *wait <= most);
+        let left = if wait.is_some() { credit - cost } else { credit };
         // Of too many apps, the one that was silent for longest is forgotten, which has its full credit by then.
         self.by_app.put(app, (), 1, (left, now));
-        is_admitted
+        wait
     }
 }
 
@@ -128,28 +143,35 @@ mod tests {
     #[test]
     fn an_app_sends_captures_at_its_rate_and_leaves_that_of_others() {
         let (mut captures, begin) = (Credits::of_captures(250), Instant::now());
-        let mut count = |app: &str, bytes, s| {
+        let mut waits = |app: &str, bytes, s| {
             let now = begin + Duration::from_secs(s);
-            (0..20_000).filter(|_| captures.admits_capture(app, bytes, now)).count()
+            let waits = (0..20_000).filter_map(|_| captures.wait_of_capture(app, bytes, now));
+            waits.map(|wait| wait.as_millis()).collect::<Vec<_>>()
         };
-        assert_eq!(count("hostile", 100, 0), 5_000);
-        assert_eq!(count("hostile", 100, 1), 250);
-        assert_eq!(count("honest", 100, 1), 5_000);
-        assert_eq!(count("large", 256 << 20, 1), 1);
+        let at_once = waits("hostile", 100, 0);
+        assert!(at_once[..5_000].iter().all(|&ms| ms == 0), "saved up");
+        let late: Vec<u128> = (1..=500).map(|number| 4 * number).collect();
+        assert_eq!(at_once[5_000..], late, "one each 4 ms, for 2 s");
+        assert_eq!(waits("hostile", 100, 1), late[250..]);
+        assert_eq!(waits("honest", 100, 1)[..5_000], [0; 5_000]);
+        assert_eq!(waits("large", 256 << 20, 1), [0]);
         // The largest costs 4,096 captures.
-        assert_eq!(count("large", 256 << 20, 10), 0);
-        assert_eq!(count("large", 256 << 20, 14), 1);
+        assert_eq!(waits("large", 256 << 20, 10), []);
+        assert_eq!(waits("large", 256 << 20, 14), [0]);
         let mut names = 0..2 * MAX_APPS;
-        assert!(names.all(|name| captures.admits_capture(&name.to_string(), 1, begin)));
-        assert!(captures.admits_capture("another", 1, begin), "no number of apps keeps one out");
+        assert!(names.all(|name| captures.wait_of_capture(&name.to_string(), 1, begin).is_some()));
+        assert!(
+            captures.wait_of_capture("another", 1, begin).is_some(),
+            "no number of apps keeps one out"
+        );
         // But nine thousand others do not give it a new credit.
         let is_known_after = |others: u32| {
             let mut captures = Credits::of_captures(250);
-            captures.admits_capture("first", 1 << 40, begin);
+            captures.wait_of_capture("first", 1 << 40, begin);
             (0..others).for_each(|name| {
-                captures.admits_capture(&name.to_string(), 1, begin);
+                captures.wait_of_capture(&name.to_string(), 1, begin);
             });
-            !captures.admits_capture("first", 1, begin)
+            captures.wait_of_capture("first", 1, begin).is_none()
         };
         assert_eq!([9_000, 11_000].map(is_known_after), [true, false]);
     }

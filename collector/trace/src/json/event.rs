@@ -33,6 +33,9 @@ pub(crate) struct Event {
     pub(crate) values: Vec<(Series, Option<f64>)>,
     /// True for an instant of all processes.
     pub(crate) is_global: bool,
+    /// Sorts events of a thread at one time, the greatest first: the time from there to the slice's end. Without it the event
+    /// keeps its place.
+    pub(crate) order: Option<u64>,
 }
 
 /// A series of a counter.
@@ -65,15 +68,6 @@ pub(crate) enum Kind {
     /// A profile of V8, or a part of one.
     Profile,
     Other(u8),
-}
-
-impl Event {
-    pub(crate) fn dur_ns(&self) -> Option<u64> {
-        match self.kind {
-            Kind::Complete { dur_ns, .. } => Some(dur_ns.unwrap_or(u64::MAX)),
-            _ => None,
-        }
-    }
 }
 
 #[derive(Deserialize)]
@@ -240,6 +234,10 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
     let scope = text.scope.map(|scope| names.id(scope.as_bytes()));
     let scope = scope.or(is_of_process.then_some(name));
     let is_global = kind == Kind::Instant && text.s.as_deref() == Some("g");
+    let order = match kind {
+        Kind::Complete { dur_ns, .. } => Some(dur_ns.unwrap_or(u64::MAX - 1)),
+        _ => None,
+    };
     // Nothing begins with a processor time of 0: it is not known.
     let cpu_ns = text.tts.map(RawValue::get).and_then(ns).filter(|&cpu_ns| cpu_ns > 0);
     let event = Event {
@@ -256,6 +254,7 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
         bound,
         values,
         is_global,
+        order,
     };
     Ok((event, named))
 }

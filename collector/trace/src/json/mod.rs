@@ -7,7 +7,7 @@ mod event;
 mod samples;
 mod scan;
 
-use crate::builder::{Builder, Live, MAX_EVENTS, MAX_LOOKED_AT};
+use crate::builder::{Builder, Live, MAX_EVENTS, MAX_LOOKED_AT, is_ended_by};
 use crate::error::Error;
 use crate::model::{
     Async, AsyncKey, Counter, Flow, FlowRecord, Instant, MAX_NS, Process, Scope, Trace,
@@ -17,6 +17,7 @@ use event::{Event, Kind, Parsed};
 use samples::Profiles;
 use scan::{Scanner, Take};
 use serde_json::Value;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::BufRead;
 use tracetee_protocol::CaptureMeta;
@@ -167,6 +168,7 @@ impl Reader {
     fn finish(mut self) -> Trace {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.at_ns);
+        pair(&mut events);
         for group in events.chunk_by_mut(|a, b| a.at_ns == b.at_ns) {
             longest_first(group);
         }
@@ -326,12 +328,19 @@ fn begin(builder: &mut Builder, live: Live, at_ns: u64, event: &Event) -> Option
     Some(index)
 }
 
-/// Ends what ends by then.
+/// Ends complete slices that end by then. What is open in one of them ends with it, as in Perfetto.
 fn close(builder: &mut Builder, live: Live, open: &mut Vec<Open>, by_ns: u64) {
-    let is_over = |one: &mut Open| one.end.is_some_and(|(end_ns, _)| end_ns <= by_ns);
-    while let Some(Open { index, end: Some((end_ns, cpu_ns)) }) = open.pop_if(is_over) {
+    let mut inner = open.iter().rev().take(MAX_LOOKED_AT);
+    while let Some(depth) = inner.position(|one| one.end.is_some())
+        && let at = open.len() - 1 - depth
+        && let Some(&Open { index, end: Some((end_ns, cpu_ns)) }) = open.get(at)
+        && end_ns <= by_ns
+    {
+        builder.trace.losses.overlapping += depth as u64;
+        open.truncate(at);
         let end_ns = builder.at(live, end_ns);
         end(builder, live, index, end_ns, cpu_ns);
+        inner = open.iter().rev().take(MAX_LOOKED_AT);
     }
 }
 
@@ -348,22 +357,49 @@ fn leave_inner(builder: &mut Builder, live: Live, index: u32, at_ns: u64) {
     }
 }
 
-/// Sorts complete events that begin together so that the longest surrounds the others. Other events keep their
-/// places.
+/// Finds the ends of begins, which decide the order of events at one time.
+fn pair(events: &mut [Event]) {
+    let mut open: HashMap<_, Vec<usize>> = HashMap::new();
+    for at in 0..events.len() {
+        let Some(event) = events.get(at) else { return };
+        let open = open.entry((event.pid, event.tid)).or_default();
+        match event.kind {
+            Kind::Begin => open.push(at),
+            Kind::End => {
+                let named = |event: &Event| (event.name, event.category);
+                let (ended, end_ns) = (named(event), event.at_ns);
+                let is_begin = |&begin: &usize| {
+                    events.get(begin).is_some_and(|begin| is_ended_by(named(begin), ended))
+                };
+                let found = open.iter().rev().take(MAX_LOOKED_AT).position(is_begin);
+                let Some(inside) = found else { continue };
+                open.truncate(open.len() - inside);
+                if let Some(begin) = open.pop().and_then(|at| events.get_mut(at))
+                    && begin.at_ns < end_ns
+                {
+                    begin.order = Some(end_ns - begin.at_ns);
+                    if let Some(end) = events.get_mut(at) {
+                        end.order = Some(u64::MAX);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Sorts events of each thread at one time: ends of earlier slices, then slices, so that the longest surrounds the others. Other
+/// events keep their places.
 fn longest_first(group: &mut [Event]) {
-    let places: Vec<usize> = group
-        .iter()
-        .enumerate()
-        .filter(|(_, event)| event.dur_ns().is_some())
-        .map(|(index, _)| index)
-        .collect();
-    if places.len() < 2 {
+    if group.len() < 2 {
         return;
     }
-    let mut complete: Vec<Event> =
-        places.iter().filter_map(|&index| group.get(index).cloned()).collect();
-    complete.sort_by_key(|event| std::cmp::Reverse(event.dur_ns()));
-    for (index, event) in places.into_iter().zip(complete) {
+    let mut sorted: Vec<(usize, Event)> =
+        group.iter().cloned().enumerate().filter(|(_, event)| event.order.is_some()).collect();
+    sorted.sort_by_key(|(_, event)| (event.pid, event.tid));
+    let indices: Vec<usize> = sorted.iter().map(|&(index, _)| index).collect();
+    sorted.sort_by_key(|(_, event)| (event.pid, event.tid, Reverse(event.order)));
+    for (index, (_, event)) in indices.into_iter().zip(sorted) {
         if let Some(slot) = group.get_mut(index) {
             *slot = event;
         }

@@ -267,6 +267,33 @@ proptest::proptest! {
 }
 
 #[test]
+fn begins_and_complete_events_of_one_time_nest_by_their_ends() {
+    let of = |events: &str| parsed(&format!("[{events}]"));
+    let (x, begin, end) = (
+        r#"{"ph":"X","name":"x","pid":1,"tid":2,"ts":20,"dur":1}"#,
+        r#"{"ph":"B","name":"b","pid":1,"tid":2,"ts":20}"#,
+        r#"{"ph":"E","name":"b","pid":1,"tid":2,"ts":22}"#,
+    );
+    let nested = [("b", "", 20, 22, None), ("x", "", 20, 21, Some(0))];
+    for order in [[x, begin, end], [begin, x, end], [end, begin, x]] {
+        let trace = of(&order.join(","));
+        assert_eq!(slices(&trace, 2), nested);
+        assert_eq!((trace.losses.overlapping, trace.losses.unmatched_ends), (0, 0));
+    }
+    // The end of an earlier slice comes before them.
+    let earlier = r#"{"ph":"B","name":"a","pid":1,"tid":2,"ts":1}"#;
+    let ended = r#"{"ph":"E","name":"a","pid":1,"tid":2,"ts":20}"#;
+    let trace = of(&[x, earlier, ended, begin, end].join(","));
+    let after = [("a", "", 1, 20, None), ("b", "", 20, 22, None), ("x", "", 20, 21, Some(1))];
+    assert_eq!(slices(&trace, 2), after);
+    // One that overlaps is cut where the complete one ends, as in Perfetto.
+    let later = r#"{"ph":"B","name":"b","pid":1,"tid":2,"ts":20.5}"#;
+    let trace = of(&[x, later, end].join(","));
+    assert_eq!(slices(&trace, 2), [("x", "", 20, 21, None), ("b", "", 20, 21, Some(0))]);
+    assert_eq!((trace.losses.overlapping, trace.losses.unmatched_ends), (1, 1));
+}
+
+#[test]
 fn a_complete_event_without_a_duration_is_open_until_what_surrounds_it_ends() {
     let trace = parsed(
         r#"[{"ph":"X","name":"around","pid":1,"tid":2,"ts":10,"dur":50},

@@ -157,7 +157,7 @@ mod tests {
             ("tracetee: stacks", "{}"),
         ]);
         assert_eq!(trace.losses.unread[super::WRONG], 3);
-        assert_eq!((functions(&trace, 0).len(), trace.samples[0].since_ns), (super::MAX_FRAMES, 0));
+        assert_eq!((functions(&trace, 0).len(), trace.samples[0].since_ns), (256, 0));
         assert_eq!(trace.instants.len(), 1);
     }
 

@@ -177,7 +177,7 @@ fn verdict(found: &mut Found, comparison: &Value, sentence: &str) {
         (None, "better", Some(row)) => {
             format!("{to} is better than {from}: all jank {}.", size(row))
         }
-        (None, "same", Some(row)) => format!("{to} has as much jank as {from}: {}.", size(row)),
+        (None, "same", Some(row)) => format!("{to} has no more jank than {from}: {}.", size(row)),
         (None, "unknown", _) => format!("Cannot know whether {to} is worse than {from}: "),
         (worse, verdict, _) => format!("verdict {verdict} with {worse:?}"),
     };

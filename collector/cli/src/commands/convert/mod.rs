@@ -103,7 +103,7 @@ fn finish(args: &ConvertArgs, out: Output) -> Result<()> {
 }
 
 /// Splits the inputs: Perfetto traces that are copied, packet by packet, so that nothing of them can be lost, and those that go
-/// through the model. A later one is copied if it is of the first one's clock and has none of its records.
+/// through the model. A later one is copied if it is apart from the others ([`read::is_apart`]).
 fn copied(args: &ConvertArgs, to: Format) -> Result<(Vec<&PathBuf>, Vec<&PathBuf>)> {
     let (mut copies, mut others) = (Vec::new(), Vec::new());
     for path in &args.inputs {
@@ -116,7 +116,7 @@ fn copied(args: &ConvertArgs, to: Format) -> Result<(Vec<&PathBuf>, Vec<&PathBuf
             let why = if args.is_reduced() {
                 "only a part of it is kept"
             } else {
-                "its clock or its records are those of another input"
+                "its clock, its records or its threads are those of another input"
             };
             say(&format!(
                 "{}: converted, not copied, because {why}; tracks, arguments, packets and events that tracetee does not \

@@ -6,7 +6,7 @@ use crate::terminal::say;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tracetee_trace::perfetto::wall_clocks;
+use tracetee_trace::perfetto::{self, SequenceIds, TrackIds, wall_clocks};
 use tracetee_trace::{
     Kind, Mapping, MonotonicClock, SAME_CLOCK_NS, Trace, WallClock, read_file,
     read_file_with_events,
@@ -149,7 +149,8 @@ fn refuse_same_switches(
     Ok(())
 }
 
-/// True if a Perfetto trace can be copied beside others as it is: it is of their clock, and has none of their records.
+/// True if a Perfetto trace can be copied beside others as it is: it is of their clock, has none of their records, and the same
+/// track for each of their threads: two tracks would be two threads.
 pub(super) fn is_apart(args: &ConvertArgs, copies: &[&PathBuf], path: &Path) -> Result<bool> {
     let Some(first) = copies.first() else { return Ok(true) };
     let own = wall_clocks(unpacked(path)?).ok().and_then(|(clocks, _)| clocks.first().copied());
@@ -161,7 +162,12 @@ pub(super) fn is_apart(args: &ConvertArgs, copies: &[&PathBuf], path: &Path) -> 
     if !args.quiet && own.is_none() {
         say(&format!("{}: {}", path.display(), unknown(None)));
     }
+    let own = tracks(path)?;
     for copy in copies {
+        let differs = |(thread, track)| own.get(thread).is_some_and(|own| own != track);
+        if tracks(copy)?.iter().any(differs) {
+            return Ok(false);
+        }
         let known = tracetee_trace::read_file(copy)?;
         refuse_same_switches((copy, (&known, 0)), (path, (&trace, 0)))?;
         if tracetee_trace::without_twins(&trace, 0, &known).losses.twins > 0 {
@@ -169,6 +175,13 @@ pub(super) fn is_apart(args: &ConvertArgs, copies: &[&PathBuf], path: &Path) -> 
         }
     }
     Ok(true)
+}
+
+/// The tracks that a Perfetto trace has for processes and threads.
+fn tracks(path: &Path) -> Result<TrackIds> {
+    let mut ids = SequenceIds::default();
+    perfetto::copy(unpacked(path)?, None, &mut ids, &mut std::io::sink())?;
+    Ok(ids.tracks)
 }
 
 /// Removes the records that the Perfetto trace has too, which is copied as it is.

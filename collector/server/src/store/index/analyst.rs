@@ -7,7 +7,7 @@ use crate::store::captures::arrived::Arrived;
 use crate::store::captures::local_store::{about_with, meta_of, set_aside};
 use crate::store::captures::profiles::{StoredProfile, capture_of_dump};
 use crate::store::index::attempts::{Attempt, End};
-use crate::store::index::queue::{Again, Chunk, Content, Made, State, Work};
+use crate::store::index::queue::{Again, Analyzed, Chunk, Content, Made, State, Work};
 use crate::store::mappings::Mappings;
 use anyhow::{Result, bail};
 use crossbeam_channel::{Receiver, Sender, select_biased};
@@ -23,6 +23,7 @@ use tracetee_fleet::capture::{self, Limits};
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{About, Rows};
 use tracetee_fleet::stored_report;
+use tracetee_fleet::sums::Contribution;
 use tracetee_jank::{Stopped, Watch};
 use tracetee_protocol::CaptureMeta;
 use tracetee_trace::Mapping;
@@ -116,7 +117,7 @@ impl Analyst {
         &self,
         mut work: Work,
         chunk: Option<Chunk>,
-        content: fn(Box<Rows>) -> Content,
+        content: fn(Box<Analyzed>) -> Content,
     ) -> bool {
         let is_again = chunk.is_some();
         let (mut mapping, mut token) = (None, None);
@@ -142,10 +143,12 @@ impl Analyst {
             Err(_) => End::Failed,
         });
         match made {
-            Ok(Some(rows)) => {
-                self.state.make_room(rows.count());
-                let content = content(Box::new(rows));
-                let is_sent = self.rows.send(Made { content, token, chunk }).is_ok();
+            Ok(Some(mut rows)) => {
+                let contribution = Contribution::from(&rows);
+                rows.ledger = None;
+                let made = Made { content: content(Box::new((contribution, rows))), token, chunk };
+                self.state.make_room(made.row_count());
+                let is_sent = self.rows.send(made).is_ok();
                 if let Some(capture) = dump_of.filter(|_| is_sent && !is_again) {
                     self.explain(capture);
                 }

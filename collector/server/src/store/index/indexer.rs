@@ -30,7 +30,7 @@ use tracetee_fleet::sums::Contribution;
 
 /// Captures and reports of a transaction. Captures reach [`BATCH_ROWS`] before; parts of ledgers change the same few thousand sums,
 /// which takes most of the time.
-const BATCH: usize = 2_000;
+const BATCH: usize = 5_000;
 /// Maximum time that a capture waits for others of its batch; and in a rebuild, where nobody reads the tables yet.
 const BATCH_WAIT: Duration = Duration::from_millis(200);
 const BATCH_WAIT_OF_REBUILD: Duration = Duration::from_secs(5);
@@ -371,24 +371,24 @@ impl Writer {
                 tokens.push(made.token);
                 held.waited += u64::from(made.chunk.is_none());
                 match (made.content, made.chunk) {
-                    (Content::Rows(rows), None) => new.push(*rows),
-                    (Content::Rows(rows), Some(chunk)) => {
-                        again.push(Contribution::from(&*rows));
+                    (Content::Rows(analyzed), None) => new.push(*analyzed),
+                    (Content::Rows(analyzed), Some(chunk)) => {
+                        again.push(analyzed.0);
                         held.chunks.push(chunk);
                     }
-                    (Content::Explained(rows), _) => {
-                        again.push(Contribution::from(&*rows));
-                        new.push(*rows);
+                    (Content::Explained(analyzed), _) => {
+                        again.push(analyzed.0.clone());
+                        new.push(*analyzed);
                     }
                     (Content::Gone(raw_key), _) => gone.push(raw_key),
                 }
             }
             let (root, is_any_forgotten) = (&self.root, intents::is_any(&self.root));
             let is_stored = |new: &Contribution| is_stored(root, new, is_any_forgotten);
-            let made = new.into_iter().map(|rows| (Contribution::from(&rows), rows));
             // Without an outbox, the transaction alone asks.
             let is_added = |new: &Contribution| self.outbox.is_none() || is_stored(new);
-            let (added, rows): (Vec<_>, Vec<_>) = made.filter(|(new, _)| is_added(new)).unzip();
+            let (added, rows): (Vec<_>, Vec<_>) =
+                new.into_iter().filter(|(new, _)| is_added(new)).unzip();
             if let Some(outbox) = &self.outbox {
                 // First: rows in the tables are in the outbox, or published.
                 if let Err(error) = outbox.put(&added, &again) {

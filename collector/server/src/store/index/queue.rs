@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tracetee_fleet::object_keys::{RawKey, ReportKey};
 use tracetee_fleet::rows::Rows;
+use tracetee_fleet::sums::Contribution;
 
 /// Captures that may wait to be analysed: a name each.
 pub(crate) const MAX_WAITING: usize = 20_000;
@@ -52,20 +53,25 @@ impl Made {
     /// The rows that are to be written.
     pub(crate) fn row_count(&self) -> usize {
         match &self.content {
-            Content::Rows(rows) | Content::Explained(rows) => rows.count(),
+            Content::Rows(analyzed) | Content::Explained(analyzed) => {
+                analyzed.0.count().max(analyzed.1.count())
+            }
             Content::Gone(_) => 0,
         }
     }
 }
 
+/// What a capture or a report adds to the tables, and the rows that [`Observed`] counts.
+pub(crate) type Analyzed = (Contribution, Rows);
+
 /// Changes in the tables.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// The rows of a capture or a report.
-    Rows(Box<Rows>),
+    Rows(Box<Analyzed>),
     /// The rows of a capture whose dump has come. It may be in the tables without the dump, now or later: these rows are inserted, or
     /// replace the others, which are not inserted any more.
-    Explained(Box<Rows>),
+    Explained(Box<Analyzed>),
     /// The raw key of a capture that is in quarantine now: rows that an older analysis made go.
     Gone(String),
 }

@@ -119,7 +119,7 @@ pub(crate) fn changes(rollout: &Rollout, releases: usize) -> usize {
     let compare = |from: usize| {
         let [name, next] = [from, from + 1].map(|version| format!("2.{version}"));
         let fleets = fleets(rollout, i64::MAX, from);
-        fleets.iter().map(|fleet| comparison(&name, &next, fleet)).collect::<Vec<_>>()
+        fleets.iter().map(|fleet| comparison(&name, &next, fleet, 1)).collect::<Vec<_>>()
     };
     bisect::changes((0..releases).flat_map(compare).collect(), None).changes.len()
 }
@@ -129,7 +129,7 @@ pub(crate) fn compared(rollout: &Rollout) -> Compared {
     let [from, to] = VERSIONS;
     let mut compared = Compared::default();
     for (number, fleet) in fleets(rollout, i64::MAX, 0).iter().enumerate() {
-        let found = comparison(from, to, fleet);
+        let found = comparison(from, to, fleet, 1);
         if std::env::var_os("SAY").is_some() {
             println!("{}", found.sentence);
             for row in &found.rows {

@@ -72,10 +72,10 @@ impl Call<'_> {
         let answer = match &*tool.name {
             "apps" => apps(&self),
             "versions" => versions(&self),
-            "compare" => self.part(&["comparison"]),
+            "compare" => self.part(&["comparison", "ledgers"]),
             "causes" => self.part(&["causes", "causes_by_screen", "fixes"]),
             "devices" => self.part(&["breakdowns"]),
-            "deaths" => self.part(&["deaths", "deaths_by_key", "deaths_by_version"]),
+            "deaths" => self.part(&["deaths", "deaths_by_key", "deaths_by_version", "ledgers"]),
             "capture" => capture(&self),
             "frame" => frame(&self),
             "query" => query(&self),
@@ -177,8 +177,21 @@ fn text(app: &AppReport) -> String {
     let rates = app.versions.iter().filter_map(|version| version.smoothness.as_ref());
     let (frames, late) = rates.fold((0, 0), |sum, row| (sum.0 + row.frames, sum.1 + row.slow));
     let days = || app.days.iter().filter_map(|day| day.dt.as_deref());
-    let mut text = format!(
-        "{late} of {frames} frames late ({}), {} versions, {} to {}; {} of {} captures count for rates \
+    let mut text = String::new();
+    for source in ["jank_data", "frame_metrics", "markers"] {
+        let rows = app.ledgers.frames.iter().filter(|row| row.source == source);
+        let (frames, late) = rows.fold((0, 0), |sum, row| (sum.0 + row.frames, sum.1 + row.late));
+        if frames > 0 {
+            let _ = write!(
+                text,
+                "By ledgers ({source}): {late} of {frames} frames late ({}). ",
+                percent(late, frames)
+            );
+        }
+    }
+    let _ = write!(
+        text,
+        "By captures: {late} of {frames} frames late ({}), {} versions, {} to {}; {} of {} captures count for rates \
          (not: {} by triggers, {} over budget, {} recovered).",
         percent(late, frames),
         app.versions.len(),
@@ -190,11 +203,13 @@ fn text(app: &AppReport) -> String {
         sum(|version| version.over_budget),
         sum(|version| version.recovered),
     );
-    if let Some(Comparison { verdict, coverage, .. }) = &app.comparison {
+    let comparisons = app.comparison.iter().chain(&app.ledgers.comparisons);
+    for Comparison { source, verdict, coverage, .. } in comparisons {
         let _ = write!(
             text,
-            " Verdict: {}; {} devices that updated against {} controls; not compared: {} without a capture before, \
+            " Verdict ({}): {}; {} devices that updated against {} controls; not compared: {} without a capture before, \
              {} with a first day only, {} without a control, {} test devices.",
+            source.unit(),
             verdict.text(),
             coverage.compared,
             coverage.controls,
@@ -222,7 +237,7 @@ fn apps(call: &Call<'_>) -> Result<Answer, Error> {
 }
 
 fn versions(call: &Call<'_>) -> Result<Answer, Error> {
-    let mut answer = call.part(&["versions"])?;
+    let mut answer = call.part(&["versions", "ledgers"])?;
     let rows = answer.data.get_mut("versions").and_then(Value::as_array_mut);
     for row in rows.into_iter().flatten().filter_map(Value::as_object_mut) {
         let version = row.get("ver").and_then(Value::as_str);

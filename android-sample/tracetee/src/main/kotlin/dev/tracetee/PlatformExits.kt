@@ -19,8 +19,33 @@ internal class ProcessExit(
     val pssKb: Long,
     val rssKb: Long,
     val summary: ByteArray?,
+    val anr: AnrFacts?,
     val dump: () -> InputStream?,
 )
+
+/** API 37's account of an ANR: a constant of `AnrTypes`, how long the system waited, and whether the user noticed it. */
+internal class AnrFacts(private val type: Int, private val timeoutMs: Long, val isPerceptible: Boolean) {
+    /** Returns the system's [description] with the type, and with the time in the words of input's ANRs where it has none. */
+    fun addTo(description: String): String {
+        val waited = if ("Waited " in description) "" else " Waited ${timeoutMs}ms"
+        return "$description (${TYPES.getOrNull(type) ?: "type $type"})$waited".trim()
+    }
+
+    internal companion object {
+        private val TYPES = listOf(
+            "other", "input_dispatch_no_focused_window", "input_dispatch", "broadcast_of_intent", "start_foreground_service",
+            "execute_service", "content_provider_not_responding", "app_triggered", "foreground_short_service_timeout",
+            "job_service_start", "application_start",
+        )
+
+        /** Returns `getAnrInfo` of an `ApplicationExitInfo`; null before API 37, which the library is not compiled with, and for other reasons. */
+        fun of(exit: Any): AnrFacts? = platform(null) {
+            val info = exit.javaClass.getMethod("getAnrInfo").invoke(exit)
+            fun get(name: String) = info.javaClass.getMethod(name).invoke(info)
+            AnrFacts(get("getAnrType") as Int, get("getTimeoutMillis") as Long, get("isUserPerceptible") as Boolean)
+        }
+    }
+}
 
 /** The system's records of ended processes. Load this class on API 30 and later only; the calls ask another process. */
 @TargetApi(30)
@@ -30,7 +55,7 @@ internal class PlatformExits(private val manager: ActivityManager, private val p
 
     private fun plain(info: ApplicationExitInfo) = ProcessExit(
         info.reason, info.description.orEmpty(), info.status, info.importance, info.timestamp, info.pid, info.processName.orEmpty(),
-        info.pss, info.rss, info.processStateSummary, info::getTraceInputStream,
+        info.pss, info.rss, info.processStateSummary, AnrFacts.of(info), info::getTraceInputStream,
     )
 
     /** Leaves the system [bytes] that come back with the end of this process. */

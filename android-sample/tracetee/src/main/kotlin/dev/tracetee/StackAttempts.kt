@@ -7,15 +7,16 @@ import java.io.RandomAccessFile
 
 /**
  * Notes in [file] that this [version] of the app is in the first call of a recording, or in one that does not come back. ART aborts an
- * app whose thread does not stop within seconds; the next process of that version then finds the note, and does not ask any more. A
+ * app whose thread does not stop within seconds; after two processes in a row that died so, that version does not ask any more. A
  * process that is killed for another reason, such as an ANR, leaves no note unless it is killed in the first call. The kernel keeps
  * the writes of a process that aborts, so nothing is synced.
  */
 internal class StackAttempts(private val file: File, private val version: String) {
     private var open: RandomAccessFile? = null
     private var refused = false
+    private var stuck = STUCK
 
-    /** Returns false if no stack may be asked for: an earlier call of this version did not come back, or no file can be written. */
+    /** Returns false if no stack may be asked for: twice, a call of this version did not come back, or no file can be written. */
     @Synchronized
     fun mayCall(): Boolean {
         if (open == null && !refused) refused = !orRefuse { open = first() }
@@ -24,11 +25,14 @@ internal class StackAttempts(private val file: File, private val version: String
 
     /** Notes that a call does not come back. */
     @Synchronized
-    fun noteStuck() = note(STUCK)
+    fun noteStuck() = note(stuck)
 
     /** Notes that it has come back. */
     @Synchronized
-    fun noteBack() = note(BACK)
+    fun noteBack() {
+        stuck = STUCK
+        note(BACK)
+    }
 
     private fun note(state: Char) {
         val file = open ?: return
@@ -47,7 +51,8 @@ internal class StackAttempts(private val file: File, private val version: String
         val opened = RandomAccessFile(file, "rw")
         val bytes = ByteArray(opened.length().coerceAtMost(MAX_BYTES).toInt())
         opened.readFully(bytes)
-        if (String(bytes) == "$STUCK $version") throw IOException("an earlier call did not come back")
+        if (String(bytes) == "$TWICE $version") throw IOException("earlier calls did not come back")
+        if (String(bytes) == "$STUCK $version") stuck = TWICE
         // So that a note can be written when it must be.
         write(opened, BACK)
         return opened
@@ -62,6 +67,7 @@ internal class StackAttempts(private val file: File, private val version: String
 
     private companion object {
         const val STUCK = 'T'
+        const val TWICE = 'U'
         const val BACK = 'B'
         const val MAX_BYTES = 1000L
     }

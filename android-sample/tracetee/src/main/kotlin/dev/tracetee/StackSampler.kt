@@ -20,8 +20,8 @@ import java.util.concurrent.locks.LockSupport
  *
  * **Safety.** `Thread.getStackTrace` stops the main thread, and ART aborts an app whose thread does not stop for seconds. So the
  * kernel is asked first: nothing is asked for while the thread is in `D` or is ready to run and gets no processor; nor
- * in the background. After a call of more than 50 ms none is made for a hundred times as long, and a version of the app that died in
- * a call that did not come back makes no more ([StackAttempts], [watch]). The configuration's `stacks` turns it on, for a share of the devices.
+ * in the background. After a call of more than 50 ms none is made for a hundred times as long, and a version of the app that died
+ * twice in a call that did not come back makes no more ([StackAttempts], [watch]). The configuration's `stacks` turns it on, for a share of the devices.
  */
 internal class StackSampler(
     private val app: App,
@@ -156,7 +156,7 @@ internal class StackSampler(
     /** Samples until the main thread answers. */
     private fun late(afterNs: Long) {
         if (left <= 0 || !app.isInFront()) return
-        if (!app.mayCall()) return end("this version of the app did not come back from an earlier sample")
+        if (!app.mayCall()) return end("this version of the app did not come back from earlier samples")
         var seenNs = app.nowNs()
         writer.beginRow()
         var sinceNs = freeNs

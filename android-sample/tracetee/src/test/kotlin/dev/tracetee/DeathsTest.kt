@@ -169,6 +169,35 @@ class DeathsTest : CaptureTest() {
         assertEquals(off.size + 1L, reports.counts()!!.getLong("anr"))
     }
 
+    /** Stands in for API 37, of which no classes are published: the four getters of developer.android.com, which Robolectric's exit lacks. */
+    class Exit37(private val info: Any?) {
+        class AnrInfo(val anrType: Int, val timeoutMillis: Long, private val isSeen: Boolean) {
+            val anrId: Int get() = 4711
+            fun isUserPerceptible() = isSeen
+        }
+
+        fun getAnrInfo() = info
+    }
+
+    @Test
+    fun anAnrOfApi37HasItsTypeItsTimeAndWhetherTheUserNoticedIt() {
+        fun death(exit: Any, description: String = "", importance: Int = 400): JSONObject {
+            val plain = ProcessExit(6, description, 0, importance, 1_000L + id, 7, app.packageName, 0, 0, null, AnrFacts.of(exit)) { null }
+            reports.report(listOf(plain))
+            return reported.removeAt(0).getJSONObject(0).getJSONObject("death")
+        }
+        look()
+        val input = death(Exit37(Exit37.AnrInfo(2, 5_000, true)), "Input dispatching timed out. Waited 5003ms for MotionEvent")
+        assertEquals("Input dispatching timed out. Waited 5003ms for MotionEvent (input_dispatch)", input.getString("description"))
+        assertTrue("noticed in the background", input.getBoolean("visible"))
+        val service = death(Exit37(Exit37.AnrInfo(5, 20_000, false)))
+        assertEquals("(execute_service) Waited 20000ms", service.getString("description"))
+        assertTrue("silent", !service.getBoolean("visible"))
+        assertEquals("(type 11) Waited 1ms", death(Exit37(Exit37.AnrInfo(11, 1, false))).getString("description"))
+        // Of no ANR, of an older system, and of classes that differ.
+        for (exit in listOf(Exit37(null), Any(), Exit37("other"))) assertEquals("as it was", death(exit, "as it was").getString("description"))
+    }
+
     @Test
     fun dumpsComeIntoTheSpoolWhereTheyAreAllowed() {
         look()

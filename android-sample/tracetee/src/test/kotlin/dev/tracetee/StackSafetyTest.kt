@@ -140,7 +140,7 @@ class StackSafetyTest {
     }
 
     @Test
-    fun aVersionThatDiedInACallDoesNotTryAgain() {
+    fun aVersionThatDiedTwiceInACallDoesNotTryAgain() {
         val file = File(File.createTempFile("stacks", "").apply { delete() }, "app/stacks")
         // An attempt that comes back: the next process may try.
         repeat(2) {
@@ -152,9 +152,15 @@ class StackSafetyTest {
         // A process that is killed between its calls, or in one that has not lasted long, leaves no note.
         assertTrue(StackAttempts(file, "7").mayCall())
         assertTrue(StackAttempts(file, "7").mayCall())
-        // The process dies in a call that does not come back.
-        StackAttempts(file, "7").apply { mayCall() }.noteStuck()
+        // The process dies in a call that does not come back; the next one's calls do.
+        fun dieInACall() = StackAttempts(file, "7").apply { assertTrue(mayCall()) }.noteStuck()
+        dieInACall()
         assertEquals("T 7", file.readText())
+        assertNull(run(Watched(), Busy(StackAttempts(file, "7"))).ended)
+        assertEquals("B 7", file.readText())
+        dieInACall()
+        dieInACall()
+        assertEquals("U 7", file.readText())
         repeat(2) {
             val watched = Watched()
             assertNotNull(run(watched, Busy(StackAttempts(file, "7"))).ended)
@@ -195,7 +201,6 @@ class StackSafetyTest {
         app.pass(StackSampler.STUCK_NS)
         sampler.watch()
         assertEquals("T 7", file.readText())
-        assertFalse(StackAttempts(file, "7").mayCall())
         comesBack.countDown()
         thread.join()
         assertEquals("B 7", file.readText())
@@ -235,13 +240,13 @@ class StackSafetyTest {
         val random = Random(7)
         var refused = 0
         repeat(KILLS) {
-            // A note that one has left would keep all later ones from asking.
-            file.delete()
             val victim = ProcessBuilder(command).redirectErrorStream(true).start()
             assertEquals("asks", victim.inputStream.bufferedReader().readLine())
             Thread.sleep(random.nextInt(50).toLong())
             victim.destroyForcibly().waitFor()
-            if (!StackAttempts(file, "7").mayCall()) refused++
+            if (file.readText().startsWith("U")) refused++
+            // It would keep all later ones from asking.
+            if (file.readText().startsWith("U")) file.delete()
         }
         assertEquals("of $KILLS", 0, refused)
     }
