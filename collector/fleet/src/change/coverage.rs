@@ -1,7 +1,7 @@
 //! The part of a later version that is compared, and what is not.
 
 use super::Source;
-use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN, MOST_DEVICES};
+use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN};
 use super::control::{Days, Design};
 use super::observations::{Fleet, Sums, get};
 use crate::significance::real;
@@ -153,7 +153,7 @@ impl Coverage {
             }
         }
         if let Some(all) = self.sampled_from {
-            let _ = write!(text, " These are a sample of {MOST_DEVICES} of {all} devices.");
+            let _ = write!(text, " These are a sample of {all} devices.");
         }
         text
     }
