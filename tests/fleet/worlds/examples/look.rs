@@ -7,8 +7,8 @@ use std::time::Instant;
 use tracetee_fleet::change::answer::answer;
 use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Database;
-use tracetee_fleet::rows::{Ledger, Rows};
-use tracetee_fleet::schema::{LedgerBucketRow, LedgerDayRow, LedgerScreenRow};
+use tracetee_fleet::rows::{Histogram, Ledger, Rows};
+use tracetee_fleet::schema::{LedgerDayRow, LedgerScreenRow};
 use tracetee_fleet::sums::Contribution;
 use tracetee_worlds::{DEATHS, Rollout, Row, Scenario, VERSIONS};
 
@@ -88,17 +88,17 @@ fn ledger(rollout: &Rollout, number: usize, row: &Row) -> Contribution {
         overrun_us: visit.jank_ns / 1000,
         ..LedgerScreenRow::default()
     };
-    let death = |(reason, amount): (&str, u64)| LedgerBucketRow {
+    let death = |(reason, amount): (&str, u64)| Histogram {
         kind: if reason == "memory_limiter" { "exit" } else { "visible_exit" }.into(),
         name: reason.into(),
-        amount,
-        ..LedgerBucketRow::default()
+        buckets: vec![(0, amount)],
+        ..Histogram::default()
     };
     let deaths = DEATHS.iter().zip(row.deaths).filter(|(_, amount)| *amount > 0);
     let ledger = Ledger {
         day,
         screens: row.visits.iter().map(screen).collect(),
-        buckets: deaths.map(|((reason, _), amount)| death((reason, amount))).collect(),
+        histograms: deaths.map(|((reason, _), amount)| death((reason, amount))).collect(),
     };
     Contribution::from(&Rows { ledger: Some(ledger), ..Rows::default() })
 }
