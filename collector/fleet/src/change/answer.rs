@@ -73,8 +73,9 @@ const QUANTILE: f64 = 1.2816;
 pub fn answer(fleets: &[Fleet], rise_percent: f64) -> Answer {
     let looks: Vec<Look<'_>> = fleets.iter().map(Look::new).collect();
     let found = findings(&looks);
-    let is_of =
-        |(fleet, look): &(&Fleet, &Look<'_>)| fleet.source == Source::Ledgers && look.is_enough();
+    let is_of = |(fleet, look): &(&Fleet, &Look<'_>)| {
+        fleet.source == Source::Ledgers && look.coverage.is_enough()
+    };
     let mut all = fleets.iter().zip(&looks);
     let best = all.clone().find(is_of).or_else(|| all.next());
     let (source, all, coverage) = best

@@ -104,12 +104,17 @@ impl Coverage {
         found
     }
 
+    /// Returns true if enough devices are compared for a verdict.
+    pub(crate) fn is_enough(&self) -> bool {
+        self.compared.min(self.controls) >= LEAST_DEVICES
+    }
+
     /// Returns true if nothing is known of the whole: too few devices are compared, or the later version has much on screens of its own.
     pub(crate) fn is_unknown(&self) -> bool {
         let sum =
             |part: fn(&LaterScreen) -> f64| -> f64 { self.later_screens.iter().map(part).sum() };
-        let is_few = self.compared.min(self.controls) < LEAST_DEVICES;
-        is_few || sum(|screen| screen.frames).max(sum(|screen| screen.jank)) >= LEAST_UNKNOWN
+        !self.is_enough()
+            || sum(|screen| screen.frames).max(sum(|screen| screen.jank)) >= LEAST_UNKNOWN
     }
 
     /// Returns sentences that say which part is compared.
