@@ -62,7 +62,8 @@ impl Database {
     ) -> Result<Vec<Fleet>, Error> {
         let _snapshot = self.snapshot()?;
         self.check_devices(app)?;
-        let mut fleets = vec![self.devices(app, versions, segment, has_test_devices)?];
+        let mut fleets =
+            vec![self.devices(MOST_DEVICES, app, versions, segment, has_test_devices)?];
         fleets.extend(self.ledger_fleets(app, versions, "", segment, has_test_devices)?);
         let has_some =
             |fleet: &Fleet| fleet.devices.iter().any(|device| !device.days[0].is_empty());
@@ -76,18 +77,8 @@ impl Database {
         Ok(fleets)
     }
 
-    /// Reads the devices of captures, in a snapshot of the caller's, also if none has the earlier version.
+    /// Reads at most so many devices of captures, in a snapshot of the caller's, also if none has the earlier version.
     pub(crate) fn devices(
-        &self,
-        app: &str,
-        versions: [&str; 2],
-        segment: &Segment,
-        has_test_devices: bool,
-    ) -> Result<Fleet, Error> {
-        self.at_most(MOST_DEVICES, app, versions, segment, has_test_devices)
-    }
-
-    fn at_most(
         &self,
         most: usize,
         app: &str,
@@ -312,7 +303,7 @@ mod tests {
         }
         let devices = |most, segment: &str| {
             let segment = Segment::parse(segment).unwrap();
-            let fleet = database.at_most(most, "a", ["1", "2"], &segment, false).unwrap();
+            let fleet = database.devices(most, "a", ["1", "2"], &segment, false).unwrap();
             let has_both = |device: &Device| device.days.iter().all(|days| days.len() == 1);
             assert!(fleet.devices.iter().all(has_both), "{fleet:?}");
             (fleet.devices.len(), fleet.sampled_from)
