@@ -165,8 +165,8 @@ fn dumps_of_a_running_flight_recorder_are_whole_and_hold_up_nobody() {
         let newest = threads.values().filter_map(|numbers| numbers.last()).max();
         last = *newest.unwrap_or(&last);
     }
-    // A busy machine runs a writer only after many of the dumps.
-    assert!(with_records > 100 && last > 10_000, "{with_records}, {last}");
+    // Both writers have begun before the first dump.
+    assert!(with_records >= 200 && last > 10_000, "{with_records}, {last}");
     assert!(whole > with_records / 2, "{whole} of {with_records} have no gap");
 }
 

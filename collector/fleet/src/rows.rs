@@ -42,7 +42,7 @@ pub struct Ledger {
     pub day: LedgerDayRow,
     /// Its screens.
     pub screens: Vec<LedgerScreenRow>,
-    /// Its histograms, and its ends of processes.
+    /// Histograms of times, and counts of ended processes.
     pub histograms: Vec<Histogram>,
 }
 

@@ -22,8 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tracetee_fleet::capture::Capture;
 
-/// Probability that any metric of a build without a change is called worse or better; half of it is that of worse. The other half
-/// belongs to the sections.
+/// Probability that a build without a change is called worse: one half by its metrics, the other by its sections. Its metrics are
+/// called better with half of it.
 pub const LEVEL: f64 = 0.01;
 /// Minimum change for a verdict, percent.
 const LEAST_PERCENT: f64 = 2.0;
@@ -392,6 +392,33 @@ mod tests {
         let change = Change::of(&none, &some).unwrap();
         assert_eq!(answer(&change, LEVEL, 5.0), Answer::Worse);
         assert_eq!(answer(&Change::of(&none, &none).unwrap(), LEVEL, 5.0), Answer::Unknown);
+    }
+
+    /// Ten pairs of runs, in which a call of a section takes so many ms. How often it is called varies.
+    fn runs(call_ms: [f64; 2], ms: f64) -> Vec<[Run; 2]> {
+        let run = |pair: usize, arm: usize| {
+            let calls = [70, 130, 90, 120, 75, 110, 125, 80, 95, 115][(pair + 3 * arm) % 10];
+            let own = Total { ms: call_ms[arm] * real(calls), calls };
+            let sections = [("bind", own), ("draw", Total { ms, calls: 100 })];
+            let sections = sections.map(|(name, total)| (name.to_owned(), total));
+            Run { frames: 100, sections: sections.into() }
+        };
+        (0..10).map(|pair| [run(pair, 0), run(pair, 1)]).collect()
+    }
+
+    #[test]
+    fn calls_that_take_longer_are_found_though_their_number_varies_more() {
+        let found = |call_ms, ms| {
+            let found = slower("feed", &runs(call_ms, ms), LEVEL);
+            found.into_iter().map(|section| section.section).collect::<Vec<_>>()
+        };
+        assert!(explaining("feed", &runs([5.0, 5.5], 100.0)).is_empty());
+        assert_eq!(found([5.0, 5.5], 100.0), ["bind"]);
+        assert!(found([5.0, 5.0], 100.0).is_empty(), "nothing changed");
+        assert!(found([5.5, 5.0], 100.0).is_empty(), "it takes less");
+        assert!(found([5.0, 5.5], 3_000.0).is_empty(), "less than 2 % of the frame");
+        let few = runs([5.0, 5.5], 100.0);
+        assert!(slower("feed", &few[..9], LEVEL).is_empty(), "nine pairs are no proof");
     }
 
     #[test]

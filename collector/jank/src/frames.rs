@@ -93,7 +93,7 @@ impl FrameSlices {
             // may have drawn.
             let is_shown = frame.vsync_id.is_some_and(|id| timeline.verdict(id).is_some());
             let is_callback = verdicts.is_undrawn(index) || has_traversals && !is_shown;
-            // Its traversal had nothing to draw: FrameTimeline shows those that have, and their draws have ids.
+            // After the last frame of the timeline, one without a draw of its id drew nothing, where draws have ids.
             let is_empty = has_ids
                 && frame.draws.is_empty()
                 && frame.vsync_id.zip(timeline.ids).is_some_and(is_later);

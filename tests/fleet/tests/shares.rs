@@ -88,6 +88,25 @@ fn refused_bodies_take_a_twentieth_of_the_store_and_none_from_another_app() {
 }
 
 #[test]
+fn an_app_that_presses_on_waits_for_its_turn_and_loses_nothing() {
+    let collector = Collector::start(&["--app-rate", "10"]);
+    let body = zstd::bulk::compress(FRAME.as_bytes(), 1).unwrap();
+    let meta = json!({"app": "a", "version_name": "1", "install_id": "d", "opens": "schedule"});
+    let send = |number| put_capture(&collector.url, &id(number), meta.as_object().unwrap(), &body);
+    // The first 200 may come at once. Eight connections wait for less than a second.
+    std::thread::scope(|scope| {
+        for first in 0..8 {
+            let send = &send;
+            scope.spawn(move || {
+                for number in (first..260).step_by(8) {
+                    assert_eq!(send(number), Some(201), "{number}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn versions_of_one_app_hide_none_of_another() {
     let collector = Collector::start(&[]);
     let body = zstd::bulk::compress(FRAME.as_bytes(), 1).unwrap();

@@ -175,7 +175,7 @@ fn each_command_that_takes_a_second_shows_what_it_does() {
             "store mapping upload --app com.example --version 1 --url {server} {slow}",
             "on the store",
         ),
-        ("store tables --store s3://store -o tables", "on the store"),
+        ("store tables --store s3://store --list", "on the store"),
         ("store tables --keys {slow}", "on the store"),
         ("store rebuild --store s3://store", "on the store"),
         ("store backup --store s3://store -o copy", "on the store"),

@@ -29,7 +29,7 @@ impl Worst {
             None if is_unseen(part) && part.overrun_ns * 2 < self.overrun_ns => 0,
             None => part.overrun_ns,
         };
-        // What came after the app's part made such a frame late.
+        // Where the compositor made a frame late, its part comes first.
         let is_blamed = |part: &PartRow| part.thread == ThreadRole::Gpu && part.overrun_ns > 0;
         let weight = |part: &&PartRow| {
             Reverse((self.outcome == Outcome::System && is_blamed(part), overrun_ns(part)))

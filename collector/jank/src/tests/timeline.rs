@@ -54,7 +54,7 @@ fn a_frame_that_the_render_thread_animates_alone_is_one_if_the_timeline_has_it()
         text.slice(MAIN, 20_000, 25_000, "Choreographer#doFrame 7");
         text.slice(RENDER, 24_000, 28_000, "DrawFrames 7");
         text.slice(RENDER, 40_000, 58_000, "prepareAndDraw 8");
-        // Its traversal has nothing to draw.
+        // This traversal draws nothing.
         text.slice(MAIN, 70_000, 71_000, "Choreographer#doFrame 9");
         text.slice(MAIN, 70_100, 70_900, "traversal");
         let mut trace = text.trace();

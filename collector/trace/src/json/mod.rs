@@ -339,6 +339,9 @@ fn close(builder: &mut Builder, live: Live, open: &mut Vec<Open>, by_ns: u64) {
         builder.trace.losses.overlapping += depth as u64;
         open.truncate(at);
         let end_ns = builder.at(live, end_ns);
+        for _ in 0..depth {
+            builder.end(live, end_ns);
+        }
         end(builder, live, index, end_ns, cpu_ns);
         inner = open.iter().rev().take(MAX_LOOKED_AT);
     }

@@ -291,6 +291,7 @@ fn begins_and_complete_events_of_one_time_nest_by_their_ends() {
     let trace = of(&[x, later, end].join(","));
     assert_eq!(slices(&trace, 2), [("x", "", 20, 21, None), ("b", "", 20, 21, Some(0))]);
     assert_eq!((trace.losses.overlapping, trace.losses.unmatched_ends), (1, 1));
+    assert_eq!(trace.losses.unclosed, 0, "counted once");
 }
 
 #[test]

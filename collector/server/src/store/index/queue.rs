@@ -61,7 +61,7 @@ impl Made {
     }
 }
 
-/// What a capture or a report adds to the tables, and the rows that [`Observed`] counts.
+/// The contribution of a capture or a report to the tables, and its rows, which metrics count.
 pub(crate) type Analyzed = (Contribution, Rows);
 
 /// Changes in the tables.

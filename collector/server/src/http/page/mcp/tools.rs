@@ -17,6 +17,7 @@ use tracetee_fleet::database::question::{Answered, MOST_ROWS};
 use tracetee_fleet::report::fleet::{AppReport, FleetReport, Version};
 use tracetee_fleet::report::percent;
 use tracetee_fleet::report::single::{SingleReport, frame_of};
+use tracetee_ledger::Source;
 
 /// Parts of the app's report that `report` has.
 const REPORT: [&str; 7] = ["versions", "screens", "pipelines", "days", "causes", "fixes", "losses"];
@@ -178,7 +179,7 @@ fn text(app: &AppReport) -> String {
     let (frames, late) = rates.fold((0, 0), |sum, row| (sum.0 + row.frames, sum.1 + row.slow));
     let days = || app.days.iter().filter_map(|day| day.dt.as_deref());
     let mut text = String::new();
-    for source in ["jank_data", "frame_metrics", "markers"] {
+    for source in Source::ALL.iter().map(|source| source.name()) {
         let rows = app.ledgers.frames.iter().filter(|row| row.source == source);
         let (frames, late) = rows.fold((0, 0), |sum, row| (sum.0 + row.frames, sum.1 + row.late));
         if frames > 0 {

@@ -95,7 +95,7 @@ internal class DeathReports(
         val summary = StateSummary.read(exit.summary)
         val reason = reasonOf(exit)
         val death = JSONObject().put("reason", reason)
-            .put("description", exit.anr?.addTo(exit.description.take(MOST_TEXT)) ?: exit.description.take(MOST_TEXT))
+            .put("description", exit.description.take(MOST_TEXT).let { exit.anr?.addTo(it) ?: it })
             .put("status", exit.status)
             .put("importance", exit.importance.coerceAtLeast(0))
             .put("visible", exit.importance in 1..MOST_VISIBLE || summary?.isShown == true || exit.anr?.isPerceptible == true)
