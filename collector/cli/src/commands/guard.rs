@@ -1,6 +1,6 @@
 //! `tracetee guard` and `tracetee bisect`.
 
-use super::findings::Keeper;
+use super::findings::{Keeper, MOST_FINDINGS};
 use super::store::{tables_in, with_tables};
 use crate::args::{AnswerFormat, BisectArgs, GuardArgs};
 use crate::terminal::{print, print_report};
@@ -70,7 +70,7 @@ fn look_at(
 ) -> Result<Answer> {
     let database = Database::read(tables)?;
     let mut answer = answer(&database.fleets(app, [from, to], segment, false)?, rise);
-    for finding in &mut answer.findings {
+    for finding in answer.findings.iter_mut().take(MOST_FINDINGS) {
         finding.examples = database.examples(app, to, &finding.root)?;
     }
     Ok(answer)

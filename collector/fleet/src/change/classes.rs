@@ -1,7 +1,7 @@
 //! Classes of devices by their frame times, so that fast devices are compared with fast ones.
 //!
-//! The class of a device is the time within which it completes a tenth of its frames, under the earlier version if it had that:
-//! late frames do not move it.
+//! The class of a device comes from the time within which it completes a tenth of its frames: late frames do not move it. The
+//! caller takes the frames under the earlier version, so that the later one cannot move it either.
 
 use std::time::Duration;
 

@@ -158,7 +158,7 @@ impl Coverage {
             }
         }
         if let Some(all) = self.sampled_from {
-            let _ = write!(text, " These are a sample of {all} devices.");
+            let _ = write!(text, " They were sampled from {all} devices.");
         }
         text
     }

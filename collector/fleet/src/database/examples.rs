@@ -17,34 +17,41 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn examples(&self, app: &str, version: &str, rise: &Rise) -> Result<Vec<Example>, Error> {
-        let of_cause = "SELECT capture_id, raw_key FROM cause_examples \
-                   WHERE app = ?1 AND ver = ?2 AND by_screen = ?3 AND (NOT ?3 OR screen = ?4) \
-                   AND (?5 = '' OR (cause = ?5 AND cause_key = ?6)) \
-                   GROUP BY capture_id ORDER BY MAX(self_ns) DESC, capture_id LIMIT ?7";
+        // With `MAX`, SQLite takes the other columns from the row that has it.
+        let of_cause = "SELECT capture_id, raw_key, cause || '|' || cause_key, MAX(self_ns) AS most \
+                        FROM cause_examples \
+                        WHERE app = ?1 AND ver = ?2 AND by_screen = ?3 AND (NOT ?3 OR screen = ?4) \
+                        AND (?5 = '' OR (cause = ?5 AND cause_key = ?6)) \
+                        GROUP BY capture_id ORDER BY most DESC, capture_id LIMIT ?7";
         let of_reason = "SELECT capture_id, raw_key FROM captures \
                          JOIN death_rollups USING (app, dt, capture_id, ver) \
                          WHERE app = ?1 AND ver = ?2 AND ?3 IN ('', reason) \
                          ORDER BY made_ms DESC LIMIT ?4";
         let Rise { source, screen, cause, key, .. } = rise;
-        let mut page = if *source == Source::Deaths { "" } else { "/timeline" }.to_owned();
-        if *source != Source::Deaths && !cause.is_empty() {
-            // The timeline selects the frame that lost most by the cause.
-            page.push_str("#cause=");
-            for byte in format!("{cause}|{key}").bytes() {
-                let _ = write!(page, "%{byte:02x}");
-            }
-        }
         let example = |row: &Row<'_>| {
-            let link = format!("captures/{}{page}", row.get_ref(0)?.as_str()?);
+            let link = format!("captures/{}", row.get_ref(0)?.as_str()?);
             Ok(Example { raw_key: row.get(1)?, link })
         };
         if *source == Source::Deaths {
             let parameters = params![app, version, &**key, MOST];
             return super::all(&self.connection, of_reason, parameters, example);
         }
+        let at_frame = |row: &Row<'_>| {
+            let mut found = example(row)?;
+            // The timeline selects the frame that lost most by the cause.
+            found.link.push_str("/timeline#cause=");
+            for byte in row.get_ref(2)?.as_str()?.bytes() {
+                if byte.is_ascii_alphanumeric() || byte == b'.' {
+                    found.link.push(byte.into());
+                } else {
+                    let _ = write!(found.link, "%{byte:02X}");
+                }
+            }
+            Ok(found)
+        };
         let (is_of, screen) = (screen.is_some(), screen.as_deref().unwrap_or_default());
         let parameters = params![app, version, is_of, screen, &**cause, &**key, MOST];
-        super::all(&self.connection, of_cause, parameters, example)
+        super::all(&self.connection, of_cause, parameters, at_frame)
     }
 }
 
@@ -56,16 +63,18 @@ mod tests {
     fn an_example_opens_at_the_frame_that_lost_most_by_the_cause() {
         let directory = tempfile::tempdir().unwrap();
         let database = Database::open(&directory.path().join("tables.sqlite")).unwrap();
-        for (id, ver, by_screen, screen, ns) in [
-            ("all", "2", 0, "", 900),
-            ("most", "2", 1, "Feed", 800),
-            ("less", "2", 1, "Feed", 700),
-            ("other", "2", 1, "Detail", 999),
-            ("earlier", "1", 1, "Feed", 999),
+        for (id, ver, by_screen, screen, key, ns) in [
+            ("all", "2", 0, "", "a b", 900),
+            ("all", "2", 0, "", "of two", 950),
+            ("all", "2", 0, "", "c", 850),
+            ("most", "2", 1, "Feed", "a b", 800),
+            ("less", "2", 1, "Feed", "a b", 700),
+            ("other", "2", 1, "Detail", "a b", 999),
+            ("earlier", "1", 1, "Feed", "a b", 999),
         ] {
             let sql = format!(
                 "INSERT INTO cause_examples VALUES \
-                 ('a', '2026-09-07', {by_screen}, '{screen}', 'section', 'a b', '{id}', 'raw {id}', '{ver}', {ns})"
+                 ('a', '2026-09-07', {by_screen}, '{screen}', 'section', '{key}', '{id}', 'raw {id}', '{ver}', {ns})"
             );
             database.run(&sql).unwrap();
         }
@@ -75,11 +84,12 @@ mod tests {
             let found = database.examples("a", "2", &rise).unwrap();
             found.into_iter().map(|example| example.link).collect::<Vec<_>>()
         };
-        let page = "/timeline#cause=%73%65%63%74%69%6f%6e%7c%61%20%62";
-        let expected = ["most", "less"].map(|id| format!("captures/{id}{page}"));
-        assert_eq!(links(Some("Feed"), "section", "a b"), expected);
-        assert_eq!(links(None, "section", "a b"), [format!("captures/all{page}")]);
-        assert_eq!(links(None, "", ""), ["captures/all/timeline"]);
+        let link = |id, key| format!("captures/{id}/timeline#cause=section%7C{key}");
+        let on_screen = ["most", "less"].map(|id| link(id, "a%20b"));
+        assert_eq!(links(Some("Feed"), "section", "a b"), on_screen);
+        assert_eq!(links(None, "section", "a b"), [link("all", "a%20b")]);
+        // All jank: the cause that took most.
+        assert_eq!(links(None, "", ""), [link("all", "of%20two")]);
         assert!(links(None, "section", "a").is_empty());
     }
 }

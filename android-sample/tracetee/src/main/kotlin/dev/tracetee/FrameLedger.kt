@@ -41,7 +41,7 @@ internal class FrameLedger(
         for (place in waiting - 1 downTo 0) if (vsync[place] == frame.vsync) return judge(place, frame)
     }
 
-    /** Adds a frame; null if it has no time, or an impossible one: it ends after its report, or before its GPU could. */
+    /** Adds a frame; null if it has no time, or an impossible one: the frame ends after its report, or its GPU takes longer. */
     private fun take(frame: FrameRecord, periodNs: Long): Int? {
         val now = nowNs()
         if (frame.totalNs <= 0 || frame.gpuNs > frame.totalNs) return null
