@@ -29,29 +29,27 @@ impl Database {
                          ORDER BY made_ms DESC LIMIT ?4";
         let Rise { source, screen, cause, key, .. } = rise;
         let example = |row: &Row<'_>| {
-            let link = format!("captures/{}", row.get_ref(0)?.as_str()?);
+            let mut link = format!("captures/{}", row.get_ref(0)?.as_str()?);
+            if *source != Source::Deaths {
+                // The timeline selects the frame that lost most by the cause.
+                link.push_str("/timeline#cause=");
+                for byte in row.get_ref(2)?.as_str()?.bytes() {
+                    if byte.is_ascii_alphanumeric() || byte == b'.' {
+                        link.push(byte.into());
+                    } else {
+                        let _ = write!(link, "%{byte:02X}");
+                    }
+                }
+            }
             Ok(Example { raw_key: row.get(1)?, link })
         };
         if *source == Source::Deaths {
             let parameters = params![app, version, &**key, MOST];
             return super::all(&self.connection, of_reason, parameters, example);
         }
-        let at_frame = |row: &Row<'_>| {
-            let mut found = example(row)?;
-            // The timeline selects the frame that lost most by the cause.
-            found.link.push_str("/timeline#cause=");
-            for byte in row.get_ref(2)?.as_str()?.bytes() {
-                if byte.is_ascii_alphanumeric() || byte == b'.' {
-                    found.link.push(byte.into());
-                } else {
-                    let _ = write!(found.link, "%{byte:02X}");
-                }
-            }
-            Ok(found)
-        };
         let (is_of, screen) = (screen.is_some(), screen.as_deref().unwrap_or_default());
         let parameters = params![app, version, is_of, screen, &**cause, &**key, MOST];
-        super::all(&self.connection, of_cause, parameters, at_frame)
+        super::all(&self.connection, of_cause, parameters, example)
     }
 }
 
