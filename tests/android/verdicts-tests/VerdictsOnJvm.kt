@@ -209,14 +209,16 @@ private class Counted {
     var nowNs = 0L
     val calls = mutableListOf<List<Pair<Long, String>>>()
     private val tasks = mutableListOf<Pair<Long, Runnable>>()
-    val ledger = FrameLedger({ nowNs }, { words, count, _ ->
+    // A frame is reported a second after its vsync.
+    val ledger = FrameLedger({ nowNs + 1000 * MS }, { words, count, _ ->
         calls += List(count) { words[2 * it] / MS to words[2 * it + 1].toString(16) }
     }) { task, ms -> tasks += nowNs + ms * MS to task }
     private val frame = FrameRecord()
 
-    fun report(vsync: Long, totalMs: Long) {
+    fun report(vsync: Long, totalMs: Long, gpuMs: Long = 1) {
         frame.take(metrics(vsync, nowNs / MS), 0, 36)
         frame.totalNs = totalMs * MS
+        frame.gpuNs = gpuMs * MS
         frame.allowedNs = 16 * MS
         ledger.add(frame, 16_666_667)
     }
@@ -250,6 +252,9 @@ private fun ledger() {
     counted.report(1, 20)
     counted.report(2, 10)
     counted.report(3, 701)
+    // These cannot be.
+    counted.report(3, 1001)
+    counted.report(3, 20, 21)
     counted.pass(249)
     expect(1, counted.calls.size)
     counted.pass(1)
@@ -276,7 +281,7 @@ private fun ledger() {
     // A surface's frame has its verdict with it.
     counted.judge(8, 2, 18, isSurface = true)
     counted.pass(250)
-    expect(listOf(counted.nowNs / MS - 250 to word(late + known + 2000 + judged + (2L shl 36) + (1L shl 39))), counted.calls.last())
+    expect(listOf(counted.nowNs / MS + 750 to word(late + known + 2000 + judged + (2L shl 36) + (1L shl 39))), counted.calls.last())
     // More frames than wait at most: all of them arrive.
     counted.calls.clear()
     repeat(1000) { counted.report(1000L + it, 10) }
@@ -302,8 +307,8 @@ private fun ledgerOfAgent(directory: File) {
     val frame = FrameRecord()
     for (totalMs in listOf(10L, 20L, 701L)) {
         frame.take(metrics(totalMs), 0, 36)
-        frame.intendedNs = System.nanoTime()
         frame.totalNs = totalMs * MS
+        frame.intendedNs = System.nanoTime() - frame.totalNs
         frames.add(frame, 16_666_667)
     }
     counted.pass(0)

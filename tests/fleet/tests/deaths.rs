@@ -148,17 +148,18 @@ fn examples_of_a_reason_are_its_deaths() {
     }
     collector.settle();
     let database = Database::read(&collector.store().join("tables.sqlite")).unwrap();
-    let found = |key: &str, most| {
+    let found = |key: &str| {
         let rise = Rise { source: Source::Deaths, key: key.into(), ..Rise::default() };
-        let mut found = database.examples("com.example", "1", &rise, most).unwrap();
-        found.sort();
-        found.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+        let found = database.examples("com.example", "1", &rise).unwrap();
+        let mut links: Vec<String> = found.into_iter().map(|example| example.link).collect();
+        links.sort();
+        links
     };
-    // Not the latest one of any reason.
-    assert_eq!(found("anr", 1), ids[..1]);
-    assert_eq!(found("crash", 10), ids[1..]);
-    assert_eq!(found("", 10), ids);
-    assert!(found("low_memory", 10).is_empty());
+    let links = ids.map(|id| format!("captures/{id}"));
+    assert_eq!(found("anr"), links[..1]);
+    assert_eq!(found("crash"), links[1..]);
+    assert_eq!(found(""), links);
+    assert!(found("low_memory").is_empty());
 }
 
 /// Waits until the report of each collector has as many deaths of a cause as it is to have.

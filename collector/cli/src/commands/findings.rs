@@ -37,7 +37,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 /// Messages that wait for the command; of the app that has most, the oldest goes first.
 const MOST_PENDING: usize = 1_000;
 /// Findings of a rollout that are reported.
-const MOST_FINDINGS: usize = 50;
+pub(super) const MOST_FINDINGS: usize = 50;
 
 /// A finding that has not ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,22 +1,18 @@
 //! `tracetee guard` and `tracetee bisect`.
 
-use super::findings::Keeper;
-use super::store::{File, copies_beside, tables_in, with_tables};
+use super::findings::{Keeper, MOST_FINDINGS};
+use super::store::{tables_in, with_tables};
 use crate::args::{AnswerFormat, BisectArgs, GuardArgs};
-use crate::input::mapping_of;
-use crate::terminal::{note, print, print_report};
-use anyhow::{Result, anyhow, bail};
-use std::path::{Path, PathBuf};
+use crate::terminal::{print, print_report};
+use anyhow::Result;
+use std::path::Path;
 use std::process::ExitCode;
-use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::change::answer::{Answer, Verdict, answer};
 use tracetee_fleet::change::bisect::{Changes, changes};
 use tracetee_fleet::change::comparison::{Comparison, comparison};
-use tracetee_fleet::change::examples::{CAPTURES, add_examples};
 use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::Tone;
-use tracetee_jank::Options;
 use tracetee_server::make_private;
 
 /// Exit status of a stop, and of "not yet".
@@ -28,8 +24,7 @@ pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
     make_private();
     let GuardArgs { app, from, to, segment, rise, store, format } = args;
     let names = [&**app, &**from, &**to];
-    let look = |tables: &Path, file: &File<'_>| look_at(tables, names, segment, *rise, file);
-    let answer = with_tables(store, look)?;
+    let answer = with_tables(store, |tables, _| look_at(tables, names, segment, *rise))?;
     match format {
         AnswerFormat::Text => print_answer(answer.verdict, &answer.to_text([from, to])),
         AnswerFormat::Json => print(&(serde_json::to_string_pretty(&answer)? + "\n")),
@@ -59,51 +54,26 @@ pub(super) fn look(
     segment: &Segment,
     rise: f64,
 ) -> Result<Option<Answer>> {
-    let look =
-        |tables: &Path, file: &File<'_>| look_at(tables, names, segment, rise, file).map(Some);
-    let replica = match keeper {
-        Keeper::Directory(store) => {
-            return look(&tables_in(store), &|raw_key| Ok(store.join(raw_key)));
-        }
-        Keeper::Objects(leased) => &leased.replica,
+    let tables = match keeper {
+        Keeper::Directory(store) => Some(tables_in(store)),
+        Keeper::Objects(leased) => leased.replica.complete_tables(),
     };
-    let Some(tables) = replica.complete_tables() else { return Ok(None) };
-    let directory = copies_beside(replica.root())?;
-    let file = |raw_key: &str| {
-        if !replica.copy(raw_key, directory.path())? {
-            bail!("{raw_key} does not exist");
-        }
-        Ok(directory.path().join(raw_key))
-    };
-    look(&tables, &file)
+    tables.map(|tables| look_at(&tables, names, segment, rise)).transpose()
 }
 
-/// As [`look`], by these tables, and the files of captures by their keys.
+/// As [`look`], by these tables.
 fn look_at(
     tables: &Path,
     [app, from, to]: [&str; 3],
     segment: &Segment,
     rise: f64,
-    file: &File<'_>,
 ) -> Result<Answer> {
     let database = Database::read(tables)?;
     let mut answer = answer(&database.fleets(app, [from, to], segment, false)?, rise);
-    for finding in &mut answer.findings {
-        let kept = database.examples(app, to, &finding.root, CAPTURES)?;
-        add_examples(finding, &kept, &|raw_key| open(&file(raw_key)));
+    for finding in answer.findings.iter_mut().take(MOST_FINDINGS) {
+        finding.examples = database.examples(app, to, &finding.root)?;
     }
     Ok(answer)
-}
-
-/// Reads an example capture. Retention may have deleted it.
-fn open(path: &Result<PathBuf>) -> Option<Capture> {
-    let read = || -> Result<Capture> {
-        let path = path.as_ref().map_err(|error| anyhow!("{error:#}"))?;
-        let mapping = mapping_of(None, path)?;
-        let options = Options { mapping: mapping.as_deref(), ..Options::default() };
-        Ok(read_file(path, &options)?)
-    };
-    read().map_err(|error| note(&format!("left out an example: {error:#}"))).ok()
 }
 
 /// Finds the versions with which causes changed.

@@ -99,7 +99,10 @@ impl Copies {
         make_private();
         let cache = cache_of(&address, cache);
         let reader = Reader::open(&address, cache.as_deref())?;
-        let directory = copies_beside(reader.root())?;
+        let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
+        // The names of a version are looked for beside its captures.
+        let mappings = reader.root().join("mappings");
+        std::os::unix::fs::symlink(mappings, directory.path().join("mappings"))?;
         Ok(Self { reader, address, directory })
     }
 
@@ -110,14 +113,6 @@ impl Copies {
         }
         Ok(self.directory.path().join(raw_key))
     }
-}
-
-/// Makes a directory for copies of captures, which leads to the mappings of a replica: the names of a version are looked for there.
-pub(super) fn copies_beside(replica: &Path) -> Result<TempDir> {
-    let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
-    let link = directory.path().join("mappings");
-    std::os::unix::fs::symlink(replica.join("mappings"), link)?;
-    Ok(directory)
 }
 
 /// Rebuilds the tables.

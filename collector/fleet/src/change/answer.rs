@@ -73,8 +73,9 @@ const QUANTILE: f64 = 1.2816;
 pub fn answer(fleets: &[Fleet], rise_percent: f64) -> Answer {
     let looks: Vec<Look<'_>> = fleets.iter().map(Look::new).collect();
     let found = findings(&looks);
-    let is_of =
-        |(fleet, look): &(&Fleet, &Look<'_>)| fleet.source == Source::Ledgers && look.is_enough();
+    let is_of = |(fleet, look): &(&Fleet, &Look<'_>)| {
+        fleet.source == Source::Ledgers && look.coverage.is_enough()
+    };
     let mut all = fleets.iter().zip(&looks);
     let best = all.clone().find(is_of).or_else(|| all.next());
     let (source, all, coverage) = best
@@ -161,10 +162,8 @@ impl Answer {
             for other in &finding.others {
                 let _ = writeln!(text, "  with {}", other.to_text());
             }
-            for Example { raw_key, link, frame, ms } in &finding.examples {
-                let what = frame.map_or("death".to_owned(), |frame| format!("frame {frame}"));
-                let (raw_key, link) = (shown(raw_key), shown(link));
-                let _ = writeln!(text, "  {what} ({ms:.1} ms) of {raw_key}, /{link}");
+            for Example { raw_key, link } in &finding.examples {
+                let _ = writeln!(text, "  example: {}, /{}", shown(raw_key), shown(link));
             }
         }
         for rise in &self.moved {

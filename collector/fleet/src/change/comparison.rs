@@ -1,15 +1,13 @@
 //! Comparison of two versions: what became worse or better, and what cannot be known.
 
-use super::Source;
-use super::constants::{LEAST_DEVICES, LEAST_DEVICES_WITH, LEVEL, SAME_BELOW};
-use super::control::{After, Days, Design};
+use super::constants::{LEAST_DEVICES, LEVEL, SAME_BELOW};
+use super::control::{After, Days};
 use super::coverage::Coverage;
-use super::estimate::{Estimate, adjust, estimate};
+use super::estimate::{Changes, Estimate, adjust, all_jank};
 use super::observations::Fleet;
+use super::{Series, Source};
 use crate::significance::real;
-use crate::table::Text;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use tracetee_trace::shown;
 
 /// Comparison of two versions.
@@ -89,8 +87,11 @@ impl Verdict {
 #[must_use]
 pub fn comparison(from: &str, to: &str, fleet: &Fleet, comparisons: usize) -> Comparison {
     let days = Days::new(fleet, After::LaterDays);
-    let (coverage, estimates) = estimates(&days);
-    let rows = rows(fleet.source, estimates, &coverage, 2.0 * real(comparisons as u64));
+    let (design, all) = all_jank(&days);
+    let coverage = Coverage::count(&days, &design);
+    // All screens together.
+    let changes = Changes::new(&days, all, |series| Series { screen: None, ..series.clone() });
+    let rows = rows(fleet.source, changes, coverage.is_enough(), 2.0 * real(comparisons as u64));
     let first_day = all_jank(&Days::new(fleet, After::FirstDay)).1;
     let is_worse = rows.iter().any(|row| row.verdict == Verdict::Worse);
     let verdict = match rows.first().map(|row| row.verdict).unwrap_or_default() {
@@ -116,58 +117,17 @@ pub fn comparison(from: &str, to: &str, fleet: &Fleet, comparisons: usize) -> Co
     comparison
 }
 
-/// Cause and key; empty for all jank.
-type Name = (Text, Text);
-
-/// Returns what is compared of all jank, and how it changed.
-pub(super) fn all_jank(days: &Days<'_>) -> (Design, Estimate) {
-    let all: Vec<_> = days.series().filter(|one| one.0.cause.is_empty()).map(|one| one.1).collect();
-    let screens = days.screens(&all);
-    let design = days.design(&screens);
-    let estimate = estimate(days, &design, &all, &screens);
-    (design, estimate)
-}
-
-/// Returns what is compared, and the changes of all screens together, by cause.
-fn estimates(days: &Days<'_>) -> (Coverage, BTreeMap<Name, Estimate>) {
-    let mut by_name: BTreeMap<Name, Vec<u32>> = BTreeMap::new();
-    for (series, number) in days.series() {
-        by_name.entry((series.cause.clone(), series.key.clone())).or_default().push(number);
-    }
-    let (all, of_all) = all_jank(days);
-    let coverage = Coverage::count(days, &all);
-    let totals = by_name.remove(&Name::default()).unwrap_or_default();
-    let screens = days.screens(&totals);
-    let mut designs = BTreeMap::from([(screens.clone(), all)]);
-    let mut found = BTreeMap::from([(Name::default(), of_all)]);
-    for (name, series) in by_name {
-        let design = designs.entry(days.screens(&series));
-        let design = design.or_insert_with_key(|screens| days.design(screens));
-        found.insert(name, estimate(days, design, &series, &screens));
-    }
-    (coverage, found)
-}
-
-fn rows(
-    source: Source,
-    estimates: BTreeMap<Name, Estimate>,
-    coverage: &Coverage,
-    tests: f64,
-) -> Vec<Difference> {
-    let is_enough = coverage.compared.min(coverage.controls) >= LEAST_DEVICES;
-    let row = |((cause, key), estimate): (Name, Estimate)| Difference {
+fn rows(source: Source, changes: Changes, is_enough: bool, tests: f64) -> Vec<Difference> {
+    let row = |(Series { cause, key, .. }, (_, estimate)): (Series, (_, Estimate))| Difference {
         source,
         cause: (!cause.is_empty()).then(|| cause.to_string()),
         key: key.to_string(),
         estimate,
         ..Difference::default()
     };
-    let mut rows: Vec<Difference> = estimates.into_iter().map(row).collect();
-    // Whether a cause is tested depends on all devices together, so that it says nothing of their difference.
-    let is_tested = |row: &Difference| {
-        let is_known = row.cause.is_none() && source != Source::Deaths;
-        is_enough && (is_known || row.estimate.devices >= LEAST_DEVICES_WITH)
-    };
+    let mut rows: Vec<Difference> = changes.by_name.into_iter().map(row).collect();
+    let is_tested =
+        |row: &Difference| is_enough && row.estimate.is_tested(source, row.cause.is_none());
     // All jank has half of the level, all causes together the other half.
     let tested = rows.iter().filter(|row| is_tested(row) && row.cause.is_some());
     let p_values: Vec<f64> = tested.map(|row| row.estimate.p_value()).collect();

@@ -1,7 +1,7 @@
 //! The part of a later version that is compared, and what is not.
 
 use super::Source;
-use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN, MOST_DEVICES};
+use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN};
 use super::control::{Days, Design};
 use super::observations::{Fleet, Sums, get};
 use crate::significance::real;
@@ -104,12 +104,17 @@ impl Coverage {
         found
     }
 
+    /// Returns true if enough devices are compared for a verdict.
+    pub(crate) fn is_enough(&self) -> bool {
+        self.compared.min(self.controls) >= LEAST_DEVICES
+    }
+
     /// Returns true if nothing is known of the whole: too few devices are compared, or the later version has much on screens of its own.
     pub(crate) fn is_unknown(&self) -> bool {
         let sum =
             |part: fn(&LaterScreen) -> f64| -> f64 { self.later_screens.iter().map(part).sum() };
-        let is_few = self.compared.min(self.controls) < LEAST_DEVICES;
-        is_few || sum(|screen| screen.frames).max(sum(|screen| screen.jank)) >= LEAST_UNKNOWN
+        !self.is_enough()
+            || sum(|screen| screen.frames).max(sum(|screen| screen.jank)) >= LEAST_UNKNOWN
     }
 
     /// Returns sentences that say which part is compared.
@@ -153,7 +158,7 @@ impl Coverage {
             }
         }
         if let Some(all) = self.sampled_from {
-            let _ = write!(text, " These are a sample of {MOST_DEVICES} of {all} devices.");
+            let _ = write!(text, " They were sampled from {all} devices.");
         }
         text
     }

@@ -5,28 +5,12 @@
 
 use crate::significance::real;
 
-/// An e-process.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Weighted {
-    /// Natural logarithm of the wealth.
-    pub log: f64,
-    /// Weight of the hypothesis.
-    pub weight: f64,
-}
-
-impl Weighted {
-    /// Returns the logarithm of wealth times weight.
-    fn score(self) -> f64 {
-        self.log + self.weight.ln()
-    }
-}
-
-/// Returns the indices of the rejected hypotheses, the strongest first.
-pub(crate) fn rejected(all: &[Weighted], level: f64) -> Vec<usize> {
+/// Returns the indices of the rejected hypotheses, the strongest first. `all`: logarithms of wealth times weight.
+pub(crate) fn rejected(all: &[f64], level: f64) -> Vec<usize> {
     // Less can never be rejected, even with all others: most hypotheses need not be sorted.
     let least = -(level * real(all.len() as u64)).ln();
     let mut order: Vec<(usize, f64)> =
-        all.iter().map(|e| e.score()).enumerate().filter(|(_, score)| *score >= least).collect();
+        all.iter().copied().enumerate().filter(|(_, score)| *score >= least).collect();
     order.sort_by(|(a_index, a), (b_index, b)| b.total_cmp(a).then(a_index.cmp(b_index)));
     let is_enough = |(rank, (_, score)): (usize, &(usize, f64))| {
         *score >= -(level * real(rank as u64 + 1)).ln()
@@ -43,9 +27,9 @@ mod tests {
 
     #[test]
     fn many_strong_ones_help_each_other() {
-        let all = |e_values: &[f64]| -> Vec<Weighted> {
+        let all = |e_values: &[f64]| -> Vec<f64> {
             let weight = 1.0 / real(e_values.len() as u64);
-            e_values.iter().map(|e| Weighted { log: e.ln(), weight }).collect()
+            e_values.iter().map(|e| (e * weight).ln()).collect()
         };
         // K = 4 at the level 0.05: one needs 80, two need 40 each, four need 20 each.
         assert_eq!(rejected(&all(&[81.0, 1.0, 1.0, 1.0]), 0.05), [0]);
@@ -57,11 +41,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_largest_set_in_which_all_are_strong_enough_is_rejected(scores in proptest::collection::vec((-3.0..9.0_f64, 0.01..1.0_f64), 0..30)) {
-            let all: Vec<_> = scores.into_iter().map(|(log, weight)| Weighted { log, weight }).collect();
+        fn the_largest_set_in_which_all_are_strong_enough_is_rejected(all in proptest::collection::vec(-7.0..9.0_f64, 0..30)) {
             let naive = (0..=all.len()).rev().find(|&count| {
                 let limit = 1.0 / (0.1 * real(count.max(1) as u64));
-                all.iter().filter(|bet| bet.log.exp() * bet.weight >= limit).count() >= count
+                all.iter().filter(|score| score.exp() >= limit).count() >= count
             });
             prop_assert_eq!(rejected(&all, 0.1).len(), naive.unwrap_or(0));
         }

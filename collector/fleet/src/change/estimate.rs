@@ -6,12 +6,13 @@
 //! times those of the update; its variance counts each device once, however many days it has (Liang and Zeger 1986; the
 //! correction for few devices on a day is that of Bell and McCaffrey 2002).
 
-use super::Source;
-use super::constants::{GUARD_SIZES, LEAST_CHANGE};
+use super::constants::{GUARD_SIZES, LEAST_CHANGE, LEAST_DEVICES_WITH};
 use super::control::{Days, Design, Values};
+use super::{Series, Source};
 use crate::significance::real;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
+use std::collections::BTreeMap;
 
 /// Quantile of the normal distribution for an interval of 95 %.
 const QUANTILE: f64 = 1.96;
@@ -56,6 +57,12 @@ impl Estimate {
     /// Returns true if devices that updated were compared with others.
     pub(crate) const fn is_known(&self) -> bool {
         self.error.is_finite()
+    }
+
+    /// Returns true if enough devices have time of it. That depends on all devices together, so that it says nothing of their difference.
+    /// All jank is always tested.
+    pub(crate) fn is_tested(&self, source: Source, is_all: bool) -> bool {
+        self.devices >= LEAST_DEVICES_WITH || (is_all && source != Source::Deaths)
     }
 
     /// Returns true if the change is large enough to be one.
@@ -163,6 +170,52 @@ pub(crate) fn estimate(
     }
 }
 
+/// Returns what is compared of all jank, and how it changed.
+pub(super) fn all_jank(days: &Days<'_>) -> (Design, Estimate) {
+    let all: Vec<_> = days.series().filter(|one| one.0.cause.is_empty()).map(|one| one.1).collect();
+    let screens = days.screens(&all);
+    let design = days.design(&screens);
+    let estimate = estimate(days, &design, &all, &screens);
+    (design, estimate)
+}
+
+/// The changes of the series of a fleet.
+pub(super) struct Changes {
+    /// Numbers of the series that have a name together, and their change; all jank has no numbers.
+    pub(super) by_name: BTreeMap<Series, (Vec<u32>, Estimate)>,
+    /// Rows that are compared, by screens.
+    designs: BTreeMap<Vec<u32>, Design>,
+}
+
+impl Changes {
+    /// Estimates the changes of series, and adds that of all jank.
+    pub(super) fn new(days: &Days<'_>, all: Estimate, name_of: impl Fn(&Series) -> Series) -> Self {
+        let mut by_name: BTreeMap<Series, (Vec<u32>, Estimate)> = BTreeMap::new();
+        for (series, number) in days.series() {
+            by_name.entry(name_of(series)).or_default().0.push(number);
+        }
+        by_name.insert(Series::default(), (Vec::new(), all));
+        let mut designs = BTreeMap::new();
+        for (series, found) in by_name.values_mut().filter(|(series, _)| !series.is_empty()) {
+            let screens = days.screens(series);
+            let design = designs.entry(screens.clone()).or_insert_with(|| days.design(&screens));
+            *found = estimate(days, design, series, &screens);
+        }
+        Self { by_name, designs }
+    }
+
+    /// Returns for each device what its times of a name say about the update; nothing for all jank.
+    pub(super) fn scores(&self, days: &Days<'_>, name: &Series) -> Vec<f64> {
+        let scores = || {
+            let (series, _) = self.by_name.get(name)?;
+            let screens = days.screens(series);
+            let design = self.designs.get(&screens)?;
+            Some(design.scores(days.values(design, series, &screens).shares))
+        };
+        scores().unwrap_or_else(|| vec![0.0; days.fleet.devices.len()])
+    }
+}
+
 /// Returns a change in percent by its logarithm.
 fn percent(change: f64) -> f64 {
     100.0 * change.clamp(-MOST, MOST).exp_m1()
@@ -201,7 +254,6 @@ pub(crate) fn adjust(p_values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::Series;
     use crate::change::control::After;
     use crate::change::observations::{Device, Fleet, Sums};
     use fastrand::Rng;

@@ -4,12 +4,11 @@
 //! causes; those of ledgers, which know no causes, follow from those of captures. A cause has only moved if another one of its screen fell by about as
 //! much, and all jank of the screen raised no alarm.
 
-use super::comparison::all_jank;
-use super::constants::{LEAST_DEVICES, LEAST_DEVICES_WITH, LEVEL};
-use super::control::{After, Days, Design};
+use super::constants::LEVEL;
+use super::control::{After, Days};
 use super::coverage::Coverage;
 use super::ebh;
-use super::estimate::{Estimate, estimate};
+use super::estimate::{Changes, Estimate, all_jank};
 use super::observations::Fleet;
 use super::{Series, Source};
 use crate::significance::real;
@@ -56,16 +55,12 @@ pub struct Finding {
 }
 
 /// A capture that shows a finding.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Example {
     /// Key of the capture in the store.
     pub raw_key: String,
-    /// Path below the report page's address: the capture's timeline, opened at the frame, or the page of the death.
+    /// Path below the report page's address: the capture's timeline, opened at the frame that lost most, or the page of the death.
     pub link: String,
-    /// Number of the frame that lost most; `None`: the capture is of a death.
-    pub frame: Option<usize>,
-    /// Time of the cause in this frame, or of what the main thread did at the death, ms.
-    pub ms: f64,
 }
 
 /// Findings, and what is none.
@@ -93,11 +88,6 @@ impl<'a> Look<'a> {
         let coverage = Coverage::count(&days, &design);
         Self { days, all, coverage }
     }
-
-    /// Returns true if enough devices are compared for an alarm.
-    pub(crate) fn is_enough(&self) -> bool {
-        self.coverage.compared.min(self.coverage.controls) >= LEAST_DEVICES
-    }
 }
 
 /// Makes findings of what rose. The level is that of all fleets together.
@@ -105,8 +95,15 @@ pub(crate) fn findings(looks: &[Look<'_>]) -> Findings {
     let mut found = Findings::default();
     let all: Vec<(&Days<'_>, Changes)> = looks
         .iter()
-        .filter(|look| look.is_enough())
-        .map(|look| (&look.days, Changes::new(&look.days, look.all)))
+        .filter(|look| look.coverage.is_enough())
+        .map(|look| {
+            let is_on_screens = look.days.fleet.source != Source::Deaths;
+            let name_of = |series: &Series| {
+                let screen = series.screen.clone().filter(|_| is_on_screens);
+                Series { screen, ..series.clone() }
+            };
+            (&look.days, Changes::new(&look.days, look.all, name_of))
+        })
         .collect();
     let alarms = alarms(&all, 1.0 / real(looks.len().max(1) as u64));
     for ((days, changes), alarms) in all.iter().zip(&alarms) {
@@ -211,21 +208,20 @@ impl Group {
 fn alarms(all: &[(&Days<'_>, Changes)], share: f64) -> Vec<BTreeMap<Series, Rise>> {
     let is_all = |series: &Series| *series == Series::default();
     let mut rises = Vec::new();
-    for (fleet, (_, Changes { source, by_series, .. })) in all.iter().enumerate() {
-        let is_tested = |(series, (_, estimate)): &(&Series, &(u32, Estimate))| {
-            let is_known = is_all(series) && *source != Source::Deaths;
-            is_known || estimate.devices >= LEAST_DEVICES_WITH
-        };
-        let tested: Vec<_> = by_series.iter().filter(is_tested).collect();
+    for (fleet, (days, changes)) in all.iter().enumerate() {
+        let source = days.fleet.source;
+        let by_name = changes.by_name.iter().map(|(series, (_, estimate))| (series, estimate));
+        let tested: Vec<_> = by_name
+            .filter(|(series, estimate)| estimate.is_tested(source, is_all(series)))
+            .collect();
         // The total has half of the weight.
         let others = 0.5 / real(tested.len().saturating_sub(1).max(1) as u64);
-        rises.extend(tested.into_iter().map(|(series, (_, estimate))| {
+        rises.extend(tested.into_iter().map(|(series, estimate)| {
             let weight = share * if is_all(series) { 0.5 } else { others };
-            let e_process = ebh::Weighted { log: estimate.log_evidence(), weight };
-            (fleet, *source, series, *estimate, e_process)
+            (fleet, source, series, *estimate, estimate.log_evidence() + weight.ln())
         }));
     }
-    let weighted: Vec<ebh::Weighted> = rises.iter().map(|rise| rise.4).collect();
+    let weighted: Vec<f64> = rises.iter().map(|rise| rise.4).collect();
     let mut alarms = vec![BTreeMap::new(); all.len()];
     for index in ebh::rejected(&weighted, LEVEL) {
         let Some(&(fleet, source, series, estimate, _)) = rises.get(index) else { continue };
@@ -244,32 +240,7 @@ fn alarms(all: &[(&Days<'_>, Changes)], share: f64) -> Vec<BTreeMap<Series, Rise
     alarms
 }
 
-/// The changes of all series of a fleet.
-struct Changes {
-    source: Source,
-    by_series: BTreeMap<Series, (u32, Estimate)>,
-    /// Rows that are compared, by screen.
-    designs: BTreeMap<u32, Design>,
-}
-
 impl Changes {
-    fn new(days: &Days<'_>, all: Estimate) -> Self {
-        let (mut by_series, mut designs) = (BTreeMap::new(), BTreeMap::new());
-        let source = days.fleet.source;
-        for (series, number) in days.series() {
-            let screens = days.screens(&[number]);
-            for screen in &screens {
-                let design = designs.entry(*screen).or_insert_with(|| days.design(&screens));
-                let estimate = estimate(days, design, &[number], &screens);
-                let mut series = series.clone();
-                series.screen = series.screen.filter(|_| source != Source::Deaths);
-                by_series.insert(series, (number, estimate));
-            }
-        }
-        by_series.insert(Series::default(), (u32::MAX, all));
-        Self { source, by_series, designs }
-    }
-
     /// Returns the causes whose rise is the fall of a sibling.
     fn moved<'a>(&'a self, alarms: &'a BTreeMap<Series, Rise>) -> Vec<&'a Series> {
         let mut taken: Vec<&Series> = Vec::new();
@@ -278,7 +249,7 @@ impl Changes {
             if alarms.contains_key(&series.total()) {
                 continue;
             }
-            let siblings = self.by_series.iter().filter(|(other, _)| {
+            let siblings = self.by_name.iter().filter(|(other, _)| {
                 other.screen == series.screen && !other.cause.is_empty() && *other != series
             });
             let fall = siblings
@@ -295,17 +266,5 @@ impl Changes {
             }
         }
         moved
-    }
-
-    /// Returns for each device what its times of a series say about the update; nothing for all screens together.
-    fn scores(&self, days: &Days<'_>, series: &Series) -> Vec<f64> {
-        let number =
-            self.by_series.get(series).map(|own| own.0).filter(|&number| number < u32::MAX);
-        let screens = number.map(|number| days.screens(&[number])).unwrap_or_default();
-        let design = screens.first().and_then(|screen| self.designs.get(screen));
-        let scores = design
-            .zip(number)
-            .map(|(design, number)| design.scores(days.values(design, &[number], &screens).shares));
-        scores.unwrap_or_else(|| vec![0.0; days.fleet.devices.len()])
     }
 }

@@ -6,7 +6,7 @@
 //! its evidence of what is left; [`constants`] has the numbers that decide, [`coverage`] says what is compared.
 //!
 //! A comparison ([`comparison`]) looks once. A guard ([`answer`]) may look at any time: [`ebh`] says which causes rose, and [`findings`] makes one
-//! finding of the rises of a root cause; [`examples`] opens captures that show it. Both take the same estimates; a guard keeps nothing
+//! finding of the rises of a root cause. Both take the same estimates; a guard keeps nothing
 //! between looks, and wants more evidence. [`bisect`] compares each version with the one before it.
 
 pub mod answer;
@@ -18,7 +18,6 @@ pub mod control;
 pub mod coverage;
 pub mod ebh;
 pub mod estimate;
-pub mod examples;
 pub mod findings;
 pub mod observations;
 pub mod segment;

@@ -3,7 +3,7 @@
 //! A reader of them (the tables, a simulation) calls [`Builder::device`] for each device under each version, then
 //! [`Builder::frames`] and [`Builder::cause`] for its days.
 
-use super::classes::{ModelClasses, class_of};
+use super::classes::class_of;
 use super::segment::Segment;
 use super::{Series, Source};
 use crate::table::Text;
@@ -111,11 +111,6 @@ where
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-/// Returns a text of a class; that of the next class comes next.
-fn by_size(class: i32) -> String {
-    format!("{:03}", class + 100)
-}
-
 /// A device's traits and days by version.
 #[derive(Debug, Default)]
 struct Found {
@@ -213,8 +208,6 @@ impl Builder {
             day_numbers.get_mut(*index).into_iter().for_each(|day| *day = number);
         }
         fleet.days = order.iter().filter_map(|index| days.get_index(*index).cloned()).collect();
-        let quick = found.iter().filter_map(|found| found.traits[0].as_ref());
-        let models = ModelClasses::of_devices(quick.map(|traits| (&traits.model, traits.quick_ns)));
         for Found { traits, mut days } in found {
             // Those before the update: the later version cannot move them.
             let [before, after] = traits;
@@ -234,9 +227,9 @@ impl Builder {
                 }
                 of_version.sort_by_key(|sums| sums.day);
             }
-            let Traits { model, api, hz, quick_ns, .. } = &traits;
-            let class = models.class(model).map_or_else(String::new, by_size);
-            let alike = format!("{class} {} {api} {hz}", by_size(class_of(*quick_ns)));
+            let Traits { api, hz, quick_ns, .. } = traits;
+            // The text of the next class comes next.
+            let alike = format!("{:03} {api} {hz}", class_of(quick_ns) + 100);
             fleet.devices.push(Device { alike: alike.into(), days });
         }
         fleet

@@ -77,6 +77,8 @@ fn kept() -> Vec<Kept> {
 const CHANGES: &str = "changes";
 /// Bytes of most rows, with the lengths and types of their values.
 const ROW_BYTES: usize = 512;
+/// Days of ledgers whose digest a look checks, at most: a second.
+const MOST_LEDGER_DAYS: usize = 1_000_000;
 
 /// Changes of the digests in this transaction, by table and app.
 #[derive(Debug, Clone, Default)]
@@ -284,12 +286,24 @@ impl Database {
     /// [`Error::Checksum`]: rows are not as they were written.
     pub(crate) fn check_devices(&self, app: &str) -> Result<(), Error> {
         let tables = [DEVICE_TRAITS.table.name, DEVICE_VALUES.table.name];
-        let sql =
-            format!("SELECT count(*) FROM (SELECT 1 FROM {} WHERE app = ? LIMIT ?)", tables[0]);
-        let most = i64::try_from(MOST_DEVICES).unwrap_or(i64::MAX - 1);
-        let rows: i64 =
-            self.connection.query_row(&sql, params![app, most + 1], |row| row.get(0))?;
-        if rows > most {
+        self.check_if_few(&tables, app, MOST_DEVICES)
+    }
+
+    /// As [`Self::check_devices`], the ledgers' days.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`]: rows are not as they were written.
+    pub(crate) fn check_ledger_devices(&self, app: &str) -> Result<(), Error> {
+        self.check_if_few(&[LEDGER_DAYS.name], app, MOST_LEDGER_DAYS)
+    }
+
+    /// Checks tables if the first has at most so many rows.
+    fn check_if_few(&self, tables: &[&str], app: &str, most: usize) -> Result<(), Error> {
+        let first = tables.first().copied().unwrap_or_default();
+        let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {first} WHERE app = ? LIMIT ?)");
+        let limit = i64::try_from(most).unwrap_or(i64::MAX - 1) + 1;
+        let rows: i64 = self.connection.query_row(&sql, params![app, limit], |row| row.get(0))?;
+        if rows == limit {
             return Ok(());
         }
         tables.iter().try_for_each(|name| self.check(name, Some(app)))

@@ -14,9 +14,10 @@ use crate::ledger::{NS_OF_MS, NS_OF_US};
 use crate::rows::Ledger;
 use crate::schema::LedgerScreenRow;
 use crate::table::Text;
+use foldhash::fast::RandomState;
 use rusqlite::types::ValueRef;
-use rusqlite::{Row, params};
-use std::collections::BTreeMap;
+use rusqlite::{Params, Row, params};
+use std::collections::{BTreeMap, HashSet};
 use twox_hash::XxHash64;
 
 /// Largest number of rows of a device under a version that count: no device has so many causes that is not hostile.
@@ -43,14 +44,6 @@ fn count(row: &Row<'_>, column: usize) -> Result<u64, Error> {
     })
 }
 
-/// The devices of two versions that are read.
-struct Sample {
-    /// Limit of their hashes; `None`: all.
-    below: Option<u64>,
-    /// Number of all devices, if not all are read.
-    sampled_from: Option<u64>,
-}
-
 fn hash_of(device: &str) -> u64 {
     XxHash64::oneshot(0, device.as_bytes())
 }
@@ -69,7 +62,8 @@ impl Database {
     ) -> Result<Vec<Fleet>, Error> {
         let _snapshot = self.snapshot()?;
         self.check_devices(app)?;
-        let mut fleets = vec![self.devices(app, versions, segment, has_test_devices)?];
+        let mut fleets =
+            vec![self.devices(MOST_DEVICES, app, versions, segment, has_test_devices)?];
         fleets.extend(self.ledger_fleets(app, versions, "", segment, has_test_devices)?);
         let has_some =
             |fleet: &Fleet| fleet.devices.iter().any(|device| !device.days[0].is_empty());
@@ -83,18 +77,8 @@ impl Database {
         Ok(fleets)
     }
 
-    /// Reads the devices of captures, in a snapshot of the caller's, also if none has the earlier version.
+    /// Reads at most so many devices of captures, in a snapshot of the caller's, also if none has the earlier version.
     pub(crate) fn devices(
-        &self,
-        app: &str,
-        versions: [&str; 2],
-        segment: &Segment,
-        has_test_devices: bool,
-    ) -> Result<Fleet, Error> {
-        self.at_most(MOST_DEVICES, app, versions, segment, has_test_devices)
-    }
-
-    fn at_most(
         &self,
         most: usize,
         app: &str,
@@ -102,10 +86,16 @@ impl Database {
         segment: &Segment,
         has_test_devices: bool,
     ) -> Result<Fleet, Error> {
-        let sample = self.sample(most, app, versions, segment)?;
+        let Segment { model, api, hz, .. } = segment;
+        let sql = "SELECT device FROM device_traits WHERE app = ? AND ver IN (?, ?) \
+                   AND model = ifnull(?, model) AND api = ifnull(?, api) AND hz = ifnull(?, hz)";
+        let [from, to] = versions;
+        let numbers = [api, hz].map(|limits| limits.map(u64::cast_signed));
+        let parameters = params![app, from, to, model.as_deref(), numbers[0], numbers[1]];
+        let (chosen, sampled_from) = self.sample(sql, parameters, most)?;
         let mut builder = Builder::new(Source::Captures, segment, has_test_devices);
         for (version, ver) in versions.into_iter().enumerate() {
-            let known = self.known(app, ver, sample.below)?;
+            let known = self.known(app, ver, &chosen)?;
             let sql = "SELECT day, screen, cause, cause_key, frames, ns FROM device_values \
                        WHERE app = ? AND ver = ? AND device = ? LIMIT ?";
             let mut statement = self.connection.prepare_cached(sql)?;
@@ -122,7 +112,7 @@ impl Database {
                 }
             }
         }
-        Ok(Fleet { sampled_from: sample.sampled_from, ..builder.finish() })
+        Ok(Fleet { sampled_from, ..builder.finish() })
     }
 
     /// Reads the ledgers of the devices of two versions, in a snapshot of the caller's: of frames, then of ends of processes.
@@ -139,16 +129,11 @@ impl Database {
         segment: &Segment,
         has_test_devices: bool,
     ) -> Result<[Fleet; 2], Error> {
-        self.check_ledgers(app)?;
-        let sql = "SELECT DISTINCT device FROM ledger_days WHERE app = ? AND ver IN (?, ?)";
+        self.check_ledger_devices(app)?;
+        let sql = "SELECT device FROM ledger_days WHERE app = ? AND ver IN (?, ?)";
         let [from, to] = versions;
-        let devices: Vec<String> =
-            super::all(&self.connection, sql, params![app, from, to], |row| row.get(0))?;
-        let mut devices: Vec<(u64, String)> =
-            devices.into_iter().map(|device| (hash_of(&device), device)).collect();
-        devices.sort_unstable();
-        let all = devices.len();
-        devices.truncate(MOST_LEDGER_DEVICES);
+        let (chosen, sampled_from) =
+            self.sample(sql, params![app, from, to], MOST_LEDGER_DEVICES)?;
         let sql = "SELECT ifnull(max(?3, date(min(dt), ?4)), ?3) FROM ledger_rollups WHERE app = ?1 AND ver = ?2";
         let before = format!("-{DAYS_BEFORE} days");
         let from_day: String =
@@ -159,7 +144,7 @@ impl Database {
             "SELECT {LEDGER_NUMBER} FROM ledger_days WHERE device = ? AND +app = ? AND ver = ? AND +dt >= ? LIMIT ?"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
-        for (_, device) in &devices {
+        for device in chosen.values() {
             self.end.check()?;
             let mut ledgers: [Vec<Ledger>; 2] = Default::default();
             for (ver, of_version) in versions.into_iter().zip(&mut ledgers) {
@@ -217,37 +202,42 @@ impl Database {
                 }
             }
         }
-        let sampled_from = (all > MOST_LEDGER_DEVICES).then_some(all as u64);
         Ok([frames_of, deaths_of].map(|builder| Fleet { sampled_from, ..builder.finish() }))
     }
 
-    /// Chooses the devices that are read.
+    /// Chooses at most so many of the devices that a query finds, and returns them by their hashes, with the number of all if there are
+    /// more.
     fn sample(
         &self,
+        sql: &str,
+        parameters: impl Params,
         most: usize,
-        app: &str,
-        versions: [&str; 2],
-        Segment { model, api, hz, .. }: &Segment,
-    ) -> Result<Sample, Error> {
-        let sql = "SELECT device FROM device_traits WHERE app = ? AND ver IN (?, ?) \
-                   AND model = ifnull(?, model) AND api = ifnull(?, api) AND hz = ifnull(?, hz)";
+    ) -> Result<(BTreeMap<u64, String>, Option<u64>), Error> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        let [from, to] = versions;
-        let numbers = [api, hz].map(|limits| limits.map(u64::cast_signed));
-        let parameters = params![app, from, to, model.as_deref(), numbers[0], numbers[1]];
         let mut rows = statement.query(parameters)?;
-        let mut hashes = Vec::new();
+        let mut all: HashSet<u64, RandomState> = HashSet::default();
+        let mut chosen = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            hashes.push(hash_of(text(row, 0)?));
+            let device = text(row, 0)?;
+            let hash = hash_of(device);
+            let is_below = || chosen.last_key_value().is_none_or(|(last, _)| hash < *last);
+            if all.insert(hash) && (chosen.len() < most || is_below()) {
+                chosen.insert(hash, device.to_owned());
+                if chosen.len() > most {
+                    chosen.pop_last();
+                }
+            }
         }
-        hashes.sort_unstable();
-        hashes.dedup();
-        let below = hashes.get(most).copied();
-        Ok(Sample { below, sampled_from: below.map(|_| hashes.len() as u64) })
+        Ok((chosen, (all.len() > most).then_some(all.len() as u64)))
     }
 
-    /// Reads the traits of devices under a version whose hashes are below a limit.
-    fn known(&self, app: &str, ver: &str, below: Option<u64>) -> Result<Vec<Known>, Error> {
+    /// Reads the traits of chosen devices under a version.
+    fn known(
+        &self,
+        app: &str,
+        ver: &str,
+        chosen: &BTreeMap<u64, String>,
+    ) -> Result<Vec<Known>, Error> {
         let sql = "SELECT device, model, api, hz, debuggable, emulator, frames, quick_ns \
                    FROM device_traits WHERE app = ? AND ver = ? ORDER BY device";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -255,7 +245,7 @@ impl Database {
         let mut known: Vec<Known> = Vec::new();
         while let Some(row) = rows.next()? {
             let device = text(row, 0)?;
-            if below.is_some_and(|below| hash_of(device) >= below) {
+            if !chosen.contains_key(&hash_of(device)) {
                 continue;
             }
             let frames = count(row, 6)?;
@@ -313,7 +303,7 @@ mod tests {
         }
         let devices = |most, segment: &str| {
             let segment = Segment::parse(segment).unwrap();
-            let fleet = database.at_most(most, "a", ["1", "2"], &segment, false).unwrap();
+            let fleet = database.devices(most, "a", ["1", "2"], &segment, false).unwrap();
             let has_both = |device: &Device| device.days.iter().all(|days| days.len() == 1);
             assert!(fleet.devices.iter().all(has_both), "{fleet:?}");
             (fleet.devices.len(), fleet.sampled_from)

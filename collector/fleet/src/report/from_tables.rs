@@ -6,6 +6,7 @@ use super::fleet::{AppReport, Ask, CauseOf, Example, FleetReport, Smoothness, St
 use super::ledgers::Ledgers;
 use crate::change::Source;
 use crate::change::comparison::comparison;
+use crate::change::constants::MOST_DEVICES;
 use crate::change::segment::Segment;
 use crate::database::Database;
 use crate::error::Error;
@@ -169,7 +170,7 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
         let mut fleets = Vec::new();
         let has = |ver: &&str| report.versions.iter().any(|version| version.ver == **ver);
         if versions.iter().all(has) {
-            fleets.push(database.devices(app, versions, &segment, tests)?);
+            fleets.push(database.devices(MOST_DEVICES, app, versions, &segment, tests)?);
         }
         let has = |ver: &&str| report.ledgers.versions.iter().any(|version| version.ver == **ver);
         // Ledgers do not know the speed of a device.

@@ -41,15 +41,17 @@ internal class FrameLedger(
         for (place in waiting - 1 downTo 0) if (vsync[place] == frame.vsync) return judge(place, frame)
     }
 
-    /** Adds a frame; null if it has no time. */
+    /** Adds a frame; null if it has no time, or an impossible one: the frame ends after its report, or its GPU takes longer. */
     private fun take(frame: FrameRecord, periodNs: Long): Int? {
-        if (frame.totalNs <= 0) return null
+        val now = nowNs()
+        if (frame.totalNs <= 0 || frame.gpuNs > frame.totalNs) return null
+        if (frame.intendedNs >= 0 && frame.intendedNs > now - frame.totalNs) return null
         if (waiting == SIZE) flush(0)
         val place = waiting++
         val allowedNs = if (frame.allowedNs > 0) frame.allowedNs else periodNs
-        atNs[place] = if (frame.intendedNs >= 0) frame.intendedNs else nowNs()
+        atNs[place] = if (frame.intendedNs >= 0) frame.intendedNs else now
         vsync[place] = if (frame.isSurface) -1 else frame.vsync
-        reportedNs[place] = nowNs()
+        reportedNs[place] = now
         word[place] = late(frame.totalNs - allowedNs) or (if (frame.totalNs > FROZEN_NS) FROZEN else 0)
         if (!isPosted) {
             isPosted = true
