@@ -22,6 +22,8 @@ pub struct Field {
     devices: BTreeMap<String, Device>,
     /// The sections that are looked for.
     sections: Vec<String>,
+    /// Late frames and all frames of the app's ledgers, if there are any.
+    pub of_ledgers: Option<[f64; 2]>,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +59,8 @@ pub struct Expected {
     pub with_percent: [f64; 2],
     /// Late frames today, percent of all frames.
     pub late_percent: f64,
+    /// Origin of that: `ledgers` of all devices, or else the `captures` that were read.
+    pub late_from: &'static str,
     /// Expected change, percentage points.
     pub points: f64,
     /// Interval of the change over devices and runs of the lab, 95 %; `None` with fewer than ten devices that have the section.
@@ -67,7 +71,7 @@ impl Field {
     /// Makes an empty field, in which these sections are looked for.
     #[must_use]
     pub fn new(sections: Vec<String>) -> Self {
-        Self { devices: BTreeMap::new(), sections }
+        Self { sections, ..Self::default() }
     }
 
     /// Adds the frames of a capture of a device.
@@ -118,6 +122,8 @@ impl Field {
         let devices_with = devices.iter().filter(|device| !device.with(section).is_empty()).count();
         let more = |device: &Device, ratio| more_late(device.with(section), ratio);
         let points = 100.0 * devices.iter().map(|device| more(device, ratio)).sum::<f64>() / frames;
+        let of_ledgers = self.of_ledgers.filter(|[_, frames]| *frames > 0.0);
+        let [all_late, all_frames] = of_ledgers.unwrap_or([late, frames]);
         let mut rng = Rng::with_seed(SEED);
         let draws = (devices_with >= LEAST_DEVICES && !ratios.is_empty()).then(|| {
             let mut draws: Vec<f64> = Vec::with_capacity(DRAWS);
@@ -141,7 +147,8 @@ impl Field {
             devices: self.devices.len(),
             devices_with,
             with_percent: [100.0 * with / frames, 100.0 * late_with / late.max(1.0)],
-            late_percent: 100.0 * late / frames,
+            late_percent: 100.0 * all_late / all_frames,
+            late_from: if of_ledgers.is_some() { "ledgers" } else { "captures" },
             points,
             interval,
         })

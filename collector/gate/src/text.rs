@@ -137,7 +137,7 @@ impl Expected {
             Some([low, high]) => _ = write!(text, " ({low:+.2} to {high:+.2})"),
             None => text.push_str(" (too few devices for an interval)"),
         }
-        let _ = write!(text, " to {:.1} %", self.late_percent);
+        let _ = write!(text, " to {:.1} %, from {}", self.late_percent, self.late_from);
         text
     }
 }

@@ -20,16 +20,30 @@ use std::collections::HashSet;
 /// Captures whose sums are added up in memory.
 const BATCH: usize = 2_000;
 
+/// Returns the `SELECT` of an app's late frames and all frames by the source of its ledgers that has most, as texts.
+#[must_use]
+pub fn late_of_ledgers(app: &str, version: Option<&str>) -> String {
+    format!(
+        "SELECT CAST(sum(late) AS TEXT) AS late, CAST(sum(frames) AS TEXT) AS frames FROM ledger_frames \
+         WHERE app = {}{} GROUP BY source ORDER BY sum(frames) DESC LIMIT 1",
+        quoted_text(app),
+        of_version(version)
+    )
+}
+
+fn of_version(version: Option<&str>) -> String {
+    version.map_or_else(String::new, |version| format!(" AND ver = {}", quoted_text(version)))
+}
+
 /// Returns the `SELECT` of an app's captures by schedule in a random order: id, device, key. Emulators and debuggable builds are
 /// left out.
 #[must_use]
 pub fn scheduled(app: &str, version: Option<&str>) -> String {
-    let of_version = version.map(|version| format!(" AND ver = {}", quoted_text(version)));
     format!(
         "SELECT capture_id, device, raw_key FROM captures WHERE app = {}{} AND cohort = 'time' AND NOT emulator AND NOT debuggable \
          ORDER BY {CHANCE}",
         quoted_text(app),
-        of_version.unwrap_or_default()
+        of_version(version)
     )
 }
 

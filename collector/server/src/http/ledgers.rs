@@ -12,12 +12,19 @@ use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
+use std::cell::RefCell;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 use tracetee_fleet::ledger::id_of;
 use tracetee_fleet::object_keys::{ReportKey, ReportKind};
 use tracetee_ledger::{MAX_BYTES, Part};
 use tracetee_protocol::http;
+use zstd::bulk::Decompressor;
+
+thread_local! {
+    /// Its memory takes longer to make than a part to unpack.
+    static UNPACKER: RefCell<Decompressor<'static>> = RefCell::default();
+}
 
 pub(super) async fn ledger(
     State(collector): Shared,
@@ -64,7 +71,7 @@ async fn take_ledger(
         let why = "too many parts of ledgers; try again later";
         return Err(answer(StatusCode::TOO_MANY_REQUESTS, why));
     }
-    let unpacked = zstd::bulk::decompress(&bytes, MAX_BYTES);
+    let unpacked = UNPACKER.with_borrow_mut(|unpacker| unpacker.decompress(&bytes, MAX_BYTES));
     let found = unpacked.ok().and_then(|bytes| Some((Part::decode(&bytes)?, bytes)));
     let (part, bytes) = found.ok_or_else(|| {
         collector.refuse(StatusCode::UNPROCESSABLE_ENTITY, "not a part of a ledger")

@@ -173,9 +173,7 @@ impl Storage {
         {
             return Ok(false);
         }
-        let incoming = self.local.incoming();
-        std::fs::write(&incoming.path, bytes)?;
-        let kept = self.local.keep_report(&path, &incoming)?;
+        let kept = self.local.keep_report(&key, bytes)?;
         if self.local.forgets(device) {
             crate::store::objects::disk::remove(&self.root.join(&path))?;
             if let Some(replica) = &self.replica {

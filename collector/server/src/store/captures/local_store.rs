@@ -7,6 +7,7 @@
 //! its place by a link that fails where there is one, so that two that come at once are one. The time of its
 //! content is that of its arrival, by which retention goes. One collector has the directory at a time (`lock`).
 
+use crate::store::captures::commits::Commits;
 use crate::store::captures::days::day;
 use crate::store::captures::id_index;
 use crate::store::captures::quarantined::{Bodies, Quarantined};
@@ -15,13 +16,14 @@ use crate::store::objects::disk::{lock_file, make_parent, note, remove, sidecar_
 use crate::store::objects::intents;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
-use std::io::{self, BufRead, ErrorKind, Read};
+use std::io::{self, BufRead, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind};
 use tracetee_fleet::rows::{About, UNKNOWN, version_of};
+use tracetee_fleet::stored_report::from_report;
 use tracetee_protocol::{CaptureMeta, notes};
 use uuid::Uuid;
 
@@ -33,6 +35,7 @@ pub(crate) struct LocalStore {
     quarantined: Bodies,
     /// True if an object store has all of it: nothing need survive a loss of power.
     is_copy: bool,
+    commits: Commits,
     /// By a digit of the id: held while a capture gets its place.
     placing: [Mutex<()>; 64],
     /// Held as long as this is.
@@ -71,6 +74,7 @@ impl LocalStore {
             next: AtomicU64::new(0),
             quarantined: Bodies::new(root),
             is_copy: false,
+            commits: Commits::default(),
             placing: std::array::from_fn(|_| Mutex::new(())),
             lock,
         })
@@ -154,9 +158,7 @@ impl LocalStore {
         meta: &CaptureMeta,
     ) -> io::Result<Option<PathBuf>> {
         self.check_lock()?;
-        let digit = key.id.bytes().fold(0_usize, |sum, byte| sum.wrapping_add(byte.into()));
-        let lock = self.placing.get(digit % self.placing.len());
-        let _placing = lock.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner));
+        let _placing = self.placing(&key.id);
         if self.has(key) {
             return Ok(None);
         }
@@ -173,17 +175,32 @@ impl LocalStore {
         Ok(kept.then_some(path))
     }
 
-    /// Gives a report its place. `None`: it is there.
-    pub(crate) fn keep_report(
-        &self,
-        path: &str,
-        incoming: &Incoming,
-    ) -> io::Result<Option<PathBuf>> {
-        let file = self.root.join(path);
+    /// Gives a report its place. `None`: it is there. There are many small ones: each is written where it lies, and is on the disk with
+    /// all that wait for it. One that a crash has left there in part was not acknowledged, and is replaced.
+    pub(crate) fn keep_report(&self, key: &ReportKey, bytes: &[u8]) -> io::Result<Option<PathBuf>> {
+        let file = self.root.join(key.path());
         let directory = make_parent(&file)?;
-        let kept = self.link(&incoming.path, &file)?;
-        self.sync(directory)?;
-        Ok(kept.then_some(file))
+        let placing = self.placing(&key.name);
+        let is_new = match File::create_new(&file) {
+            Ok(mut new) => {
+                new.write_all(bytes).inspect_err(|_| drop(fs::remove_file(&file))).map(|()| true)
+            }
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            Err(_) if from_report(key, &fs::read(&file)?).is_ok() => Ok(false),
+            Err(_) => fs::write(&file, bytes).map(|()| true),
+        }?;
+        drop(placing);
+        if !self.is_copy {
+            self.commits.wait(&[&file, directory], &self.lock)?;
+        }
+        Ok(is_new.then_some(file))
+    }
+
+    /// Locks the places of some ids, among them this one.
+    fn placing(&self, id: &str) -> Option<MutexGuard<'_, ()>> {
+        let digit = id.bytes().fold(0_usize, |sum, byte| sum.wrapping_add(byte.into()));
+        let lock = self.placing.get(digit % self.placing.len());
+        lock.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Links a file to its place. Returns false if another file is there.
@@ -359,6 +376,38 @@ mod tests {
     use super::*;
     use crate::store::test_store;
     use serde_json::json;
+
+    #[test]
+    fn a_report_that_a_crash_has_left_in_part_is_replaced_and_a_whole_one_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = LocalStore::open(directory.path()).unwrap();
+        let report = |number| format!(r#"{{"app":"a","install_id":"d","number":{number}}}"#);
+        let key = losses_key(Uuid::nil(), Some("a"), 0);
+        let keep = |text: &str| store.keep_report(&key, text.as_bytes()).unwrap().is_some();
+        let text = || fs::read_to_string(directory.path().join(key.path())).unwrap();
+        for left in ["", &report(1)[..9], "\0\0\0"] {
+            make_parent(&directory.path().join(key.path())).unwrap();
+            fs::write(directory.path().join(key.path()), left).unwrap();
+            assert!(keep(&report(2)), "{left:?}");
+            assert!(!keep(&report(3)));
+            assert_eq!(text(), report(2));
+        }
+        // Of many at once with one key, one is kept, and it is whole.
+        fs::remove_file(directory.path().join(key.path())).unwrap();
+        let kept = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..32)
+                .map(|number| {
+                    scope.spawn({
+                        let (keep, report) = (&keep, &report);
+                        move || keep(&report(number))
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|kept| *kept).count()
+        });
+        assert_eq!(kept, 1);
+        assert!((0..32).any(|number| text() == report(number)));
+    }
 
     #[test]
     fn an_id_has_the_day_that_it_was_made_on_unless_its_clock_is_wrong() {

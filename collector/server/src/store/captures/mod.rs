@@ -2,6 +2,7 @@
 //! deletes.
 
 pub(crate) mod arrived;
+pub(crate) mod commits;
 pub(crate) mod days;
 pub(crate) mod entries;
 pub(crate) mod id_index;
