@@ -124,7 +124,7 @@ impl Section {
 }
 
 impl Expected {
-    fn to_text(self) -> String {
+    fn to_text(&self) -> String {
         let [of_all, of_late] = self.with_percent;
         if self.devices_with == 0 {
             return format!("in no frame of {} devices", self.devices);

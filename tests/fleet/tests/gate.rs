@@ -229,7 +229,10 @@ fn the_command_answers_a_pull_request() {
     assert_eq!(collector.put_ledger(SEND, &made.meta, &packed(&made.part)), 201);
     collector.settle();
     let late = made.frames.iter().filter(|(_, overrun_us)| *overrun_us > 0).count();
-    let rate = format!(" to {:.1} %, from ledgers", 100.0 * late as f64 / made.frames.len() as f64);
+    let rate = format!(
+        " to {:.1} %, from ledgers (frame_metrics)",
+        100.0 * late as f64 / made.frames.len() as f64
+    );
     let of_page = run(&[&arms[..], &page, &["tokens"]].concat()).1;
     assert!(of_page.contains(&rate), "{rate}: {of_page}");
     assert_eq!(run(&[&arms[..], &field].concat()).1, of_page);

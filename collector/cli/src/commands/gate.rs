@@ -63,7 +63,7 @@ fn field_of_store(args: &GateArgs, store: &Path, app: &str, sections: &[String])
         let tables = Database::read(tables)?;
         let captures = tables.scheduled(app, version, most)?;
         let mut field = Field::new(sections.to_vec());
-        field.of_ledgers = numbers(&tables.rows(&late_of_ledgers(app, version))?);
+        field.of_ledgers = rate(tables.rows(&late_of_ledgers(app, version))?);
         for (raw_key, device) in captures {
             let path = file(&raw_key)?;
             // That of the capture's version: the given one is the build's.
@@ -84,7 +84,7 @@ fn field_of_collector(
     let (end, most) = (Instant::now() + FIELD_TIME, args.field_captures as usize);
     let (mut field, mut asked) = (Field::new(sections), 0);
     let file = tempfile::NamedTempFile::new()?;
-    field.of_ledgers = numbers(&rows(&page, &late_of_ledgers(app, args.field_version.as_deref()))?);
+    field.of_ledgers = rate(rows(&page, &late_of_ledgers(app, args.field_version.as_deref()))?);
     let select = scheduled(app, args.field_version.as_deref());
     while asked < most {
         let limit = PAGE_ROWS.min(most - asked);
@@ -111,10 +111,9 @@ fn field_of_collector(
     Ok(field)
 }
 
-/// Returns the numbers of the first row.
-fn numbers(rows: &[(String, String)]) -> Option<[f64; 2]> {
-    let (late, frames) = rows.first()?;
-    Some([late.parse().ok()?, frames.parse().ok()?])
+/// Returns the source of ledgers that has most frames, and its late frames, percent.
+fn rate(mut rows: Vec<(String, String)>) -> Option<(String, f64)> {
+    rows.pop().and_then(|(source, late)| Some((format!("ledgers ({source})"), late.parse().ok()?)))
 }
 
 /// Returns the two texts of each row that a collector answers.

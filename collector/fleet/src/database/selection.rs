@@ -20,12 +20,11 @@ use std::collections::HashSet;
 /// Captures whose sums are added up in memory.
 const BATCH: usize = 2_000;
 
-/// Returns the `SELECT` of an app's late frames and all frames by the source of its ledgers that has most, as texts.
+/// Returns the `SELECT` of the source of an app's ledgers that has most frames, and its late frames, percent, as a text.
 #[must_use]
 pub fn late_of_ledgers(app: &str, version: Option<&str>) -> String {
     format!(
-        "SELECT CAST(sum(late) AS TEXT) AS late, CAST(sum(frames) AS TEXT) AS frames FROM ledger_frames \
-         WHERE app = {}{} GROUP BY source ORDER BY sum(frames) DESC LIMIT 1",
+        "SELECT source, CAST(100.0 * sum(late) / sum(frames) AS TEXT) AS late FROM ledger_frames WHERE app = {}{} GROUP BY source ORDER BY sum(frames) DESC LIMIT 1",
         quoted_text(app),
         of_version(version)
     )

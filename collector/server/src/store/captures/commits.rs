@@ -3,57 +3,42 @@
 use rustix::fs::syncfs;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// Files and directories that are synced one by one. With more, a sync of the file system takes less, whatever others have written.
-const FEW: usize = 8;
-
-/// The syncs of a store.
+/// The syncs of a store's file system, by number from 1: one runs at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
-    state: Mutex<State>,
-    ended: Condvar,
-}
-
-/// Syncs have numbers from 1; one runs at a time.
-#[derive(Debug, Default)]
-struct State {
-    waiting: Vec<PathBuf>,
-    begun: u64,
-    ended: u64,
-    failed: u64,
+    waiting: AtomicU64,
+    begun: AtomicU64,
+    /// The last sync that has ended, and the last that has failed.
+    ended: Mutex<(u64, u64)>,
 }
 
 impl Commits {
     /// Waits until these files and directories are on the disk. `store`: an open file of the same file system.
-    pub(crate) fn wait(&self, paths: &[&Path], store: &File) -> io::Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that has begun may have missed what was written meanwhile.
-        let number = state.begun + 1;
-        state.waiting.extend(paths.iter().map(|&path| path.to_owned()));
-        while state.ended < number {
-            if state.begun > state.ended {
-                state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            let paths = std::mem::take(&mut state.waiting);
-            state.begun = number;
-            drop(state);
-            let synced = if paths.len() <= FEW {
-                paths.iter().try_for_each(|path| File::open(path)?.sync_all())
-            } else {
-                syncfs(store).map_err(io::Error::from)
-            };
-            state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.ended = number;
-            self.ended.notify_all();
-            if synced.is_err() {
-                state.failed = number;
-                return synced;
-            }
+    pub(crate) fn wait(&self, paths: [&Path; 2], store: &File) -> io::Result<()> {
+        // ORDERING: Relaxed; a guess. Of one alone, nobody else's writes are to be waited for.
+        let synced = if self.waiting.fetch_add(1, Ordering::Relaxed) == 0 {
+            paths.iter().try_for_each(|path| File::open(path)?.sync_all())
+        } else {
+            self.wait_with_others(store)
+        };
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        synced
+    }
+
+    fn wait_with_others(&self, store: &File) -> io::Result<()> {
+        // ORDERING: SeqCst, as the store below: a stale number would be that of a sync that began before the caller's write ended.
+        let number = self.begun.load(Ordering::SeqCst) + 1;
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.0 < number {
+            self.begun.store(number, Ordering::SeqCst);
+            let synced = syncfs(store);
+            *ended = (number, if synced.is_err() { number } else { ended.1 });
         }
-        // A later one that has failed may be the one that wrote it.
-        if state.failed >= number { Err(io::Error::other("the disk failed")) } else { Ok(()) }
+        // The system reports a failure once: to all who wait for this sync.
+        if ended.1 < number { Ok(()) } else { Err(io::Error::other("the disk failed")) }
     }
 }

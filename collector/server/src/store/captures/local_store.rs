@@ -191,7 +191,7 @@ impl LocalStore {
         }?;
         drop(placing);
         if !self.is_copy {
-            self.commits.wait(&[&file, directory], &self.lock)?;
+            self.commits.wait([&file, directory], &self.lock)?;
         }
         Ok(is_new.then_some(file))
     }
