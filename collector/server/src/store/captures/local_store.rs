@@ -191,7 +191,9 @@ impl LocalStore {
         }?;
         drop(placing);
         if !self.is_copy {
-            self.commits.wait([&file, directory], &self.lock)?;
+            // What the disk has refused is not there for who sends it again.
+            let synced = self.commits.wait([&file, directory], &self.lock);
+            synced.inspect_err(|_| drop(is_new.then(|| fs::remove_file(&file))))?;
         }
         Ok(is_new.then_some(file))
     }
