@@ -61,10 +61,9 @@ fn field_of_store(args: &GateArgs, store: &Path, app: &str, sections: &[String])
     with_tables(&options, |tables, file| {
         let (version, most) = (args.field_version.as_deref(), args.field_captures);
         let tables = Database::read(tables)?;
-        let captures = tables.scheduled(app, version, most)?;
         let mut field = Field::new(sections.to_vec());
         field.of_ledgers = rate(tables.rows(&late_of_ledgers(app, version))?);
-        for (raw_key, device) in captures {
+        for (raw_key, device) in tables.scheduled(app, version, most)? {
             let path = file(&raw_key)?;
             // That of the capture's version: the given one is the build's.
             add(&mut field, &device, &path, mapping_of(None, &path)?.as_deref());

@@ -12,18 +12,16 @@ use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
-use std::cell::RefCell;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 use tracetee_fleet::ledger::id_of;
 use tracetee_fleet::object_keys::{ReportKey, ReportKind};
 use tracetee_ledger::{MAX_BYTES, Part};
 use tracetee_protocol::http;
-use zstd::bulk::Decompressor;
 
 thread_local! {
     /// Its memory takes longer to make than a part to unpack.
-    static UNPACKER: RefCell<Decompressor<'static>> = RefCell::default();
+    static UNPACKER: std::cell::RefCell<zstd::bulk::Decompressor<'static>> = Default::default();
 }
 
 pub(super) async fn ledger(
