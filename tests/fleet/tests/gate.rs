@@ -123,7 +123,7 @@ fn trial(percent: u64, seed: u64) -> Trial {
     }
     gate.translate(&known);
     let bind = gate.sections.iter().find(|section| section.section == "Feed.bind");
-    let expected = bind.and_then(|section| section.field);
+    let expected = bind.and_then(|section| section.field.clone());
     Trial { expected, truth: late(&after) - late(&before), gate }
 }
 
