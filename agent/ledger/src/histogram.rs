@@ -53,18 +53,6 @@ impl Histogram {
         self.sum
     }
 
-    /// The value that `per_mille` of all values do not exceed, within 1/32 of it; `None` without a value.
-    #[must_use]
-    pub fn quantile(&self, per_mille: u32) -> Option<u64> {
-        let rank =
-            (u128::from(self.count()) * u128::from(per_mille.min(1000))).div_ceil(1000).max(1);
-        let mut below = 0;
-        self.buckets().find_map(|(low, high, count)| {
-            below += u128::from(count);
-            (below >= rank).then_some(low + (high - low) / 2)
-        })
-    }
-
     /// Smallest value, largest value and count of each bucket that is not empty, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.buckets.iter().map(|&(index, count)| {
@@ -142,6 +130,7 @@ fn bounds(index: u16) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::quantile;
     use proptest::prelude::*;
 
     #[test]
@@ -182,7 +171,7 @@ mod tests {
             values.iter().for_each(|&value| histogram.record(value));
             values.sort_unstable();
             let rank = (values.len() * per_mille as usize).div_ceil(1000).max(1);
-            let (exact, found) = (values[rank - 1], histogram.quantile(per_mille).unwrap());
+            let (exact, found) = (values[rank - 1], quantile(&histogram, per_mille).unwrap());
             prop_assert!(u128::from(exact.abs_diff(found)) * 32 <= u128::from(exact), "{exact} {found}");
             prop_assert_eq!(histogram.count(), values.len() as u64);
             prop_assert_eq!(histogram.sum(), values.iter().fold(0, |sum: u64, &value| sum.saturating_add(value)));

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Values of all sizes, zeros and saturated ones too.
 fn number() -> impl Strategy<Value = u64> {
@@ -74,6 +75,54 @@ prop_compose! {
     }
 }
 
+/// A start, its end, and a frame, of a part (device, version, number).
+#[derive(Debug, Clone)]
+struct Event {
+    of: [u32; 3],
+    row: RowKey,
+    starts: usize,
+    ms: u64,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let refresh_mhz = prop::sample::select(&[60_000, 120_000]);
+    let source = prop::sample::select(Source::ALL);
+    let of = (0_u32..4, 0_u32..3, 0_u32..2).prop_map(<[u32; 3]>::from);
+    let ms = (0_u64..1 << 13, 0_u32..13).prop_map(|(ms, shift)| ms >> shift);
+    ("[A-C]?", refresh_mhz, source, of, 0_usize..3, ms).prop_map(
+        |(screen, refresh_mhz, source, of, starts, ms)| {
+            let row = RowKey { screen, refresh_mhz, pipeline: Pipeline::Views, source };
+            Event { of, row, starts, ms }
+        },
+    )
+}
+
+/// The value that `per_mille` of all values do not exceed, in the middle of its bucket; `None` without a value.
+pub(crate) fn quantile(all: &Histogram, per_mille: u32) -> Option<u64> {
+    let rank = (u128::from(all.count()) * u128::from(per_mille)).div_ceil(1000).max(1);
+    let mut below = 0;
+    all.buckets().find_map(|(low, high, count)| {
+        below += u128::from(count);
+        (below >= rank).then_some(low + (high - low) / 2)
+    })
+}
+
+/// Checks count, sum, and quantiles within their error.
+fn is_histogram_of(found: &Histogram, values: &mut [u64]) -> Result<(), TestCaseError> {
+    values.sort_unstable();
+    let counts = [values.len() as u64, values.iter().sum()];
+    prop_assert_eq!([found.count(), found.sum()], counts);
+    for per_mille in [500, 900, 990] {
+        let rank = (values.len() * per_mille as usize).div_ceil(1000);
+        let exact = rank.checked_sub(1).map(|rank| values[rank]);
+        let found = quantile(found, per_mille);
+        let is_near = |(exact, found): (u64, u64)| exact.abs_diff(found) * 32 <= exact;
+        prop_assert_eq!(exact.is_some(), found.is_some());
+        prop_assert!(exact.zip(found).is_none_or(is_near), "{:?} {:?}", exact, found);
+    }
+    Ok(())
+}
+
 fn merged(mut sums: Sums, others: &[&Sums]) -> Sums {
     others.iter().for_each(|other| sums.merge(other));
     sums
@@ -90,6 +139,76 @@ proptest! {
         prop_assert_eq!(merged(a.clone(), &[&b]), merged(b.clone(), &[&a]));
         prop_assert_eq!(merged(a.clone(), &[&b, &c]), merged(a.clone(), &[&merged(b.clone(), &[&c])]));
         prop_assert_eq!(merged(a.clone(), &[&Sums::default()]), a);
+    }
+
+    /// The oracle keeps all events in a list, and counts and sorts.
+    #[test]
+    fn parts_merged_in_any_order_have_by_version_what_is_counted_of_all_events(
+        events in prop::collection::vec(event(), 0..150),
+        picks in prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index)>(), 30),
+    ) {
+        let mut parts: BTreeMap<[u32; 3], Part> = BTreeMap::new();
+        for Event { of: [device, version, part], row, starts, ms } in &events {
+            let key = [*device, *version, *part];
+            let made = Part { version_code: u64::from(*version), part: *part, ..Part::default() };
+            let sums = &mut parts.entry(key).or_insert(made).sums;
+            sums.start(StartType::ALL[*starts], Some(*ms), None);
+            sums.exits.record(["anr", "crash"][starts % 2], 1);
+            sums.peak_pss_kb = sums.peak_pss_kb.max(*ms);
+            let row_of = sums.row(row.clone());
+            row_of.frames += 1;
+            row_of.frozen += u64::from(*ms > 700);
+            if ms % 3 == 0 {
+                row_of.late += 1;
+                row_of.overrun_us.record(ms * 1000);
+            }
+        }
+        // Two by two, of any version: the sums of the versions stay apart.
+        let sent = parts.values().map(|part| Part::decode(&part.encode().unwrap()).unwrap());
+        let mut heaps: Vec<BTreeMap<u64, Sums>> =
+            sent.map(|part| BTreeMap::from([(part.version_code, part.sums)])).collect();
+        for (one, other) in picks.iter().cycle() {
+            if heaps.len() < 2 {
+                break;
+            }
+            let one = heaps.swap_remove(one.index(heaps.len()));
+            let at = other.index(heaps.len());
+            for (version, sums) in one {
+                heaps[at].entry(version).or_default().merge(&sums);
+            }
+        }
+        let merged = heaps.pop().unwrap_or_default();
+        for version in 0..3 {
+            let own = || events.iter().filter(move |event| event.of[1] == version);
+            let Some(sums) = merged.get(&u64::from(version)) else {
+                prop_assert_eq!(own().count(), 0);
+                continue;
+            };
+            let keys: BTreeSet<&RowKey> = own().map(|event| &event.row).collect();
+            prop_assert!(keys.iter().copied().eq(sums.rows().iter().map(|(key, _)| key)));
+            for (key, row) in sums.rows() {
+                let times: Vec<u64> =
+                    own().filter(|event| event.row == *key).map(|event| event.ms).collect();
+                let mut late: Vec<u64> =
+                    times.iter().filter(|ms| *ms % 3 == 0).map(|ms| ms * 1000).collect();
+                let frozen = times.iter().filter(|ms| **ms > 700).count() as u64;
+                let counts = [times.len() as u64, late.len() as u64, frozen];
+                prop_assert_eq!([row.frames, row.late, row.frozen], counts);
+                is_histogram_of(&row.overrun_us, &mut late)?;
+            }
+            for (number, start) in sums.starts.iter().enumerate() {
+                let mut times: Vec<u64> =
+                    own().filter(|event| event.starts == number).map(|event| event.ms).collect();
+                let slow = times.iter().filter(|ms| **ms >= StartType::ALL[number].slow_ms());
+                prop_assert_eq!([start.count, start.slow], [times.len(), slow.count()].map(|count| count as u64));
+                is_histogram_of(&start.ttid_ms, &mut times)?;
+            }
+            let anrs = own().filter(|event| event.starts % 2 == 0).count() as u64;
+            let exits: BTreeMap<&str, u64> = sums.exits.iter().collect();
+            prop_assert_eq!(exits.get("anr").copied().unwrap_or(0), anrs);
+            prop_assert_eq!(exits.values().sum::<u64>(), own().count() as u64);
+            prop_assert_eq!(Some(sums.peak_pss_kb), own().map(|event| event.ms).max());
+        }
     }
 
     #[test]

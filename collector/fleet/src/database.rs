@@ -37,7 +37,7 @@ mod tables;
 
 pub use name_limits::{Exceeded, OTHER};
 pub use reached::Reached;
-pub use selection::scheduled;
+pub use selection::{late_of_ledgers, scheduled};
 
 /// Time for which a reader or a writer waits for the other.
 const PATIENCE: Duration = Duration::from_secs(30);

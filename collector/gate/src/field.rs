@@ -22,6 +22,8 @@ pub struct Field {
     devices: BTreeMap<String, Device>,
     /// The sections that are looked for.
     sections: Vec<String>,
+    /// Source of the app's ledgers that has most frames, and its late frames, percent.
+    pub of_ledgers: Option<(String, f64)>,
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +49,7 @@ struct With {
 }
 
 /// The change of late frames that is expected.
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
 pub struct Expected {
     /// Devices whose captures were read.
     pub devices: usize,
@@ -57,6 +59,8 @@ pub struct Expected {
     pub with_percent: [f64; 2],
     /// Late frames today, percent of all frames.
     pub late_percent: f64,
+    /// Origin of that: `captures`, those that were read, or a source of ledgers, those of all devices.
+    pub late_from: String,
     /// Expected change, percentage points.
     pub points: f64,
     /// Interval of the change over devices and runs of the lab, 95 %; `None` with fewer than ten devices that have the section.
@@ -67,7 +71,7 @@ impl Field {
     /// Makes an empty field, in which these sections are looked for.
     #[must_use]
     pub fn new(sections: Vec<String>) -> Self {
-        Self { devices: BTreeMap::new(), sections }
+        Self { sections, ..Self::default() }
     }
 
     /// Adds the frames of a capture of a device.
@@ -118,6 +122,8 @@ impl Field {
         let devices_with = devices.iter().filter(|device| !device.with(section).is_empty()).count();
         let more = |device: &Device, ratio| more_late(device.with(section), ratio);
         let points = 100.0 * devices.iter().map(|device| more(device, ratio)).sum::<f64>() / frames;
+        let of_captures = || ("captures".to_owned(), 100.0 * late / frames);
+        let (late_from, late_percent) = self.of_ledgers.clone().unwrap_or_else(of_captures);
         let mut rng = Rng::with_seed(SEED);
         let draws = (devices_with >= LEAST_DEVICES && !ratios.is_empty()).then(|| {
             let mut draws: Vec<f64> = Vec::with_capacity(DRAWS);
@@ -141,7 +147,8 @@ impl Field {
             devices: self.devices.len(),
             devices_with,
             with_percent: [100.0 * with / frames, 100.0 * late_with / late.max(1.0)],
-            late_percent: 100.0 * late / frames,
+            late_percent,
+            late_from,
             points,
             interval,
         })

@@ -124,7 +124,7 @@ impl Section {
 }
 
 impl Expected {
-    fn to_text(self) -> String {
+    fn to_text(&self) -> String {
         let [of_all, of_late] = self.with_percent;
         if self.devices_with == 0 {
             return format!("in no frame of {} devices", self.devices);
@@ -137,7 +137,7 @@ impl Expected {
             Some([low, high]) => _ = write!(text, " ({low:+.2} to {high:+.2})"),
             None => text.push_str(" (too few devices for an interval)"),
         }
-        let _ = write!(text, " to {:.1} %", self.late_percent);
+        let _ = write!(text, " to {:.1} %, from {}", self.late_percent, self.late_from);
         text
     }
 }

@@ -1,9 +1,10 @@
-//! Load generator of `tests/fleet/throughput` and `tests/fleet/neighbours`: sends simulated captures to any server that takes `PUT`, and prints the
-//! rate and the response times as a line of JSON.
+//! Load generator of `tests/fleet/throughput` and `tests/fleet/neighbours`: sends simulated captures, or parts of ledgers, to any server that
+//! takes `PUT`, and prints the rate and the response times as a line of JSON.
 //!
 //! Everything that is sent is made before the first request, so that the generator takes little of the processors that
 //! it shares with the server. Each capture has an id and a device of its own; their contents repeat after a while. A
-//! capture is two zstd frames: the header, which names id and device, and the rest, which is compressed once.
+//! capture is two zstd frames: the header, which names id and device, and the rest, which is compressed once. Parts of
+//! ledgers are of one device a part and of as many apps as a collector takes them of at once.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -15,9 +16,14 @@ use std::time::{Duration, Instant};
 use tracetee_protocol::http;
 use tracetee_protocol::notes::COMMENT;
 use tracetee_simulate::Plan;
+use tracetee_simulate::ledger::DeviceDay;
 
 /// Simulated captures whose contents are repeated.
 const CONTENTS: usize = 400;
+/// Frames of a device-day in a ledger, as in `collector/fleet/benches/ledgers.rs`.
+const LEDGER_FRAMES: usize = 2_000;
+/// Parts of an app: a collector takes 20,000 of 4 KB at once, and then as many as a million devices send.
+const PARTS_OF_APP: usize = 14_000;
 /// Attempts with a capture that the server defers, and the pause before each, times the number of the attempt.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(100);
@@ -27,7 +33,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_ANSWER: usize = 64 * 1024;
 
 /// `put_captures HOST:PORT CAPTURES CONNECTIONS FRAMES [CAPTURES_PER_SECOND [APP TOKEN]]`. A rate of 0 sends as fast as the
-/// server answers, and what it refuses is not sent again.
+/// server answers, and what it refuses is not sent again. `ledgers` in the place of `FRAMES` sends parts of ledgers.
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let usage = "usage: put_captures HOST:PORT CAPTURES CONNECTIONS FRAMES [CAPTURES_PER_SECOND [APP TOKEN]]";
@@ -35,14 +41,18 @@ fn main() {
         |index: usize| arguments.get(index).map(|text| text.parse::<usize>().expect(usage));
     let address = arguments.first().expect(usage);
     let (captures, connections) = (number(1).expect(usage), number(2).expect(usage));
-    let frames = number(3).expect(usage) as u64;
+    let is_ledgers = arguments.get(3).is_some_and(|kind| kind == "ledgers");
     let started = Instant::now();
     let app = arguments.get(5).map(|app| (app.as_str(), arguments.get(6).expect(usage).as_str()));
-    let contents = contents(frames, captures.min(CONTENTS), app.map(|(app, _)| app));
+    let count = captures.min(CONTENTS);
+    let contents = if is_ledgers {
+        ledgers(count)
+    } else {
+        contents(number(3).expect(usage) as u64, count, app.map(|(app, _)| app))
+    };
     let token = app.map(|(_, token)| token);
-    let requests: Vec<Prepared<'_>> = (0..captures)
-        .map(|number| prepare(&contents[number % contents.len()], address, token))
-        .collect();
+    let requests: Vec<Prepared<'_>> =
+        (0..captures).map(|number| prepare(&contents, number, address, token)).collect();
     let bytes: usize = requests.iter().map(|request| request.body_bytes).sum();
     let load = Load { address, requests, next: AtomicUsize::new(0), rate: number(4) };
     let preparation_s = started.elapsed().as_secs_f64();
@@ -76,12 +86,12 @@ fn processor_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// A simulated capture.
+/// A simulated capture, or a part of a ledger.
 struct Content {
     meta: tracetee_protocol::CaptureMeta,
-    /// Lines before the metadata.
-    head: String,
-    /// Compressed lines after the metadata.
+    /// Lines before the metadata; a part of a ledger has none.
+    head: Option<String>,
+    /// Compressed lines after the metadata, or the compressed part.
     rest: Vec<u8>,
 }
 
@@ -95,9 +105,26 @@ fn contents(frames: u64, count: usize, app: Option<&str>) -> Vec<Content> {
         let (head, rest) = capture.text.split_once(COMMENT).unwrap();
         let (_, rest) = rest.split_once('\n').unwrap();
         let rest = zstd::bulk::compress(rest.as_bytes(), 1).unwrap();
-        Content { meta: capture.meta, head: head.to_owned(), rest }
+        Content { meta: capture.meta, head: Some(head.to_owned()), rest }
     };
     captures.take(count).map(content).collect()
+}
+
+fn ledgers(count: usize) -> Vec<Content> {
+    let mut rng = fastrand::Rng::with_seed(52);
+    let today = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() / 86_400;
+    let content = |number: usize| {
+        let number = u32::try_from(number).unwrap();
+        let numbers = [u32::try_from(today).unwrap() - number % 14, 20 + number / 14 % 2, 0];
+        let DeviceDay { meta, part, .. } =
+            DeviceDay::new(&mut rng, ["com.example", "d"], numbers, LEDGER_FRAMES, 12);
+        Content {
+            meta,
+            head: None,
+            rest: zstd::bulk::compress(&part.encode().unwrap(), 1).unwrap(),
+        }
+    };
+    (0..count).map(content).collect()
 }
 
 /// A request.
@@ -109,15 +136,31 @@ struct Prepared<'a> {
     body_bytes: usize,
 }
 
-fn prepare<'a>(content: &'a Content, address: &str, token: Option<&str>) -> Prepared<'a> {
+fn prepare<'a>(
+    contents: &'a [Content],
+    number: usize,
+    address: &str,
+    token: Option<&str>,
+) -> Prepared<'a> {
+    let content = &contents[number % contents.len()];
     let random: [u8; 10] = std::array::from_fn(|_| fastrand::u8(..));
-    let id = uuid::Builder::from_unix_timestamp_millis(content.meta.made_ms.unwrap(), &random);
+    let made_ms = content.meta.made_ms.unwrap_or(0);
+    let id = uuid::Builder::from_unix_timestamp_millis(made_ms, &random);
     let id = id.into_uuid().to_string();
     let mut meta = content.meta.clone();
     meta.id = Some(id.clone());
     meta.install_id = Some(format!("{:032x}", fastrand::u128(..)));
-    let first = format!("{}{COMMENT}{}\n", content.head, meta.to_json());
-    let first = zstd::bulk::compress(first.as_bytes(), 1).unwrap();
+    let (path, content_type, first) = match &content.head {
+        Some(head) => {
+            let first = format!("{head}{COMMENT}{}\n", meta.to_json());
+            let first = zstd::bulk::compress(first.as_bytes(), 1).unwrap();
+            (http::CAPTURES, http::FTRACE_TEXT, first)
+        }
+        None => {
+            meta.app = Some(format!("com.example.app{}", number / PARTS_OF_APP));
+            (http::LEDGERS, http::LEDGER, Vec::new())
+        }
+    };
     let mut hash = hmac_sha256::Hash::new();
     hash.update(&first);
     hash.update(&content.rest);
@@ -125,10 +168,10 @@ fn prepare<'a>(content: &'a Content, address: &str, token: Option<&str>) -> Prep
     let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
     let mut begin = format!(
         "PUT {}{id} HTTP/1.1\r\nHost: {address}\r\n{}{}: {}\r\n{}: {}\r\n{}: {body_bytes}\r\n{}: {}{}{}\r\n{}: {}\r\n\r\n",
-        http::CAPTURES,
+        path,
         authorization.unwrap_or_default(),
         http::CONTENT_TYPE,
-        http::FTRACE_TEXT,
+        content_type,
         http::CONTENT_ENCODING,
         http::ZSTD,
         http::CONTENT_LENGTH,

@@ -10,9 +10,11 @@ use tempfile::TempDir;
 use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_gate::{Answer, Expected, Field, Gate};
 use tracetee_jank::Options;
+use tracetee_ledger::{Histogram, RowKey, Source};
 use tracetee_simulate::Plan;
+use tracetee_simulate::ledger::DeviceDay;
 use tracetee_tests::{stderr, tracetee};
-use tracetee_tests_upload::collector::{Collector, METRICS, file};
+use tracetee_tests_upload::collector::{Collector, METRICS, file, packed};
 use tracetee_tests_upload::validators::scripts;
 
 const SEND: &str = "a-token-of-the-shop-that-sends";
@@ -121,7 +123,7 @@ fn trial(percent: u64, seed: u64) -> Trial {
     }
     gate.translate(&known);
     let bind = gate.sections.iter().find(|section| section.section == "Feed.bind");
-    let expected = bind.and_then(|section| section.field);
+    let expected = bind.and_then(|section| section.field.clone());
     Trial { expected, truth: late(&after) - late(&before), gate }
 }
 
@@ -213,8 +215,29 @@ fn the_command_answers_a_pull_request() {
     let same = ["gate", "--benchmark", &base, "--base", &base, "--fail-on", "unknown"];
     let (status, text, _) = run(&same);
     assert!(status == 0 && text.starts_with("same: 1 same"), "{status} {text}");
-    let (status, _, said) = run(&["gate", "--benchmark", "plan.json", "--base", &base]);
-    assert!(status == 125 && said.contains("plan.json is no benchmarkData.json"), "{said}");
+    // With ledgers, the rate of today is that of every device, of the source with most frames; of a version without, of the captures.
+    assert!(of_page.contains(" %, from captures"), "{of_page}");
+    let today = u32::try_from(now / 86_400).unwrap();
+    let ids = ["com.example.shop", "d"];
+    let mut made = DeviceDay::new(&mut Rng::with_seed(1), ids, [today, 20, 0], 900, 30);
+    assert_eq!(collector.put_ledger(SEND, &made.meta, &packed(&made.part)), 201);
+    let (key, mut row) = made.part.sums.rows()[0].clone();
+    row.late = 0;
+    row.overrun_us = Histogram::default();
+    made.part.part += 1;
+    made.part.sums.row(RowKey { source: Source::Markers, ..key }).merge(&row);
+    assert_eq!(collector.put_ledger(SEND, &made.meta, &packed(&made.part)), 201);
+    collector.settle();
+    let late = made.frames.iter().filter(|(_, overrun_us)| *overrun_us > 0).count();
+    let rate = format!(
+        " to {:.1} %, from ledgers (frame_metrics)",
+        100.0 * late as f64 / made.frames.len() as f64
+    );
+    let of_page = run(&[&arms[..], &page, &["tokens"]].concat()).1;
+    assert!(of_page.contains(&rate), "{rate}: {of_page}");
+    assert_eq!(run(&[&arms[..], &field].concat()).1, of_page);
+    let of_version = run(&[&arms[..], &field, &["--field-version", "1"]].concat()).1;
+    assert!(of_version.contains(" %, from captures"), "its ledgers are of 2.0: {of_version}");
     the_action_writes_the_summary(&collector, &head, &base);
 }
 

@@ -10,6 +10,7 @@ use std::io::Cursor;
 use std::path::Path;
 use tracetee_fleet::capture::{self, Limits};
 use tracetee_fleet::change::Series;
+use tracetee_fleet::change::observations::Fleet;
 use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::ReportKey;
@@ -19,6 +20,7 @@ use tracetee_fleet::rows::{About, Rows, from_loss_report};
 use tracetee_fleet::schema::{DeathRow, Text};
 use tracetee_fleet::sums::Contribution;
 use tracetee_fleet::sums::schema::{FLEET_ROLLUPS, ROLLUPS};
+use tracetee_ledger::{RowKey, Source};
 use tracetee_protocol::LossReport;
 use tracetee_simulate::Plan;
 use tracetee_simulate::ledger::DeviceDay;
@@ -108,7 +110,15 @@ fn ledgers(rng: &mut Rng) -> Vec<Rows> {
     for number in 0..60 {
         let (app, device) = (["com.a", "com.b"][rng.usize(0..10) / 8], format!("d{}", number % 7));
         let numbers = [20_698 + rng.u32(0..3), 19 + rng.u32(0..2), number];
-        let made = DeviceDay::new(rng, [app, &device], numbers, 200, 15);
+        let mut made = DeviceDay::new(rng, [app, &device], numbers, 200, 15);
+        let sums = &mut made.part.sums;
+        let (key, row) = sums.rows()[0].clone();
+        // Some devices have more frames of another source.
+        for _ in 0..number % 7 * 3 {
+            sums.row(RowKey { source: Source::JankData, ..key.clone() }).merge(&row);
+        }
+        sums.exits.record("memory_limiter", u64::from(number) % 2);
+        sums.visible_exits.record(["crash", "user_requested"][rng.usize(0..2)], rng.u64(0..3));
         all.push(rows_of_day(&made));
     }
     all
@@ -169,7 +179,14 @@ fn reports_of_sums_are_those_that_duckdb_makes_of_rows() {
     for app in ["com.a", "com.b"] {
         let counted = counted(&answers["comparison"], app);
         assert!(counted.len() > 20, "{app}: {counted:?}");
-        assert_eq!(observed(&database, app), counted, "{app}");
+        let segment = Segment::default();
+        let fleet = database.fleets(app, COMPARED, &segment, true).unwrap().remove(0);
+        assert_eq!(observed(&fleet), counted, "{app}");
+        let fleets = database.ledger_fleets(app, COMPARED, "", &segment, true).unwrap();
+        let counted = counted_of_ledgers(&answers["ledger_comparison"], app);
+        assert_eq!(fleets.each_ref().map(observed), counted, "{app}");
+        let deaths = counted[1].iter().filter(|(name, _)| !name[4].is_empty());
+        assert!(counted[0].len() > 20 && (app == "com.b" || deaths.count() > 0), "{counted:?}");
     }
 }
 
@@ -180,8 +197,7 @@ const COMPARED: [&str; 2] = ["1.9", "2.0"];
 type Observations = BTreeMap<[String; 5], [u64; 2]>;
 
 /// Sums what a comparison of two versions reads, over devices.
-fn observed(database: &Database, app: &str) -> Observations {
-    let fleet = database.fleets(app, COMPARED, &Segment::default(), true).unwrap().remove(0);
+fn observed(fleet: &Fleet) -> Observations {
     let mut found = Observations::new();
     let nth = |all: &[Text], number: u32| all[number as usize].to_string();
     for device in &fleet.devices {
@@ -217,6 +233,33 @@ fn counted(answer: &Value, app: &str) -> Observations {
     let mut found = Observations::new();
     for row in rows.iter().filter(of_app).filter(|row| days.contains(&day(row))) {
         let sum = found.entry([1, 3, 4, 5, 6].map(|column| text(row, column))).or_default();
+        *sum = [7, 8].map(|column| sum[column - 7] + row[column].as_u64().unwrap());
+    }
+    found
+}
+
+/// Sums the same of DuckDB's rows of ledgers: frames, and deaths. Of a device, the source with most frames counts.
+fn counted_of_ledgers(answer: &Value, app: &str) -> [Observations; 2] {
+    let text = |row: &Value, column: usize| row[column].as_str().unwrap().to_owned();
+    let rows = answer["rows"].as_array().unwrap();
+    let of_app = |row: &&Value| row[0] == app && COMPARED.iter().any(|version| row[1] == *version);
+    let mut by_source: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    for row in rows.iter().filter(of_app).filter(|row| row[4] != "deaths") {
+        let frames = by_source.entry(text(row, 2)).or_default().entry(text(row, 4)).or_default();
+        *frames += row[7].as_u64().unwrap();
+    }
+    let mut found = [const { Observations::new() }; 2];
+    for row in rows.iter().filter(of_app) {
+        let (of_device, source) = (&by_source[&text(row, 2)], text(row, 4));
+        let most = of_device.iter().max_by_key(|(_, frames)| **frames).unwrap();
+        let (kind, cause) = match (&*source == "deaths", text(row, 6).is_empty()) {
+            (true, false) => (1, "death"),
+            (true, true) => (1, ""),
+            (false, _) if source == *most.0 => (0, ""),
+            (false, _) => continue,
+        };
+        let name = [text(row, 1), text(row, 3), text(row, 5), cause.to_owned(), text(row, 6)];
+        let sum = found[kind].entry(name).or_default();
         *sum = [7, 8].map(|column| sum[column - 7] + row[column].as_u64().unwrap());
     }
     found

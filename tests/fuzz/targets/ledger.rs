@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
         let sums = part.sums.clone();
         part.sums.merge(&sums);
         for (_, row) in part.sums.rows() {
-            let _ = row.overrun_us.quantile(500);
+            let _ = row.overrun_us.buckets().count();
         }
     }
     assert!(Part::decode(bytes).is_none() || bytes.len() > 8);

@@ -1,10 +1,12 @@
-//! A cause that grows makes the collector ask real agents for a window, within what the document allows: ten devices capture it, and
-//! the collector asks no longer.
+//! A cause that grows makes the collector ask real agents for a window, within what the document allows: ten devices capture it, each
+//! capture is explained, and the collector asks no longer. Prints the polls of the devices and their bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -27,13 +29,40 @@ fn is_in(install_id: &str, salt: &str, percent: f64) -> bool {
     f64::from(number) * 100.0 / f64::from(u32::MAX) < percent
 }
 
-/// The requests beside the configuration, and the bytes that an answer has for them.
-fn poll(collector: &Collector) -> (usize, Value) {
+/// The requests beside the configuration.
+fn poll(collector: &Collector) -> Value {
     let bearer = format!("Bearer {TOKEN}");
     let answer = collector.send("GET", http::CONFIG, &[("Authorization", &bearer)], b"");
-    let Some(header) = answer.header(http::ASKS) else { return (0, Value::Null) };
-    let asks: Value = serde_json::from_str(header).unwrap();
-    ("\r\n: ".len() + http::ASKS.len() + header.len(), asks["asks"].clone())
+    let Some(header) = answer.header(http::ASKS) else { return Value::Null };
+    serde_json::from_str::<Value>(header).unwrap()["asks"].clone()
+}
+
+/// The bytes of the answer to a device that has the document, and those of the requests in it.
+fn poll_bytes(collector: &Collector) -> [usize; 2] {
+    let bearer = format!("Bearer {TOKEN}");
+    let whole = collector.send("GET", http::CONFIG, &[("Authorization", &bearer)], b"");
+    let etag = whole.header(http::ETAG).unwrap();
+    let address = collector.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "GET {} HTTP/1.1\r\nHost: {address}\r\nAuthorization: {bearer}\r\nIf-None-Match: {etag}\r\nConnection: close\r\n\r\n",
+        http::CONFIG
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 304 "), "{answer}");
+    let asks = answer.lines().find(|line| line.to_ascii_lowercase().starts_with("x-tracetee-asks"));
+    [answer.len(), asks.map_or(0, |line| line.len() + 2)]
+}
+
+/// Requests for the configuration until now.
+fn polls(collector: &Collector) -> u64 {
+    let metrics = collector.metrics();
+    let count =
+        metrics.lines().find_map(|line| line.strip_prefix("tracetee_config_requests_total "));
+    count.unwrap().parse().unwrap()
 }
 
 fn until<T>(expected: &str, mut found: impl FnMut() -> Option<T>) -> T {
@@ -61,12 +90,15 @@ struct Phones<'a> {
     device: Device,
     collector: &'a Collector,
     version_code: u64,
+    /// Their requests for the configuration.
+    polls: u64,
 }
 
 impl Phones<'_> {
     /// Runs the app with late frames on these installations, all at once, until they have sent what they have.
     fn run(&mut self, ids: &[String], version_name: &str) {
-        let script = "sleep 6000 frames 5 5 frames 3 150 sleep 8000";
+        let script = "sleep 6000 frames 5 5 begin {Choreographer#doFrame 9} section Feed.bind 150 end frames 2 150 sleep 8000";
+        let before = polls(self.collector);
         let url = &self.collector.url;
         let runs = ids.iter().map(|id| {
             self.device.install = json!({
@@ -81,6 +113,25 @@ impl Phones<'_> {
             assert!(run.wait().unwrap().success());
         }
         self.collector.settle();
+        self.polls += polls(self.collector) - before;
+    }
+
+    /// Checks that a report of each capture of the window names the section that was planted in a frame. Returns their number.
+    fn explained(&self) -> usize {
+        let is_asked = |path: &std::path::PathBuf| {
+            path.extension().is_some_and(|extension| extension == "json")
+                && fs::read_to_string(path).unwrap().contains(r#""window":"more""#)
+        };
+        let captures = self.collector.files("raw").into_iter().filter(is_asked);
+        let captures = captures.inspect(|path| {
+            let capture = path.with_extension("ftrace.zst");
+            let text = self.collector.tracetee(&["report", capture.to_str().unwrap()]);
+            assert!(
+                text.lines().any(|line| line.contains("section") && line.contains("Feed.bind")),
+                "{text}"
+            );
+        });
+        captures.count()
     }
 
     fn directory(&self, id: &str) -> std::path::PathBuf {
@@ -130,10 +181,11 @@ fn a_cause_that_grows_is_captured_on_ten_devices_and_no_more_are_asked() {
     let collector = Collector::start_in(directory, &options);
     let series = "tracetee_guard_finding{";
     until("the finding", || collector.metrics().contains(series).then_some(()));
-    assert_eq!(poll(&collector).1, Value::Null, "the document allows nothing");
+    assert_eq!(poll(&collector), Value::Null, "the document allows nothing");
+    let [without, _] = poll_bytes(&collector);
     let remote = collector.directory.path().join("remote.json");
     fs::write(&remote, document(allowed, 2).to_string()).unwrap();
-    let asks = until("the request", || poll(&collector).1.as_array().cloned());
+    let asks = until("the request", || poll(&collector).as_array().cloned());
     assert_eq!(asks.len(), 1, "{asks:?}");
     let (id, percent) = (asks[0]["id"].as_str().unwrap(), asks[0]["percent"].as_f64().unwrap());
     assert_eq!(
@@ -153,7 +205,8 @@ fn a_cause_that_grows_is_captured_on_ten_devices_and_no_more_are_asked() {
     let chosen: Vec<String> = ids(true).take(WANTED + 1).collect();
     let (mut first, late) = (chosen[..WANTED].to_vec(), chosen[WANTED].clone());
     first.sort();
-    let mut phones = Phones { device: Device::new(34), collector: &collector, version_code };
+    let mut phones =
+        Phones { device: Device::new(34), collector: &collector, version_code, polls: 0 };
     phones.run(&ids(false).take(2).collect::<Vec<_>>(), "2.1");
     assert_eq!(phones.captured(), [""; 0], "they are not asked");
     phones.version_code += 1;
@@ -164,15 +217,18 @@ fn a_cause_that_grows_is_captured_on_ten_devices_and_no_more_are_asked() {
     let_poll(&phones.directory(&first[0]));
     phones.run(&first[..1], "2.1");
     assert_eq!(phones.captured(), first[..WANTED - 1], "each that is asked, once");
-    let (bytes, asked) = poll(&collector);
-    assert!(asked.is_array(), "one is missing");
+    assert!(poll(&collector).is_array(), "one is missing");
+    let [with, bytes] = poll_bytes(&collector);
+    assert!(bytes > 0 && bytes < 200, "{bytes}");
     phones.run(&first[WANTED - 1..], "2.1");
     assert_eq!(phones.captured(), first);
-    let polls = "tracetee_config_requests_total ";
-    until("the end", || poll(&collector).1.is_null().then_some(()));
-    let metrics = collector.metrics();
-    let polls = metrics.lines().find(|line| line.starts_with(polls)).unwrap();
-    println!("{polls}; a request adds {bytes} bytes to an answer");
+    assert_eq!(phones.explained(), WANTED);
+    until("the end", || poll(&collector).is_null().then_some(()));
+    assert_eq!(poll_bytes(&collector), [without, 0]);
+    println!(
+        "{} polls of the devices until {WANTED} had captured it: answers of {without} bytes, {with} while it is asked for ({bytes} for it)",
+        phones.polls
+    );
     phones.run(&[late], "2.1");
     assert_eq!(phones.captured(), first, "enough came");
     // A device that knows the request learns with its next poll that it is over.

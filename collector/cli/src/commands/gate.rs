@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tracetee_fleet::capture::read_file;
-use tracetee_fleet::database::{Database, scheduled};
+use tracetee_fleet::database::{Database, late_of_ledgers, scheduled};
 use tracetee_gate::{Answer, Field, Gate};
 use tracetee_jank::{Options, Which};
 use tracetee_trace::Mapping;
@@ -60,9 +60,10 @@ fn field_of_store(args: &GateArgs, store: &Path, app: &str, sections: &[String])
     let options = StoreOptions { store: store.to_owned(), cache: None };
     with_tables(&options, |tables, file| {
         let (version, most) = (args.field_version.as_deref(), args.field_captures);
-        let captures = Database::read(tables)?.scheduled(app, version, most)?;
+        let tables = Database::read(tables)?;
         let mut field = Field::new(sections.to_vec());
-        for (raw_key, device) in captures {
+        field.of_ledgers = rate(tables.rows(&late_of_ledgers(app, version))?);
+        for (raw_key, device) in tables.scheduled(app, version, most)? {
             let path = file(&raw_key)?;
             // That of the capture's version: the given one is the build's.
             add(&mut field, &device, &path, mapping_of(None, &path)?.as_deref());
@@ -82,6 +83,7 @@ fn field_of_collector(
     let (end, most) = (Instant::now() + FIELD_TIME, args.field_captures as usize);
     let (mut field, mut asked) = (Field::new(sections), 0);
     let file = tempfile::NamedTempFile::new()?;
+    field.of_ledgers = rate(rows(&page, &late_of_ledgers(app, args.field_version.as_deref()))?);
     let select = scheduled(app, args.field_version.as_deref());
     while asked < most {
         let limit = PAGE_ROWS.min(most - asked);
@@ -106,6 +108,11 @@ fn field_of_collector(
         }
     }
     Ok(field)
+}
+
+/// Returns the source of ledgers that has most frames, and its late frames, percent.
+fn rate(mut rows: Vec<(String, String)>) -> Option<(String, f64)> {
+    rows.pop().and_then(|(source, late)| Some((format!("ledgers ({source})"), late.parse().ok()?)))
 }
 
 /// Returns the two texts of each row that a collector answers.

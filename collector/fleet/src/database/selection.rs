@@ -20,17 +20,28 @@ use std::collections::HashSet;
 /// Captures whose sums are added up in memory.
 const BATCH: usize = 2_000;
 
+/// Returns the `SELECT` of the source of an app's ledgers that has most frames, and its late frames, percent, as a text.
+#[must_use]
+pub fn late_of_ledgers(app: &str, version: Option<&str>) -> String {
+    let rows = rows_of("ledger_frames", app, version);
+    format!(
+        "SELECT source, CAST(100.0 * sum(late) / sum(frames) AS TEXT) AS late {rows} GROUP BY source ORDER BY sum(frames) DESC LIMIT 1"
+    )
+}
+
 /// Returns the `SELECT` of an app's captures by schedule in a random order: id, device, key. Emulators and debuggable builds are
 /// left out.
 #[must_use]
 pub fn scheduled(app: &str, version: Option<&str>) -> String {
-    let of_version = version.map(|version| format!(" AND ver = {}", quoted_text(version)));
+    let rows = rows_of("captures", app, version);
     format!(
-        "SELECT capture_id, device, raw_key FROM captures WHERE app = {}{} AND cohort = 'time' AND NOT emulator AND NOT debuggable \
-         ORDER BY {CHANCE}",
-        quoted_text(app),
-        of_version.unwrap_or_default()
+        "SELECT capture_id, device, raw_key {rows} AND cohort = 'time' AND NOT emulator AND NOT debuggable ORDER BY {CHANCE}"
     )
+}
+
+fn rows_of(table: &str, app: &str, version: Option<&str>) -> String {
+    let of_version = version.map(|version| format!(" AND ver = {}", quoted_text(version)));
+    format!("FROM {table} WHERE app = {}{}", quoted_text(app), of_version.unwrap_or_default())
 }
 
 impl Database {
