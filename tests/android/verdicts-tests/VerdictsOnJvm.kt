@@ -209,6 +209,7 @@ private class Counted {
     var nowNs = 0L
     val calls = mutableListOf<List<Pair<Long, String>>>()
     private val tasks = mutableListOf<Pair<Long, Runnable>>()
+
     // A frame is reported a second after its vsync.
     val ledger = FrameLedger({ nowNs + 1000 * MS }, { words, count, _ ->
         calls += List(count) { words[2 * it] / MS to words[2 * it + 1].toString(16) }
