@@ -195,11 +195,17 @@ impl Changes {
             by_name.entry(name_of(series)).or_default().0.push(number);
         }
         by_name.insert(Series::default(), (Vec::new(), all));
+        let totals = days.series().filter(|(series, _)| series.cause.is_empty());
+        let of_all = days.screens(&totals.map(|(_, number)| number).collect::<Vec<_>>());
         let mut designs = BTreeMap::new();
-        for (series, found) in by_name.values_mut().filter(|(series, _)| !series.is_empty()) {
+        for (name, (series, found)) in
+            by_name.iter_mut().filter(|(_, (series, _))| !series.is_empty())
+        {
             let screens = days.screens(series);
             let design = designs.entry(screens.clone()).or_insert_with(|| days.design(&screens));
-            *found = estimate(days, design, series, &screens);
+            // All screens together: a time counts in the frames of all, as all jank does.
+            let frames_of = if name.screen.is_none() { &of_all } else { &screens };
+            *found = estimate(days, design, series, frames_of);
         }
         Self { by_name, designs }
     }
@@ -354,6 +360,37 @@ mod tests {
         let found =
             estimated(&fleet(80, updates, |_, _, is_later| is_later.then_some(1e6).or(Some(0.0))));
         assert!(found.percent > 1000.0 && found.log_evidence() > 10.0, "{found:?}");
+    }
+
+    #[test]
+    fn a_cause_of_all_screens_counts_in_the_frames_of_all_and_one_of_a_screen_in_those_of_its_own()
+    {
+        let updates = |device| if device < 40 { 6 } else { DAYS };
+        let mut fleet = fleet(80, updates, |_, _, is_later| is_later.then_some(2e6).or(Some(1e6)));
+        // Another screen with three times the frames, and a cause on the first one.
+        fleet.screens.push("Detail".into());
+        let on = |screen: &str, cause: &str| Series {
+            screen: Some(screen.into()),
+            cause: cause.into(),
+            ..Series::default()
+        };
+        fleet.series.extend([on("Detail", ""), on("Feed", "section")]);
+        fleet.screen_of.extend([1, 0]);
+        for sums in fleet.devices.iter_mut().flat_map(|device| &mut device.days).flatten() {
+            sums.frames.push((1, 3 * FRAMES));
+            let ns = sums.times[0].1;
+            sums.times.extend([(1, ns), (2, ns)]);
+        }
+        let days = Days::new(&fleet, After::LaterDays);
+        let ms = |name_of: &dyn Fn(&Series) -> Series, name: &Series| {
+            let changes = Changes::new(&days, all_jank(&days).1, name_of);
+            changes.by_name[name].1.ms_in_1000[1]
+        };
+        let together = |series: &Series| Series { screen: None, ..series.clone() };
+        let of_all = ms(&together, &together(&on("", "section")));
+        assert!((of_all - 1.0).abs() < 1e-9, "2 ms in 2,000 frames: {of_all}");
+        assert!((ms(&together, &Series::default()) - 2.0).abs() < 1e-9);
+        assert!((ms(&Series::clone, &on("Feed", "section")) - 4.0).abs() < 1e-9);
     }
 
     #[test]
