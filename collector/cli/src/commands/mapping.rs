@@ -5,6 +5,7 @@ use crate::http::{MAX_ANSWER_BYTES, send, upload_headers};
 use crate::input::unpacked;
 use crate::terminal::{hinted, print};
 use anyhow::{Context, Result, bail};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::path::Path;
 use tracetee_protocol::http;
 use tracetee_server::{Right, first_token};
@@ -13,6 +14,8 @@ use tracetee_uploader::http::Http;
 use tracetee_uploader::{Endpoint, policy};
 
 const LEVEL: i32 = 9;
+/// Characters that are encoded in a URL's path: all that RFC 3986 reserves.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Uploads the files, one after the other.
 pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
@@ -22,7 +25,8 @@ pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
     let endpoint = Endpoint::new(&args.url, token.as_deref(), false, args.cleartext)
         .map_err(|error| anyhow::anyhow!("--url: {error}"))?;
     let base = endpoint.url().trim_end_matches('/');
-    let url = format!("{base}{}{}/{}", http::MAPPINGS, part(&args.app), part(&args.version));
+    let [app, version] = [&args.app, &args.version].map(|name| utf8_percent_encode(name, ENCODED));
+    let url = format!("{base}{}{app}/{version}", http::MAPPINGS);
     let mut client = Http::new(args.ca_file.as_deref())?;
     for path in &args.files {
         let body = packed(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -48,17 +52,4 @@ pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
 fn packed(path: &Path) -> Result<Vec<u8>> {
     let mut text = unpacked(path)?;
     Ok(zstd::stream::encode_all(&mut text, LEVEL)?)
-}
-
-/// A part of a URL's path: what is not a letter, a digit or one of `-._~` becomes `%XX`.
-fn part(name: &str) -> String {
-    let mut text = String::new();
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(byte.into());
-        } else {
-            text += &format!("%{byte:02X}");
-        }
-    }
-    text
 }

@@ -4,11 +4,13 @@ use super::Database;
 use crate::change::Source;
 use crate::change::findings::{Example, Rise};
 use crate::error::Error;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rusqlite::{Row, params};
-use std::fmt::Write;
 
 /// Examples of a rise.
 const MOST: u32 = 10;
+/// Characters of a cause that are encoded in a link: all but letters, digits and dots.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.');
 
 impl Database {
     /// Returns the captures of a version in which a cause took most time, the most first; of deaths those of its reason,
@@ -33,13 +35,7 @@ impl Database {
             if *source != Source::Deaths {
                 // The timeline selects the frame that lost most by the cause.
                 link.push_str("/timeline#cause=");
-                for byte in row.get_ref(2)?.as_str()?.bytes() {
-                    if byte.is_ascii_alphanumeric() || byte == b'.' {
-                        link.push(byte.into());
-                    } else {
-                        let _ = write!(link, "%{byte:02X}");
-                    }
-                }
+                link.extend(utf8_percent_encode(row.get_ref(2)?.as_str()?, ENCODED));
             }
             Ok(Example { raw_key: row.get(1)?, link })
         };
