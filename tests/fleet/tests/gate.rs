@@ -215,6 +215,8 @@ fn the_command_answers_a_pull_request() {
     let same = ["gate", "--benchmark", &base, "--base", &base, "--fail-on", "unknown"];
     let (status, text, _) = run(&same);
     assert!(status == 0 && text.starts_with("same: 1 same"), "{status} {text}");
+    let (status, _, said) = run(&["gate", "--benchmark", "plan.json", "--base", &base]);
+    assert!(status == 125 && said.contains("plan.json is no benchmarkData.json"), "{said}");
     // With ledgers, the rate of today is that of every device, of the source with most frames; of a version without, of the captures.
     assert!(of_page.contains(" %, from captures"), "{of_page}");
     let today = u32::try_from(now / 86_400).unwrap();

@@ -25,7 +25,8 @@ const BATCH: usize = 2_000;
 pub fn late_of_ledgers(app: &str, version: Option<&str>) -> String {
     let rows = rows_of("ledger_frames", app, version);
     format!(
-        "SELECT source, CAST(100.0 * sum(late) / sum(frames) AS TEXT) AS late {rows} GROUP BY source ORDER BY sum(frames) DESC LIMIT 1"
+        "SELECT source, CAST(100.0 * sum(late) / sum(frames) AS TEXT) AS late {rows} GROUP BY source \
+         HAVING sum(frames) > 0 ORDER BY sum(frames) DESC LIMIT 1"
     )
 }
 
