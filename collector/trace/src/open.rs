@@ -110,8 +110,11 @@ pub fn decompress<R: Read + 'static>(file: R) -> Result<Box<dyn BufRead>, Error>
             if is_of_terminal {
                 let mut bytes = Vec::new();
                 whole.take(WITHIN_BYTES).read_to_end(&mut bytes).map_err(Error::Io)?;
-                let mut after = bytes.clone().into_iter().skip(1);
-                bytes.retain(|&byte| after.next() != Some(b'\n') || byte != b'\r');
+                bytes.dedup_by(|byte, before| {
+                    let is_end = (*before, *byte) == (b'\r', b'\n');
+                    *before = if is_end { b'\n' } else { *before };
+                    is_end
+                });
                 return Ok(buffered(flate2::read::ZlibDecoder::new(Cursor::new(bytes))));
             }
             Box::new(flate2::read::ZlibDecoder::new(whole))
