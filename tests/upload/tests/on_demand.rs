@@ -53,7 +53,8 @@ fn poll_bytes(collector: &Collector) -> [usize; 2] {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 304 "), "{answer}");
-    let asks = answer.lines().find(|line| line.to_ascii_lowercase().starts_with("x-tracetee-asks"));
+    let name = http::ASKS.to_ascii_lowercase();
+    let asks = answer.lines().find(|line| line.to_ascii_lowercase().starts_with(&name));
     [answer.len(), asks.map_or(0, |line| line.len() + 2)]
 }
 
