@@ -111,6 +111,8 @@ capture_meta! {
     arch: String,
     /// Version of the agent.
     agent: String,
+    /// True where the agent notes each time in which the process stood still.
+    notes_stops: bool,
     /// Captures of a lower priority go first when the spool is full.
     priority: u32,
     /// Unix time at which the capture was made, ms.

@@ -219,6 +219,7 @@ impl Install {
             os: Some(os.to_owned()),
             arch: Some(std::env::consts::ARCH.to_owned()),
             agent: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            notes_stops: Some(true),
             ..CaptureMeta::default()
         });
         facts

@@ -35,7 +35,8 @@ pub struct StoodStill {
     /// Frames that are left out because records of theirs are missing: the next frame begins inside of them, the states of
     /// their threads contradict each other, or the scheduler is silent.
     pub torn_frames: u64,
-    /// Late frames in which no thread of the process recorded anything for 5 s and more: it hung, or perhaps stood still.
+    /// Frames that are left out because no thread of the process recorded anything in them for 5 s and more: it hung, or
+    /// stood still.
     pub doubtful_frames: u64,
     /// The longest such time of a frame.
     pub doubtful_ns: u64,
@@ -101,14 +102,16 @@ impl Still {
             silences(|| states().map(|state| state.at_ns), MISSED_EVENTS, LEAST_SILENCE_NS);
         silent.retain(|&(from_ns, to_ns)| within(&spans, from_ns, to_ns) == 0);
         // An agent that notes one stop notes them all.
-        let is_known = !spans.is_empty() || states().next().is_some();
+        let notes_stops = trace.about.notes_stops == Some(true) || !spans.is_empty();
+        let is_known = notes_stops || states().next().is_some();
         let doubtful = if is_known { Vec::new() } else { doubtful(trace, process) };
         Self { stood: spans, silent, doubtful }
     }
 
     /// Returns how long the process stood still between two times, or nothing shows what it did.
     pub(crate) fn within_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
-        self.stood_within_ns(from_ns, to_ns) + within(&self.silent, from_ns, to_ns)
+        let unseen = [&self.silent, &self.doubtful].map(|spans| within(spans, from_ns, to_ns));
+        self.stood_within_ns(from_ns, to_ns) + unseen.iter().sum::<u64>()
     }
 
     /// Returns how long the process stood still between two times.
@@ -151,12 +154,16 @@ impl Still {
                     || within(&self.silent, from_ns, to_ns) > 0
                     || lacks((found.ui_tid, found.ui))
                     || found.last_draw().is_some_and(lacks);
+                // The frame after a silence may have been due at its end.
                 let doubtful_ns = within(&self.doubtful, from_ns, to_ns);
-                still.doubtful_frames += u64::from(doubtful_ns > 0 && frame.slow);
-                still.doubtful_ns = still.doubtful_ns.max(doubtful_ns);
+                let is_doubtful = doubtful_ns >= LEAST_DOUBT_NS / 2;
+                if is_doubtful {
+                    still.doubtful_frames += 1;
+                    still.doubtful_ns = still.doubtful_ns.max(doubtful_ns);
+                }
                 still.frames += u64::from(stood);
-                still.torn_frames += u64::from(is_torn && !stood);
-                !stood && !is_torn
+                still.torn_frames += u64::from(is_torn && !stood && !is_doubtful);
+                !stood && !is_torn && !is_doubtful
             })
             .collect();
         let (mut of_frames, mut of_found) = (kept.iter(), kept.iter());

@@ -319,7 +319,7 @@ fn a_wait_for_a_monitor_names_its_owner_and_both_methods() {
 #[test]
 fn a_main_thread_that_is_busy_for_five_seconds_does_not_respond() {
     let analysis = analyzed(
-        "{}",
+        "{\"notes_stops\":true}",
         &[
             slice(MAIN, "B Handler 12", 0, 4_999_999),
             slice(MAIN, "B Handler 13", 5_000_000, 10_000_000),

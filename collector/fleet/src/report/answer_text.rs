@@ -7,7 +7,7 @@ use super::single::SingleReport;
 use super::tone::Tone;
 use super::{counted, grouped, ms, percent};
 use std::fmt::Write;
-use tracetee_jank::{Evidence, Named, Totals};
+use tracetee_jank::{Evidence, Missed, Named, StoodStill, Totals};
 use tracetee_trace::shown;
 
 /// Most causes that are named, each with a hundredth of the time or more.
@@ -15,6 +15,7 @@ const MOST: usize = 3;
 /// Calibrated on traces that show the display: docs/JANK.md.
 const SEEN: &str =
     "people see about a third of such frames late, as in traces that show the display";
+const ESTIMATED: &str = "late, as in traces that show the display";
 
 impl AppReport {
     /// Writes the answer, a paragraph of each sentence.
@@ -85,6 +86,16 @@ impl AppReport {
 impl SingleReport {
     /// Writes the answer of a capture: late frames, the causes that make most of them, the worst frame.
     pub(super) fn push_answer(&self, text: &mut String) {
+        let StoodStill { doubtful_frames, doubtful_ns, .. } = self.stood_still;
+        if doubtful_frames > 0 {
+            let frames = counted(doubtful_frames, "frame");
+            let _ = writeln!(
+                text,
+                "  Left out: {frames} without a record of any thread for up to {}. The app hung, or it stood still (suspended, \
+                 frozen or stopped): this capture cannot tell which.",
+                ms(doubtful_ns),
+            );
+        }
         let Totals { frames, slow, .. } = self.totals;
         let Some(worst) = self.worst.first().filter(|_| slow > 0) else {
             if frames > 0 {
@@ -93,14 +104,22 @@ impl SingleReport {
             }
             return;
         };
-        let markers = self.judged.get(&Evidence::Markers).map_or(0, |judged| judged.late);
-        let verb = match markers {
-            0 => "were late for people",
-            _ if markers == slow => "took longer than one period",
-            _ => "were late",
-        };
+        let markers = self.judged.get(&Evidence::Markers).filter(|judged| judged.late > 0);
+        let (verb, end) = markers.map_or(("were late for people", String::new()), |judged| {
+            let Missed { likely, least, most } = judged.missed;
+            let of = grouped(judged.late);
+            let (verb, whose) = match judged.late == slow {
+                true => ("took longer than one period", "these".to_owned()),
+                false => ("were late", format!("the {of} that the app's markers judge")),
+            };
+            let [likely, least, most] = [likely, least, most].map(grouped);
+            (
+                verb,
+                format!("; people see about {likely} of {whose} ({least} to {most}) {ESTIMATED}"),
+            )
+        });
         let (late, overrun) = (late_of(slow, frames), ms(worst.overrun_ns));
-        let _ = writeln!(text, "  {late} {verb}, the worst by {overrun}.");
+        let _ = writeln!(text, "  {late} {verb}, the worst by {overrun}{end}.");
         let causes = self.causes.iter();
         let named = causes.map(|row| (row.cause.name(), &*row.key, row.overrun_ns));
         push_causes(text, &named.collect::<Vec<_>>());

@@ -1,11 +1,11 @@
 //! Says by which evidence a capture's frames are judged, and which of them the display got. By markers alone, no
-//! vsync is known to be missed: a frame is over one period, and other traces tell how many of such frames missed one.
+//! vsync is known to be missed: a frame is over one period.
 
 use super::single::SingleReport;
 use super::single_rows::Worst;
 use super::{counted, grouped};
 use std::fmt::Write;
-use tracetee_jank::{Evidence, Missed, Outcome};
+use tracetee_jank::{Evidence, Outcome};
 
 impl SingleReport {
     /// True if a frame's evidence shows the display's vsyncs.
@@ -35,18 +35,7 @@ impl SingleReport {
             let ways =
                 ways.map(|(way, &count)| format!("{} {}", grouped(count), way.text(evidence)));
             let ways: Vec<String> = ways.collect();
-            let _ = write!(text, "Judged by {}: {}", evidence.text(), ways.join(", "));
-            let Missed { likely, least, most } = judged.missed;
-            if evidence == Evidence::Markers && judged.late > 0 {
-                let _ = write!(
-                    text,
-                    "; the display missed a vsync for about {} of these ({} to {}), as in traces that show it",
-                    grouped(likely),
-                    grouped(least),
-                    grouped(most),
-                );
-            }
-            text.push('\n');
+            let _ = writeln!(text, "Judged by {}: {}", evidence.text(), ways.join(", "));
         }
     }
 }

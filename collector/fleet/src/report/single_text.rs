@@ -9,7 +9,7 @@ use super::{counted, grouped, ms, percent};
 use crate::rows::UNKNOWN;
 use std::fmt::Write;
 use tracetee_convert::pprof;
-use tracetee_jank::{BudgetSource, Level, Named, Pipeline, StoodStill, ThreadRole};
+use tracetee_jank::{BudgetSource, Level, Named, Pipeline, ThreadRole};
 use tracetee_trace::shown;
 
 /// Columns of a line that the strip of frames does not use.
@@ -141,15 +141,6 @@ impl SingleReport {
             grouped(totals.frozen),
             ms(totals.jank_ns),
         );
-        let StoodStill { doubtful_frames, doubtful_ns, .. } = self.stood_still;
-        if doubtful_frames > 0 {
-            let _ = writeln!(
-                text,
-                "{} without a record of any thread for up to {}: perhaps the process stood still (suspended, frozen or stopped); this capture cannot tell that from a hang",
-                counted(doubtful_frames, "late frame"),
-                ms(doubtful_ns),
-            );
-        }
         let _ = writeln!(
             text,
             "p50 {}, p90 {}, p99 {}; {}",

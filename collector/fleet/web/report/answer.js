@@ -44,8 +44,9 @@ function latenessOfRates(rates) {
 }
 
 function answerOf(report) {
-  const { totals } = report;
+  const { totals, stood_still: still } = report;
   const made = make("section", { id: "answer", "aria-label": "Answer" });
+  if (still.doubtful_frames) made.append(sentence(`Left out: ${counted(still.doubtful_frames, "frame")} without a record of any thread for up to ${ms(still.doubtful_ns)}. The app hung, or it stood still (suspended, frozen or stopped): this capture cannot tell which.`));
   if (!totals.frames) {
     const others = report.other_processes.slice(0, MOST).map((other) => `${other.name} (${counted(other.frames, "frame")})`);
     made.append(sentence(`No frames of ${report.app} are in this capture.`, others.length ? ` Others have some: ${others.join(", ")}; --process chooses one.` : ""));

@@ -54,13 +54,13 @@ function death(of) {
 
 function single() {
   const report = data.report;
-  const { totals, stood_still: still } = report;
+  const { totals } = report;
   const rows = [...report.causes, ...report.frames.filter((frame) => frame.screen !== null)];
   page.append(
     make("h1", {}, (report.app || `Process ${report.pid}`) + (report.ver === "unknown" ? "" : " " + report.ver)),
     make("p", { class: "faint" }, `pid ${report.pid}, ${ms(report.span_ns)}` +
       (report.window ? `, window ${report.window}: ${report.why || "no reason given"}` : "")),
-    report.death ? death(report.death) : "", answerOf(report), still.doubtful_frames ? sentence(`${counted(still.doubtful_frames, "late frame")} without a record of any thread for up to ${ms(still.doubtful_ns)}: perhaps the process stood still (suspended, frozen or stopped); this capture cannot tell that from a hang.`) : "", filterForm(rows, null) || "",
+    report.death ? death(report.death) : "", answerOf(report), filterForm(rows, null) || "",
     make("div", { class: "tiles" },
       tile("frames", count(totals.frames)), tile("slow", share(totals.slow, totals.frames)),
       tile("janky", share(totals.janky, totals.frames)), tile("frozen", count(totals.frozen)),

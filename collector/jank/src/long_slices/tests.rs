@@ -11,7 +11,8 @@ fn found(
 ) -> Vec<(String, u64, u64, bool, LongKind)> {
     let mut lines = slices.concat();
     lines.extend_from_slice(more);
-    let analysis = analyze(&trace("{}", &lines), &Options::default()).unwrap();
+    let trace = trace("{\"notes_stops\":true}", &lines);
+    let analysis = analyze(&trace, &Options::default()).unwrap();
     let long = analysis.long_slices.into_iter();
     long.map(|long| {
         let name = long.name.as_ref().to_owned();

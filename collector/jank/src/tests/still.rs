@@ -34,10 +34,14 @@ fn frames(number: u64, stop_us: u64, has_ids: bool) -> (Vec<(u64, String)>, u64)
     (lines, stop_at_us)
 }
 
-fn analyzed(mut lines: Vec<(u64, String)>) -> Analysis {
+fn analyzed(lines: Vec<(u64, String)>) -> Analysis {
+    analyzed_with("", lines)
+}
+
+fn analyzed_with(header: &str, mut lines: Vec<(u64, String)>) -> Analysis {
     lines.sort_by_key(|&(us, _)| us);
     let text: String = lines.into_iter().map(|(_, line)| line).collect();
-    let trace = read(format!("# tracer: nop\n{text}").as_bytes()).unwrap();
+    let trace = read(format!("# tracer: nop\n{header}{text}").as_bytes()).unwrap();
     analyze(&trace, &Options::default()).unwrap()
 }
 
@@ -67,6 +71,9 @@ fn woken(us: u64, tids: &[u32], goes_on: bool) -> Vec<(u64, String)> {
     }
     lines
 }
+
+/// The header of an agent that notes stops.
+const NOTES_STOPS: &str = "# tracetee: {\"notes_stops\":true}\n";
 
 const ALL: [u32; 4] = [100, 107, 111, 112];
 
@@ -190,7 +197,7 @@ fn planted_stops_and_losses_make_no_late_frame_and_no_anr_and_are_counted() {
 
 #[test]
 fn a_hang_without_a_stop_is_a_late_frame_and_an_anr() {
-    let analysis = analyzed(frames(9, 6_000_000, true).0);
+    let analysis = analyzed_with(NOTES_STOPS, frames(9, 6_000_000, true).0);
     assert!(analysis.totals.frozen > 0);
     assert!(analysis.long_slices.iter().any(|long| long.anr), "{:?}", analysis.long_slices);
     let StoodStill { times, frames, torn_frames, .. } = analysis.stood_still;
@@ -199,22 +206,31 @@ fn a_hang_without_a_stop_is_a_late_frame_and_an_anr() {
 
 #[test]
 fn a_silence_of_all_threads_without_a_note_or_the_scheduler_is_a_hang_or_a_stop() {
-    for (stop_us, doubtful) in [(7_000_000, 1), (4_000_000, 0)] {
+    for (stop_us, is_doubtful) in [(7_000_000, true), (4_000_000, false)] {
         let (lines, stop_at_us) = frames(20, stop_us, true);
-        let doubts = |more: &[(u64, String)]| {
-            let still = analyzed([&lines[..], more].concat()).stood_still;
-            (still.doubtful_frames, still.doubtful_ns / 1_000_000)
+        let judged = |header: &str, more: &[(u64, String)], is_doubtful: bool| {
+            let analysis = analyzed_with(header, [&lines[..], more].concat());
+            let StoodStill { frames, doubtful_frames, doubtful_ns, torn_frames, .. } =
+                analysis.stood_still;
+            let ms = if is_doubtful { stop_us / 1_000 + 4 } else { 0 };
+            let expected = (u64::from(is_doubtful), ms, 0);
+            assert_eq!((doubtful_frames, doubtful_ns / 1_000_000, torn_frames), expected);
+            // Such a frame is in no sum, and no ANR.
+            assert_eq!(analysis.totals.frames + doubtful_frames + frames, 40);
+            assert_eq!(analysis.totals.frozen == 0, is_doubtful);
+            let has_anr = analysis.long_slices.iter().any(|long| long.anr);
+            assert_eq!(has_anr, !is_doubtful && stop_us > 5_000_000);
         };
-        let ms = stop_us / 1_000 + 4;
-        assert_eq!(doubts(&[]), (doubtful, doubtful * ms), "{stop_us}");
+        judged("", &[], is_doubtful);
         // Another thread went on.
         let other = mark(("a", 111), stop_at_us + stop_us / 2, "I|100|x");
-        assert_eq!(doubts(&[other]), (0, 0));
+        judged("", &[other], false);
         // The agent notes stops.
+        judged(NOTES_STOPS, &[], false);
         let note = "I|100|tracetee: stood still: 1 ms";
-        assert_eq!(doubts(&[mark(("a", 111), 1_100_000, note)]), (0, 0));
+        judged("", &[mark(("a", 111), 1_100_000, note)], false);
         // The scheduler shows them.
         let event = "sched_switch: prev_comm=a prev_pid=9 prev_prio=120 prev_state=S ==> next_comm=b next_pid=0 next_prio=120";
-        assert_eq!(doubts(&[system(1_100_000, event)]), (0, 0));
+        judged("", &[system(1_100_000, event)], false);
     }
 }

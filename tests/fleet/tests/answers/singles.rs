@@ -58,7 +58,7 @@ pub(crate) fn check(found: &mut Found, report: &Report, drawn: &Drawn) {
         found.same("first sentence", &drawn.answer[0], &expected);
         return;
     }
-    first(found, json, drawn);
+    first(found, json, report, drawn);
     judged(found, json, report, drawn);
     let causes = rows(json, "causes");
     let said = drawn.answer.get(1).map_or("", |said| said);
@@ -75,7 +75,7 @@ pub(crate) fn check(found: &mut Found, report: &Report, drawn: &Drawn) {
     worst(found, json, report, drawn);
 }
 
-fn first(found: &mut Found, json: &Value, drawn: &Drawn) {
+fn first(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
     let totals = &json["totals"];
     let [frames, slow] = ["frames", "slow"].map(|field| number(totals, field));
     let markers = &json["judged"]["markers"];
@@ -102,6 +102,7 @@ fn first(found: &mut Found, json: &Value, drawn: &Drawn) {
     let [likely_text, least_text, most_text] = [likely, least, most].map(grouped);
     let end = format!("; people see about {likely_text} of {whose} ({least_text} to {most_text})");
     found.has("what people see", &drawn.answer[0], &end);
+    found.has("what people see in text", &report.text, &end);
     let is_part = least <= likely && likely <= most && most <= late;
     found.is_true("a part of the late frames", is_part);
 }
