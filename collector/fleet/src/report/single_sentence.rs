@@ -84,19 +84,22 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
     let did = match (part.cause, states.into_iter().max_by_key(|&(ns, _)| ns)) {
         // Time that an earlier frame carries has no states.
         _ if is_ready(part) => "waited for a processor for",
+        (Cause::Swap, _) => "waited for swapped-out memory for",
         (Cause::Sleep | Cause::Wait, Some((0, _))) => "slept",
         (_, did) => did.map_or("took", |(_, did)| did),
     };
     let inside = if is_section { format!(" in {name}") } else { String::new() };
     let why = match (part.cause, &*part.key) {
         (Cause::Sleep, _) => " until a timer".to_owned(),
-        (Cause::Wait, key) if let Some(by) = key.strip_prefix("woken by ") => {
-            format!(" until {by} woke it")
+        (Cause::Wait, "for an unknown waker") => ", its waker is not known".to_owned(),
+        (Cause::Wait, key) if key.ends_with(" (waker not recorded)") => {
+            ", its waker is not recorded".to_owned()
         }
+        (_, key) if let Some(by) = key.strip_prefix("woken by ") => format!(" until {by} woke it"),
         (Cause::Preempted, key) => {
             format!(", which {} had most of the time", holder.unwrap_or(key))
         }
-        (Cause::Runnable | Cause::Section | Cause::Unexplained, _) => String::new(),
+        (Cause::Runnable | Cause::Section | Cause::Swap | Cause::Unexplained, _) => String::new(),
         (cause, key) if name.ends_with(key) => format!(" ({})", cause.name()),
         (cause, key) => format!(" ({}: {key})", cause.name()),
     };
@@ -205,6 +208,34 @@ mod tests {
                 "(no section)",
                 asleep,
                 "main slept 25.8 ms until bg1 woke it",
+            ),
+            (
+                Cause::System,
+                "woken by SurfaceFlinger's app",
+                "(no section)",
+                asleep,
+                "main slept 25.8 ms until SurfaceFlinger's app woke it",
+            ),
+            (
+                Cause::Wait,
+                "for an unknown waker",
+                "(no section)",
+                asleep,
+                "main slept 25.8 ms, its waker is not known",
+            ),
+            (
+                Cause::Wait,
+                "awaitImage (waker not recorded)",
+                "awaitImage",
+                asleep,
+                "main slept 25.8 ms in awaitImage, its waker is not recorded",
+            ),
+            (
+                Cause::Swap,
+                "bind",
+                "bind",
+                StateTimes { io_ns: 25_800_000, ..none },
+                "main waited for swapped-out memory for 25.8 ms in bind",
             ),
             (
                 Cause::Preempted,
