@@ -1,8 +1,8 @@
 //! Frames that FrameTimeline alone shows, in a system trace without the atrace categories `gfx` and `view`. The scheduler says
 //! what their threads did: the main thread works on a frame until it wakes the render thread for the last time, which draws it.
 //! A render thread that is still busy with the frame before is not woken: it wakes the main thread, which waits for it, once it
-//! begins with this one, or is awake in all of it. Where none is known, the main thread worked on the frame in the sections that
-//! it began in it. A process that gets no vsyncs draws none: another one, whose vsync the frame has, moves its layer.
+//! begins with this one, or is awake in all of it; one that animates alone gets the vsync itself. Where none is known, the main
+//! thread worked on the frame in the sections that it began in it. A process that gets no vsyncs draws none: another one, whose vsync the frame has, moves its layer.
 
 use super::wakes::{is_ready, wakes};
 use crate::deadline::gives_vsyncs;
@@ -54,7 +54,16 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
             let synced_ns = main.and_then(|main| wakes_of(main, from_ns, tid).next());
             *taken_ns = synced_ns.or(handed_ns).unwrap_or(*taken_ns);
             let begun_ns = handed_ns.or(synced_ns);
-            let begun_ns = begun_ns.or_else(|| awake_ns(render, start_ns, end_ns))?;
+            let begun_ns = begun_ns.or_else(|| awake_ns(render, start_ns, end_ns));
+            let is_vsync = |waker: u32| {
+                let waker = trace.threads.get(&waker);
+                waker.is_some_and(|waker| gives_vsyncs(waker.name(&trace.names)))
+            };
+            let given_ns = || {
+                let mut wakes = wakes(render, start_ns, end_ns);
+                wakes.find(|wake| wake.at_ns >= start_ns && is_vsync(wake.waker))
+            };
+            let begun_ns = begun_ns.or_else(|| given_ns().map(|wake| wake.at_ns))?;
             Some((tid, slice(begun_ns, drawn_ns(render, begun_ns, end_ns))))
         });
         let draws: Vec<(u32, Slice)> = draws.collect();

@@ -391,10 +391,16 @@ fn a_frame_that_no_thread_handed_over_is_the_awake_render_threads_or_another_pro
     text.switch(50_000, 1, RENDER, "S", 0);
     let found = parts(&text);
     assert!(found.contains(&(ThreadRole::Render, Cause::Runnable, 20)), "{found:?}");
-    // It slept in the frame: nobody is known to draw it.
-    text.switch(32_000, 1, RENDER, "S", 0);
-    let found = parts(&text);
-    assert!(found.contains(&(ThreadRole::Render, Cause::Unexplained, 30)), "{found:?}");
+    // It sleeps before the frame is shown: its vsync says that it drew. Woken by another thread, nobody is known to draw.
+    for (waker, cause, ms) in [(SF_APP, Cause::Runnable, 20), (PEER, Cause::Unexplained, 30)] {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.switch(1_000, 1, RENDER, "S", 0);
+        text.wake(10_100, waker, RENDER);
+        text.switch(31_000, 1, 0, "R", RENDER);
+        text.switch(32_000, 1, RENDER, "S", 0);
+        let found = parts(&text);
+        assert!(found.contains(&(ThreadRole::Render, cause, ms)), "{waker}: {found:?}");
+    }
     // Another process has the frame's vsync, and this one gets none: it is moved, not drawn.
     for (token, waker, is_moved) in [(7, PEER, true), (8, PEER, false), (7, SF_APP, false)] {
         let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
