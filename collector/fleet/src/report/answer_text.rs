@@ -107,10 +107,10 @@ impl SingleReport {
         let markers = self.judged.get(&Evidence::Markers).filter(|judged| judged.late > 0);
         let (verb, end) = markers.map_or(("were late for people", String::new()), |judged| {
             let Missed { likely, least, most } = judged.missed;
-            let of = grouped(judged.late);
+            let late = grouped(judged.late);
             let (verb, whose) = match judged.late == slow {
                 true => ("took longer than one period", "these".to_owned()),
-                false => ("were late", format!("the {of} that the app's markers judge")),
+                false => ("were late", format!("the {late} that the app's markers judge")),
             };
             let [likely, least, most] = [likely, least, most].map(grouped);
             (
