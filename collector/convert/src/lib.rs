@@ -17,7 +17,7 @@ mod lossiness;
 mod method_trace;
 mod page;
 mod perfetto;
-pub mod pprof;
+mod pprof;
 pub mod profile;
 mod stacks;
 mod text;

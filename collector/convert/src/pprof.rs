@@ -1,5 +1,5 @@
 //! pprof's protobuf: a stack of slices with the time that its innermost slice has to itself, and samples of callstacks with the time
-//! for which they stand; or the stacks of a report.
+//! for which they stand.
 //!
 //! The messages are those of `profile.proto` of google/pprof; its fields have never changed their numbers.
 
@@ -54,22 +54,10 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
             .map(|wall| i128::from(wall.unix_ns) + i128::from(first_ns) - i128::from(wall.at_ns));
         profile.time_nanos = unix_ns.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(0);
     }
-    out.write_all(&writer.finish(profile))
-}
-
-/// Returns the profile of stacks `outermost;…;innermost` with their time in ns.
-#[must_use]
-pub fn of_stacks(stacks: impl Iterator<Item = (impl AsRef<str>, u64)>) -> Vec<u8> {
-    let mut writer = Writer::default();
-    writer.text("");
-    let mut profile =
-        Profile { sample_type: vec![writer.unit("wall", "nanoseconds")], ..Profile::default() };
-    for (stack, ns) in stacks {
-        let location_id = stack.as_ref().rsplit(';').map(|name| writer.location(name)).collect();
-        let value = vec![i64::try_from(ns).unwrap_or(i64::MAX)];
-        profile.sample.push(Sample { location_id, value, label: Vec::new() });
-    }
-    writer.finish(profile)
+    profile.location = writer.locations;
+    profile.function = writer.functions;
+    profile.string_table = writer.texts;
+    out.write_all(&profile.encode_to_vec())
 }
 
 /// The tables of a profile.
@@ -84,14 +72,6 @@ struct Writer {
 }
 
 impl Writer {
-    /// Returns a profile with these tables.
-    fn finish(self, mut profile: Profile) -> Vec<u8> {
-        profile.location = self.locations;
-        profile.function = self.functions;
-        profile.string_table = self.texts;
-        profile.encode_to_vec()
-    }
-
     fn text(&mut self, text: &str) -> i64 {
         if let Some(&index) = self.text_places.get(text) {
             return index;

@@ -2,6 +2,7 @@
 
 use crate::{Answer, Expected, Gate, Metric, Section};
 use std::fmt::Write;
+use tracetee_fleet::report::fenced;
 use tracetee_trace::shown;
 
 impl Answer {
@@ -64,9 +65,9 @@ impl Gate {
     /// Returns the comparison as Markdown: the answer, and the text in a fence that no name ends.
     #[must_use]
     pub fn to_markdown(&self) -> String {
-        let text = self.to_text().replace("~~~~~~", "~");
+        let text = self.to_text();
         let (answer, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
-        format!("**{answer}**\n\n~~~~~~text\n{rest}~~~~~~\n")
+        format!("**{answer}**\n\n{}", fenced(rest))
     }
 }
 

@@ -19,14 +19,14 @@ fn a_comparison_fails_a_script_if_the_later_version_is_worse() {
     let markdown = ["--format", "markdown", "--fail-on", "worse", "--compare"];
     let (status, text) = report(&[&markdown[..], &["2.0", "2.1"]].concat());
     assert_eq!(status, 1, "{text}");
-    assert!(text.starts_with("## `com.example.shop`\n\n`2.1 is worse than 2.0: "), "{text}");
-    assert!(text.contains("| **worse** |"), "{text}");
+    assert!(text.starts_with("~~~~~~text\ncom.example.shop\n"), "{text}");
+    assert!(text.contains("2.1 is worse than 2.0: ") && text.contains("  WORSE\n"), "{text}");
     // The report is the same without the option, and the status is not.
     let without = ["--format", "markdown", "--compare", "2.0", "2.1"];
     assert_eq!(report(&without), (0, text));
     // Nobody went back from 2.1 to 2.0.
     let (status, text) = report(&[&markdown[..], &["2.1", "2.0"]].concat());
-    assert!(status == 0 && text.contains("`Cannot know whether 2.0 is worse than 2.1: "), "{text}");
+    assert!(status == 0 && text.contains("Cannot know whether 2.0 is worse than 2.1: "), "{text}");
     let unknown = ["--fail-on", "unknown", "--compare"];
     assert_eq!(report(&[&unknown[..], &["2.1", "2.0"]].concat()).0, 1);
     assert_eq!(report(&[&unknown[..], &["2.0", "2.1"]].concat()).0, 1);

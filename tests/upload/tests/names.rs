@@ -66,7 +66,6 @@ fn names_of_a_file_are_escaped_in_reports_profiles_and_messages() {
         &["report", "trace.json", "--app", "other"],
         &["report", "trace.json", "--pid", "7", "--format", "markdown"],
         &["report", "trace.json", "--pid", "7", "--format", "json"],
-        &["report", "trace.json", "--pid", "7", "--format", "folded"],
         &["report", "text.ftrace"],
         &["report", &bin],
         &["convert", "trace.json", "-o", "out.ftrace"],

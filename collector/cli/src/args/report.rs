@@ -10,8 +10,6 @@ use tracetee_jank::Which;
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Trace files; - is stdin. One gives a frame report, several a fleet report.
-    ///
-    /// Or the address of one capture in an object store: s3://BUCKET/PREFIX/raw/v1/….
     #[arg(value_name = "CAPTURE")]
     pub(crate) captures: Vec<PathBuf>,
     /// Store of a collector [default: tracetee-store, if no CAPTURE is given].
@@ -74,8 +72,6 @@ impl ReportArgs {
             Some("html" | "htm") => ReportFormat::Html,
             Some("json") => ReportFormat::Json,
             Some("md") => ReportFormat::Markdown,
-            Some("folded") => ReportFormat::Folded,
-            Some("pprof" | "pb") => ReportFormat::Pprof,
             _ => ReportFormat::Text,
         })
     }
@@ -110,8 +106,4 @@ pub(crate) enum ReportFormat {
     Markdown,
     /// One HTML file for a browser.
     Html,
-    /// Stacks for flame graphs: `a;b;c MICROSECONDS`.
-    Folded,
-    /// The same stacks as pprof's protobuf.
-    Pprof,
 }

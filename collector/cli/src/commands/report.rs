@@ -8,7 +8,7 @@ use crate::input::{mapping, mapping_of, unpacked};
 use crate::stored::{dump_beside, profile_beside};
 use crate::terminal::{note, print, print_file, print_report, say};
 use anyhow::{Context, Result, bail};
-use of_store::{copied, of_store};
+use of_store::of_store;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,6 +16,7 @@ use std::time::Duration;
 use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_with_profile};
 use tracetee_fleet::change::comparison::Verdict;
 use tracetee_fleet::database::Database;
+use tracetee_fleet::report::fenced;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::html::{self, Timeline};
 use tracetee_fleet::report::single::SingleReport;
@@ -34,12 +35,7 @@ const EXIT_WORSE: u8 = 1;
 
 /// Writes a report. Returns the exit status.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
-    let copied = match &*args.captures {
-        [one] => copied(args, one)?,
-        _ => None,
-    };
-    let paths = copied.as_ref().map_or(&*args.captures, |(_, file)| std::slice::from_ref(file));
-    let (dumps, captures) = dumps(paths)?;
+    let (dumps, captures) = dumps(&args.captures)?;
     let (text, verdicts) = match &*captures {
         [] if args.captures.is_empty() => of_store(args)?,
         [] => bail!("the files contain names of processes, but no trace"),
@@ -50,9 +46,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
         None if args.format() == ReportFormat::Text => {
             print_report(&String::from_utf8_lossy(&text))
         }
-        None if !matches!(args.format(), ReportFormat::Html | ReportFormat::Pprof) => {
-            print(&String::from_utf8_lossy(&text))
-        }
+        None if args.format() != ReportFormat::Html => print(&String::from_utf8_lossy(&text)),
         None => print_file(&text),
         Some(path) => {
             std::fs::write(path, text)
@@ -103,11 +97,9 @@ fn written(
     let text = match args.format() {
         ReportFormat::Text if args.output.is_none() => report.to_terminal(),
         ReportFormat::Text => report.to_text(),
-        ReportFormat::Markdown => report.to_markdown(),
+        ReportFormat::Markdown => fenced(&report.to_text()),
         ReportFormat::Json => serde_json::to_string_pretty(report)? + "\n",
         ReportFormat::Html => html::fleet(report, captures_at, &timelines(args, report, file_of)?),
-        ReportFormat::Folded => report.to_folded(),
-        ReportFormat::Pprof => return Ok((report.to_pprof(), report.verdicts().collect())),
     };
     Ok((text.into_bytes(), report.verdicts().collect()))
 }
@@ -201,13 +193,8 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<Vec<u8>>
     let text = match args.format() {
         ReportFormat::Text if args.output.is_none() => report.to_terminal(),
         ReportFormat::Text => report.to_text(),
-        // Its columns are those of a terminal. No name ends the fence.
-        ReportFormat::Markdown => {
-            format!("~~~~~~text\n{}~~~~~~\n", report.to_text().replace("~~~~~~", "~"))
-        }
+        ReportFormat::Markdown => fenced(&report.to_text()),
         ReportFormat::Json => serde_json::to_string_pretty(&report)? + "\n",
-        ReportFormat::Folded => report.to_folded(),
-        ReportFormat::Pprof => return Ok(report.to_pprof()),
         ReportFormat::Html => {
             let bytes = std::fs::read(path).unwrap_or_default();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");

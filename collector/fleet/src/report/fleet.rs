@@ -4,8 +4,9 @@ use super::breakdown::Breakdowns;
 use super::fixes::Fixes;
 use super::ledgers::Ledgers;
 use super::quantile_errors::QuantileErrors;
+use crate::change::Source;
 use crate::change::classes::range_ms;
-use crate::change::comparison::Comparison;
+use crate::change::comparison::{Comparison, Verdict};
 use crate::database::Exceeded;
 use crate::error::Error;
 use crate::selection::Since;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use tracetee_trace::shown;
 
 /// Filters of a report.
 #[derive(Debug, Clone, Default)]
@@ -335,7 +337,7 @@ impl FleetReport {
     }
 
     /// Returns the filters for a heading, each name as `write` has it: ", screen Feed, version 2.1, since 2026-11-21T00:00:00Z".
-    pub(super) fn filters(&self, write: impl Fn(&str) -> String) -> String {
+    pub(super) fn filters(&self) -> String {
         let filters = [
             ("screen", self.screen.clone()),
             ("version", self.version.clone()),
@@ -344,7 +346,16 @@ impl FleetReport {
             ("since", self.since.clone()),
         ];
         let set = filters.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        set.map(|(name, value)| format!(", {name} {}", write(&value))).collect()
+        set.map(|(name, value)| format!(", {name} {}", shown(&value))).collect()
+    }
+
+    /// Returns the verdicts of this report's comparisons. Ledgers, which not all devices keep, decide if they show that a version is worse.
+    pub fn verdicts(&self) -> impl Iterator<Item = Verdict> {
+        let is_one = |comparison: &&Comparison| {
+            comparison.source == Source::Captures || comparison.verdict == Verdict::Worse
+        };
+        let all = self.apps.iter().flat_map(AppReport::comparisons);
+        all.filter(is_one).map(|comparison| comparison.verdict)
     }
 
     /// Checks that an app or a version that was asked for has captures.
@@ -358,7 +369,7 @@ impl FleetReport {
             return Ok(());
         }
         let of_app = app.map_or_else(String::new, |app| format!(" of the app {app}"));
-        let filters = Self { screen: None, ..Self::new(ask) }.filters(str::to_owned);
+        let filters = Self { screen: None, ..Self::new(ask) }.filters();
         Err(Error::Missing(format!("the store has no captures{of_app}{filters}")))
     }
 }

@@ -11,7 +11,6 @@ use crate::change::comparison::Comparison;
 use crate::database::{Exceeded, OTHER};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tracetee_convert::pprof;
 use tracetee_jank::{Evidence, Named, Pipeline};
 use tracetee_trace::shown;
 
@@ -34,12 +33,7 @@ impl FleetReport {
             text.push_str("No captures yet.\n");
         }
         for app in &self.apps {
-            let _ = writeln!(
-                text,
-                "{}{}",
-                Tone::Title.of(&shown(&app.app)),
-                self.filters(|name| shown(name).into_owned())
-            );
+            let _ = writeln!(text, "{}{}", Tone::Title.of(&shown(&app.app)), self.filters());
             app.push(&mut text);
             text.push('\n');
         }
@@ -58,26 +52,6 @@ impl FleetReport {
             );
         }
         broken(&text)
-    }
-
-    /// Writes the stacks in the format of flame graphs: `a;b;c MICROSECONDS`, one per line.
-    #[must_use]
-    pub fn to_folded(&self) -> String {
-        self.stacks().map(|(stack, ns)| format!("{} {}\n", shown(&stack), ns / 1000)).collect()
-    }
-
-    /// Writes the stacks as pprof's protobuf.
-    #[must_use]
-    pub fn to_pprof(&self) -> Vec<u8> {
-        pprof::of_stacks(self.stacks())
-    }
-
-    /// The stacks below their app, with their time in ns.
-    fn stacks(&self) -> impl Iterator<Item = (String, u64)> {
-        self.apps.iter().flat_map(|app| {
-            let name = app.app.replace(';', ",");
-            app.stacks.iter().map(move |stack| (format!("{name};{}", stack.stack), stack.self_ns))
-        })
     }
 }
 

@@ -1,7 +1,6 @@
 //! Rates of ledgers: counts of every device, every day, without captures; beside them, the rates that Google Play defines.
 
 use super::comparison_text::named;
-use super::fleet_markdown::{name, push_table};
 use super::fleet_text::push_title;
 use super::table::{Column, left, right, table};
 use super::{grouped, ms, percent};
@@ -11,7 +10,6 @@ use crate::error::Error;
 use crate::queries::{self, Query};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fmt::Write;
 
 /// Counts of the ledgers of an app.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -157,29 +155,24 @@ impl Ledgers {
         })
     }
 
-    /// Returns the title: of which devices and days the numbers are.
-    fn heading(&self) -> String {
-        let days = self.versions.iter().map(|version| version.device_days).sum();
-        format!("Every device, from ledgers of {} device-days", grouped(days))
-    }
-
     /// Writes them for a terminal.
     pub(super) fn push(&self, text: &mut String) {
         if self.versions.is_empty() {
             return;
         }
-        push_title(text, &self.heading());
-        text.push_str(&table(&self.frames, &rates(|ver| ver.to_owned())));
+        let days = self.versions.iter().map(|version| version.device_days).sum();
+        push_title(text, &format!("Every device, from ledgers of {} device-days", grouped(days)));
+        text.push_str(&table(&self.frames, &rates()));
         if self.screens.iter().any(|row| !row.screen.as_deref().unwrap_or_default().is_empty()) {
             let screen =
                 |row: &LedgerRates| named("screen", row.screen.as_deref().unwrap_or_default());
             let mut columns = vec![left("screen", screen)];
-            columns.extend(rates(|ver| ver.to_owned()));
+            columns.extend(rates());
             push_title(text, "Screens, from ledgers");
             text.push_str(&table(&self.screens, &columns));
         }
         push_title(text, "As Google Play defines them, from ledgers");
-        text.push_str(&table(&self.versions, &play(|ver| ver.to_owned())));
+        text.push_str(&table(&self.versions, &play()));
         text.push_str(
             "  ANR days: device-days with an ANR that a user saw. Slow sessions: more than a quarter of the frames late. Slow \
              starts: cold of 5 s, warm of 2 s, hot of 1.5 s and more. Frozen frames take more than 700 ms.\n",
@@ -198,17 +191,6 @@ impl Ledgers {
             text.push_str(&table(&self.counts, &columns));
         }
     }
-
-    /// Writes them as Markdown.
-    pub(super) fn push_markdown(&self, text: &mut String) {
-        if self.versions.is_empty() {
-            return;
-        }
-        let _ = writeln!(text, "{}:\n", self.heading());
-        push_table(text, &self.frames, &rates(name));
-        text.push_str("As Google Play defines them, from ledgers:\n\n");
-        push_table(text, &self.versions, &play(name));
-    }
 }
 
 /// Writes a time of start-ups; exits have none.
@@ -216,10 +198,10 @@ fn time(row: &LedgerCount, ns: u64) -> String {
     if row.name.is_empty() { ms(ns) } else { "-".to_owned() }
 }
 
-/// Columns of frames. `version` writes the name of one.
-fn rates<'a>(version: fn(&str) -> String) -> Vec<Column<'a, LedgerRates>> {
-    vec![
-        left("version", move |row: &LedgerRates| version(&row.ver)),
+/// Columns of frames.
+fn rates<'a>() -> [Column<'a, LedgerRates>; 8] {
+    [
+        left("version", |row: &LedgerRates| row.ver.clone()),
         left("source", |row: &LedgerRates| row.source.clone()),
         right("frames", |row: &LedgerRates| grouped(row.frames)),
         right("late", |row: &LedgerRates| percent(row.late, row.frames)),
@@ -231,9 +213,9 @@ fn rates<'a>(version: fn(&str) -> String) -> Vec<Column<'a, LedgerRates>> {
 }
 
 /// Columns of the rates that Google Play defines.
-fn play<'a>(version: fn(&str) -> String) -> Vec<Column<'a, LedgerVersion>> {
-    vec![
-        left("version", move |row: &LedgerVersion| version(&row.ver)),
+fn play<'a>() -> [Column<'a, LedgerVersion>; 7] {
+    [
+        left("version", |row: &LedgerVersion| row.ver.clone()),
         right("device-days", |row: &LedgerVersion| grouped(row.device_days)),
         right("ANR days", |row: &LedgerVersion| percent(row.anr_days, row.device_days)),
         right("slow sessions", |row: &LedgerVersion| percent(row.slow_sessions, row.sessions)),

@@ -1,5 +1,5 @@
 //! Reports: of a fleet ([`fleet`], [`crate::change::comparison`]) and of one capture ([`single`]), each as a structure that is JSON by
-//! itself, as text for a terminal, of a fleet as Markdown, as one HTML file ([`html`]), and as folded stacks; and what the timeline's page of a trace says of its frames ([`timeline`]).
+//! itself, as text for a terminal, and as one HTML file ([`html`]); and what the timeline's page of a trace says of its frames ([`timeline`]).
 
 mod answer_text;
 pub mod breakdown;
@@ -7,7 +7,6 @@ mod comparison_text;
 mod deaths;
 pub mod fixes;
 pub mod fleet;
-mod fleet_markdown;
 mod fleet_text;
 mod from_tables;
 pub mod html;
@@ -29,6 +28,12 @@ pub use tone::{Tone, pieces, plain};
 
 /// JSON schema of a report's JSON: of a fleet's and of a capture's. Closed: a field that it does not name is an error.
 pub const SCHEMA: &str = include_str!("../../schema/report.schema.json");
+
+/// Returns a text as Markdown, for a comment on a pull request: in a fence that no name of the text ends.
+#[must_use]
+pub fn fenced(text: &str) -> String {
+    format!("~~~~~~text\n{}~~~~~~\n", text.replace("~~~~~~", "~"))
+}
 
 /// Writes a duration: ms with a decimal, s from ten on. Rounded half up, as the page does.
 pub(crate) fn ms(ns: u64) -> String {

@@ -8,7 +8,6 @@ use super::tone::{Tone, plain};
 use super::{counted, grouped, ms, percent};
 use crate::rows::UNKNOWN;
 use std::fmt::Write;
-use tracetee_convert::pprof;
 use tracetee_jank::{BudgetSource, Level, Named, Pipeline, ThreadRole};
 use tracetee_trace::shown;
 
@@ -89,22 +88,6 @@ impl SingleReport {
         self.push_long(&mut text);
         self.push_quality(&mut text);
         broken(&text)
-    }
-
-    /// Writes the stacks in the format of flame graphs: `a;b;c MICROSECONDS`, one per line.
-    #[must_use]
-    pub fn to_folded(&self) -> String {
-        let mut text = String::new();
-        for (stack, self_ns) in &self.stacks {
-            let _ = writeln!(text, "{} {}", shown(stack), self_ns / 1000);
-        }
-        text
-    }
-
-    /// Writes the stacks as pprof's protobuf.
-    #[must_use]
-    pub fn to_pprof(&self) -> Vec<u8> {
-        pprof::of_stacks(self.stacks.iter().map(|(stack, &ns)| (stack, ns)))
     }
 
     fn push_frames(&self, text: &mut String) {

@@ -31,6 +31,7 @@ use tempfile::TempDir;
 use tracetee_fleet::Error;
 use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_with_profile};
 use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::report::fenced;
 use tracetee_fleet::report::fleet::FleetReport;
 use tracetee_fleet::report::html::{self, Beside, Timeline};
 use tracetee_fleet::report::single::SingleReport;
@@ -282,7 +283,7 @@ async fn fleet_markdown(
             (header::CACHE_CONTROL, "no-store"),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         ];
-        (headers, report.to_markdown()).into_response()
+        (headers, fenced(&report.to_text())).into_response()
     };
     report(&page, &viewer, query, answer).await
 }

@@ -44,11 +44,6 @@ pub(crate) fn check(found: &mut Found, app: &Value, report: &Report, drawn: &Dra
     for cells in &cells {
         found.has("versions in text", &report.text, &cells.join(" "));
     }
-    for rates in &rates {
-        let frames = number(rates, "frames");
-        let cells = format!("{} | {}", grouped(frames), percent(number(rates, "slow"), frames));
-        found.has("versions in Markdown", &report.markdown, &cells);
-    }
 }
 
 fn version_cells(version: &Value) -> Vec<String> {
@@ -119,7 +114,6 @@ fn change(found: &mut Found, app: &Value, report: &Report, drawn: &Drawn) {
     for (form, said) in [
         ("page", &drawn.answer.join(" ")),
         ("text", &report.text),
-        ("Markdown", &report.markdown),
         ("section of the page", &drawn.paragraphs[drawn.answer.len()..].join(" ")),
     ] {
         found.has(form, said, sentence);

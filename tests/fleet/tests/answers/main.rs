@@ -31,7 +31,6 @@ struct Report {
     name: String,
     json: Value,
     text: String,
-    markdown: String,
     html: String,
 }
 
@@ -212,7 +211,6 @@ fn fleet(number: u64, rows: &[Rows]) -> Report {
         name: format!("fleet {number}"),
         json: serde_json::to_value(&report).unwrap(),
         text: report.to_text(),
-        markdown: report.to_markdown(),
         html: html::fleet(&report, None, &Default::default()),
     }
 }
@@ -223,7 +221,6 @@ fn single(name: String, capture: &capture::Capture) -> Report {
         name,
         json: serde_json::to_value(&report).unwrap(),
         text: report.to_text(),
-        markdown: String::new(),
         html: html::single(&report, None, Timeline::Without("a test"), None),
     }
 }

@@ -2,13 +2,8 @@
 
 use crate::args::ReportArgs;
 use anyhow::{Result, bail};
-use std::path::{Path, PathBuf};
 use tracetee_fleet::change::comparison::Verdict;
 
 pub(super) fn of_store(_: &ReportArgs) -> Result<(Vec<u8>, Vec<Verdict>)> {
     bail!("a collector's store needs Linux; give the files of captures")
-}
-
-pub(super) fn copied(_: &ReportArgs, _: &Path) -> Result<Option<((), PathBuf)>> {
-    Ok(None)
 }
