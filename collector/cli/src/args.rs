@@ -5,19 +5,17 @@ mod gate;
 mod guard;
 #[cfg(test)]
 mod help_tests;
-mod mcp;
 mod report;
 mod store;
 mod traces;
 
-pub(crate) use config::{CheckArgs, ConfigCommand, SignArgs};
+pub(crate) use config::ConfigCommand;
 pub(crate) use gate::{GateArgs, GateFormat};
 pub(crate) use guard::{AnswerFormat, BisectArgs, GuardArgs};
-pub(crate) use mcp::{McpArgs, ReaderOptions};
 pub(crate) use report::{FailOn, ReportArgs, ReportFormat};
 pub(crate) use store::{
-    BackupArgs, ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs, StoreCommand,
-    StoreOptions, TablesArgs,
+    BackupArgs, ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, McpArgs, RebuildArgs,
+    StoreCommand, StoreOptions, TablesArgs,
 };
 pub(crate) use traces::{AtraceArgs, ConvertArgs, DmtracedumpArgs};
 
@@ -129,8 +127,7 @@ pub(crate) enum LinuxCommand {
     Atrace(AtraceArgs),
     /// Answer agents by the Model Context Protocol, read-only.
     ///
-    /// Speaks MCP on stdin and stdout, for a client that starts it. Reads a store, or asks a collector, whose page serves the
-    /// same protocol at /mcp.
+    /// Speaks MCP on stdin and stdout, for a client that starts it. A collector's page serves the same protocol at /mcp.
     Mcp(McpArgs),
     /// Maintain the store of a collector.
     #[command(subcommand)]
@@ -200,23 +197,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t = Precision::Us)]
     pub(crate) precision: Precision,
     /// Write the trace while the program runs.
-    #[arg(long, conflicts_with = "upload")]
+    #[arg(long)]
     pub(crate) stream: bool,
-    /// Upload the trace to the collector at URL; a failed upload is retried by the next run.
-    #[arg(long, value_name = "URL")]
-    pub(crate) upload: Option<String>,
-    /// Version that the uploaded trace has in reports.
-    #[arg(long, value_name = "VERSION", requires = "upload", value_parser = version)]
-    pub(crate) app_version: Option<String>,
-    /// File with the collector's tokens; the first line APP TOKEN is used.
-    #[arg(long, value_name = "FILE", requires = "upload")]
-    pub(crate) token_file: Option<PathBuf>,
-    /// CA certificates (PEM) to verify the collector with [default: Mozilla's].
-    #[arg(long, value_name = "FILE", requires = "upload")]
-    pub(crate) ca_file: Option<PathBuf>,
-    /// Allow http:// to other machines: the trace and the token travel unencrypted.
-    #[arg(long, requires = "upload")]
-    pub(crate) cleartext: bool,
     /// `--quiet` of the program, or of the command that runs this one.
     #[arg(skip)]
     pub(crate) quiet: bool,
@@ -452,17 +434,6 @@ impl From<Precision> for tracetee_text::Precision {
             Precision::Us => Self::Us,
             Precision::Ns => Self::Ns,
         }
-    }
-}
-
-/// Longest version that a path of the store takes.
-const MAX_VERSION_BYTES: usize = 80;
-
-fn version(text: &str) -> Result<String, String> {
-    if (1..=MAX_VERSION_BYTES).contains(&text.len()) && !text.contains(char::is_control) {
-        Ok(text.to_owned())
-    } else {
-        Err(format!("must be a name of 1 to {MAX_VERSION_BYTES} bytes"))
     }
 }
 

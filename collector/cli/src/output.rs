@@ -59,25 +59,20 @@ impl Target {
         path
     }
 
-    /// Gives a finished file its name, or copies it to what is there. Returns the path that has the content then.
-    pub(crate) fn publish(&self, finished: PathBuf) -> Result<PathBuf> {
+    /// Gives a finished file its name, or copies it to what is there.
+    pub(crate) fn publish(&self, finished: &Path) -> Result<()> {
         let failed = || format!("cannot write {}", self.path().display());
         match self {
             Self::Renamed(path, replaced) => {
-                let file = File::open(&finished).with_context(failed)?;
+                let file = File::open(finished).with_context(failed)?;
                 if let Some(replaced) = replaced
                     && !modes::keep_owner(&file, replaced)
                 {
-                    copy(&finished, path).with_context(failed)?;
-                    return Ok(path.clone());
+                    return copy(finished, path).with_context(failed);
                 }
-                std::fs::rename(&finished, path).with_context(failed)?;
-                Ok(path.clone())
+                std::fs::rename(finished, path).with_context(failed)
             }
-            Self::InPlace(path) => {
-                copy(&finished, path).with_context(failed)?;
-                Ok(finished)
-            }
+            Self::InPlace(path) => copy(finished, path).with_context(failed),
         }
     }
 }
@@ -215,7 +210,7 @@ impl Output {
         };
         drop(out.into_inner().map_err(io::IntoInnerError::into_error)?);
         if let Some((made, target)) = self.renamed {
-            target.publish(made.to_owned())?;
+            target.publish(&made)?;
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ pub use http::StoredCapture;
 pub use http::asks::Growth;
 pub use http::connections::Limits;
 pub use http::findings::{FindingLabels, Findings};
-pub use http::page::mcp::{McpSource, Relay, serve_mcp};
+pub use http::page::mcp::serve_mcp;
 pub use http::remote_config::check_signature;
 pub use http::tls::read as read_tls;
 pub use http::tokens::{Right, Tokens, first as first_token};

@@ -120,7 +120,6 @@ fn tokens() -> String {
 fn collector() -> Collector {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("tokens"), tokens()).unwrap();
-    fs::write(directory.path().join("reader"), format!("{APP} {READ} read\n")).unwrap();
     Collector::start_in(directory, &["--token-file", "tokens"])
 }
 
@@ -183,15 +182,12 @@ fn text(store: &Path, sql: &str) -> String {
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// Servers of the same store: on stdio with the store, on stdio with the collector, and the collector.
+/// Servers of the same store: on stdio with the store, and the collector.
 fn servers(collector: &Collector) -> [(&'static str, Value); 4] {
     let program = tracetee().to_str().unwrap();
-    let (store, reader) = (collector.store(), collector.directory.path().join("reader"));
-    let of_store = json!({"command": [program, "mcp", "--store", store]});
-    let relayed =
-        json!({"command": [program, "mcp", "--collector", collector.url, "--token-file", reader]});
+    let of_store = json!({"command": [program, "mcp", "--store", collector.store()]});
     let served = json!({"url": format!("{}/mcp", collector.url), "token": READ});
-    [("auto", of_store), ("legacy", relayed), ("auto", served.clone()), ("legacy", served)]
+    [("auto", of_store.clone()), ("legacy", of_store), ("auto", served.clone()), ("legacy", served)]
 }
 
 #[test]
@@ -636,14 +632,4 @@ fn a_token_sees_its_apps_and_nothing_is_answered_without_one() {
     assert_eq!(send(READ, &[], &large), 413);
     let bearer = format!("Bearer {READ}");
     assert_eq!(collector.send("GET", "/mcp", &[("Authorization", &bearer)], b"").status, 405);
-    // The same by the program: the reason of the refusal arrives.
-    let wrong = collector.directory.path().join("wrong");
-    fs::write(&wrong, format!("{APP} a-token-that-nobody-knows read\n")).unwrap();
-    let command = json!({"command": [tracetee().to_str().unwrap(), "mcp", "--collector", collector.url, "--token-file", wrong]});
-    let (_, answers) = ask("auto", &command, &[("apps", json!({}))]).unwrap();
-    assert!(
-        answers[0].is_error && answers[0].data["error"].as_str().unwrap().contains("401"),
-        "{}",
-        answers[0].data
-    );
 }

@@ -1,4 +1,4 @@
-//! `tracetee collect` as devices and people meet it, and `tracetee run --upload` to it.
+//! `tracetee collect` as devices and people meet it.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
@@ -335,76 +335,44 @@ fn with_a_certificate_it_speaks_tls_and_nothing_else() {
     refused(&["--tls-cert", &roots, "--tls-key", &key], "does not belong to the certificate");
 }
 
+/// The command of docs/LINUX.md.
+const UPLOAD: &str = r#"curl -fsST out.ftrace.zst -H "Authorization: Bearer $TOKEN" -H "Content-Encoding: zstd" \
+    -H "X-Tracetee-Meta: $(printf '{"version_name":"2.1"}' | basenc --base64url -w0 | tr -d =)" \
+    -H "Content-Digest: sha-256=:$(openssl dgst -sha256 -binary out.ftrace.zst | base64):" \
+    https://traces.example.com/v1/captures/$(cat /proc/sys/kernel/random/uuid)"#;
+
 #[test]
-fn a_run_is_uploaded_at_once_or_with_the_next() {
+fn a_run_is_uploaded_by_the_command_of_the_documentation() {
     let collector = Collector::with_token();
     let directory = TempDir::new().unwrap();
     libcutils(directory.path(), 34, &[]);
     let program = fixture(directory.path(), "script", &["-DATRACE_API=34", "-ldl"]);
-    let token = directory.path().join("token");
-    std::fs::write(&token, format!("# the collector's\ncom.example {TOKEN}\n")).unwrap();
-    let run = |url: &str, output: &Path, name: &str| {
-        let output = Command::new(tracetee())
-            .args(["run", "--upload", url, "--token-file", token.to_str().unwrap()])
-            .args(["--app-version", "2.1", "-o"])
-            .arg(output)
-            .arg("--")
-            .arg(&program)
-            .args(["section", name, "5"])
-            .env("XDG_STATE_HOME", directory.path().join("state"))
-            .env("ATRACE_MARKER", "none")
-            .output()
-            .unwrap();
-        assert!(output.status.success());
-        stderr(&output)
+    let run = |arguments: &[&str]| {
+        let mut run = Command::new(tracetee());
+        run.arg("run").args(arguments).current_dir(&directory).env("ATRACE_MARKER", "none");
+        run.output().unwrap()
     };
-    // Plain text is compressed for it.
-    let plain = directory.path().join("first.ftrace");
-    let said = run(&collector.url, &plain, "first");
-    assert!(said.contains(&format!("uploaded to {} as ", collector.url)), "{said}");
+    let program = program.to_str().unwrap();
+    let output = run(&["-o", "out.ftrace.zst", "--", program, "section", "first", "5"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let documented = include_str!("../../../docs/LINUX.md");
+    assert!(documented.contains(UPLOAD), "docs/LINUX.md has another command");
+    let upload = UPLOAD.replace("https://traces.example.com", &collector.url);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &upload]).env("TOKEN", TOKEN).current_dir(&directory);
+    let output = shell.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
     let files = collector.files("raw");
-    assert_eq!(trace::text(&files[0]), trace::text(&plain));
+    assert_eq!(trace::text(&files[0]), trace::text(&directory.path().join("out.ftrace.zst")));
     let meta: Value = serde_json::from_slice(&std::fs::read(&files[1]).unwrap()).unwrap();
-    assert_eq!((&meta["app"], &meta["window"]), (&json!("com.example"), &json!("script")));
-    assert_eq!(meta["version_name"], json!("2.1"));
+    assert_eq!((&meta["app"], &meta["version_name"]), (&json!("com.example"), &json!("2.1")));
     assert!(files[0].to_string_lossy().contains("/ver=2.1/"), "{files:?}");
 
-    // The collector does not answer; then it does.
-    let address = collector.url.trim_start_matches("http://").to_owned();
-    let store = collector.directory.path().join("store");
-    let mut collector = collector;
-    collector.process.kill().unwrap();
-    collector.process.wait().unwrap();
-    let second = directory.path().join("second.ftrace.zst");
-    let said = run(&collector.url, &second, "second");
-    assert!(said.contains("not uploaded to") && said.contains("1 traces wait in"), "{said}");
-    let tokens = directory.path().join("tokens");
-    std::fs::write(&tokens, format!("com.example {TOKEN}\n")).unwrap();
-    collector.process = Command::new(tracetee())
-        .args([
-            "collect",
-            "--listen",
-            &address,
-            "--token-file",
-            tokens.to_str().unwrap(),
-            "--store",
-        ])
-        .arg(store)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(collector.process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let said = run(&collector.url, &directory.path().join("third.ftrace.zst"), "third");
-    assert!(said.contains("uploaded 1 traces of earlier runs"), "{said}");
-    assert_eq!(collector.files("raw").len(), 6);
-
     let refused = |arguments: &[&str], code: i32, why: &str| {
-        let refused = Command::new(tracetee()).arg("run").args(arguments).output().unwrap();
+        let refused = run(arguments);
         let said = stderr(&refused);
         assert!(refused.status.code() == Some(code) && said.contains(why), "{said}");
     };
-    refused(&["--upload", "http://collector.example", "--", "true"], 125, "unprotected");
     // An option that there is none of is not taken for the program; those behind the program are its own.
     refused(&["--ouput", "x", "true"], 2, "unexpected argument '--ouput'");
     refused(&["-q", "-o", "x", "sh", "-c", "exit 7"], 7, "");

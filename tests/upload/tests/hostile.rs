@@ -12,14 +12,13 @@
 //! SIGTERM ends the collector within 10 s with each, and it has written at most ten lines. The capture is still in the
 //! uploader's spool after each.
 //!
-//! `mapping upload` and `run --upload` send by the uploader's client: with each peer that answers or closes, they end with one
-//! message. A peer that keeps them waiting has the uploader's time for a request, a minute and more by the size.
+//! `mapping upload` sends by the uploader's client: with each peer that answers or closes, it ends with one message. A peer that keeps them waiting has the uploader's time for a request, a minute and more by the size.
 
 use std::process::{Child, Command};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tracetee_protocol::CaptureMeta;
-use tracetee_tests::{fixture, libcutils, tracetee};
+use tracetee_tests::tracetee;
 use tracetee_tests_upload::collector::{Collector, ID};
 use tracetee_tests_upload::hostile::{Behaviour, Hostile};
 use tracetee_tests_upload::{Numbers, at_ms, write_capture};
@@ -184,7 +183,7 @@ fn is_quick(behaviour: &Behaviour) -> bool {
 }
 
 #[test]
-fn a_hostile_collector_gets_one_message_out_of_the_programs_that_upload() {
+fn a_hostile_collector_gets_one_message_out_of_the_program_that_uploads() {
     try_each(is_quick, try_programs);
 }
 
@@ -194,33 +193,19 @@ fn try_programs(behaviour: Behaviour) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let (mapping, token) = (directory.path().join("mapping.txt"), directory.path().join("tokens"));
     std::fs::write(&mapping, "com.example.Main -> a:\n").unwrap();
-    std::fs::write(&token, format!("app {SECRET} mappings\napp {SECRET}\n")).unwrap();
+    std::fs::write(&token, format!("app {SECRET} mappings\n")).unwrap();
     let token = token.to_str().unwrap();
     let of_app = ["--app", "app", "--version", "1", "--token-file", token, "--cleartext"];
-    let trace = directory.path().join("trace");
     let mut wrong = Vec::new();
     let mut check = |holds: bool, claim: String| wrong.extend((!holds).then_some(claim));
     let mut uploads = Command::new(tracetee());
     uploads.args(["store", "mapping", "upload", "--url", &hostile.url]).args(of_app).arg(&mapping);
-    let mut runs = Command::new(tracetee());
-    libcutils(directory.path(), 34, &[]);
-    let program = fixture(directory.path(), "script", &["-DATRACE_API=34", "-ldl"]);
-    runs.args(["run", "--upload", &hostile.url, "--token-file", token, "--cleartext"]);
-    runs.arg("-o").arg(&trace).arg("--").arg(program).args(["section", "name", "5"]);
-    runs.env("XDG_STATE_HOME", directory.path()).env("ATRACE_MARKER", "none");
-    // The program's own status, whatever becomes of the upload of its trace; 125 is a failure of ours.
-    let waits = format!("not uploaded to {}: ", hostile.url);
-    for (mut command, status, message, most) in
-        [(uploads, Some(125), "tracetee: error: ", 2), (runs, Some(0), &*waits, 6)]
-    {
-        let began = Instant::now();
-        let output = command.output().unwrap();
-        let (took, said) = (began.elapsed(), String::from_utf8_lossy(&output.stderr).into_owned());
-        check(output.status.code() == status, format!("{command:?}: {} {said}", output.status));
-        check(took < Duration::from_secs(60), format!("{command:?} took {took:?}"));
-        let is_said = said.contains(message) && said.lines().count() <= most;
-        check(is_said, format!("{command:?} wrote {said}"));
-    }
-    check(trace.exists(), "the trace is gone".to_owned());
+    let began = Instant::now();
+    let output = uploads.output().unwrap();
+    let (took, said) = (began.elapsed(), String::from_utf8_lossy(&output.stderr).into_owned());
+    check(output.status.code() == Some(125), format!("{uploads:?}: {} {said}", output.status));
+    check(took < Duration::from_secs(60), format!("{uploads:?} took {took:?}"));
+    let is_said = said.contains("tracetee: error: ") && said.lines().count() <= 2;
+    check(is_said, format!("{uploads:?} wrote {said}"));
     wrong
 }

@@ -1,6 +1,5 @@
 //! Options of `gate`.
 
-use super::mcp::ReaderOptions;
 use super::report::FailOn;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -28,8 +27,15 @@ pub(crate) struct GateArgs {
     /// Captures of the field that are read, chosen by chance.
     #[arg(long, value_name = "NUMBER", default_value_t = 300, requires = "field", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) field_captures: u32,
-    #[command(flatten)]
-    pub(crate) reader: ReaderOptions,
+    /// File with the collector's tokens; the first line APP TOKEN read is used.
+    #[arg(long, value_name = "FILE", requires = "field")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// CA certificates (PEM) to verify the collector with [default: Mozilla's].
+    #[arg(long, value_name = "FILE", requires = "field")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Allow http:// to other machines: answers and token travel unencrypted.
+    #[arg(long, requires = "field")]
+    pub(crate) cleartext: bool,
     /// Deobfuscate names of the traces with FILE: R8's mapping.txt.
     #[arg(long, value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,

@@ -42,6 +42,14 @@ pub(crate) enum StoreCommand {
     Mapping(MappingCommand),
 }
 
+/// Options of `mcp`.
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    /// Store of a collector, a directory.
+    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    pub(crate) store: PathBuf,
+}
+
 /// Where the commands that work on a store find it.
 #[derive(Debug, Args)]
 pub(crate) struct StoreOptions {

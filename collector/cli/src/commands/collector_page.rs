@@ -1,6 +1,6 @@
 //! The page of a collector, for commands that read there: with a token's rights, within limits of time and size.
 
-use crate::args::ReaderOptions;
+use crate::args::GateArgs;
 use crate::http::send;
 use anyhow::{Context, Result, anyhow};
 use std::path::Path;
@@ -21,18 +21,18 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// A collector's page.
 pub(crate) struct CollectorPage {
     /// The address, with a slash at its end.
-    pub(crate) address: String,
+    address: String,
     token: Option<String>,
     client: Mutex<Http>,
 }
 
 impl CollectorPage {
-    /// Prepares requests to the page at an address, which `option` has.
-    pub(crate) fn new(option: &str, url: &str, options: &ReaderOptions) -> Result<Self> {
+    /// Prepares requests to the page at the address of `--field`.
+    pub(crate) fn new(url: &str, options: &GateArgs) -> Result<Self> {
         let read = |path: &Path| first_token(path, Right::Read, None);
         let token = options.token_file.as_deref().map(read).transpose()?.map(|(_, token)| token);
         let endpoint = Endpoint::new(url, token.as_deref(), false, options.cleartext)
-            .map_err(|error| anyhow!("{option}: {error}"))?;
+            .map_err(|error| anyhow!("--field: {error}"))?;
         let address = format!("{}/", endpoint.url().trim_end_matches('/'));
         let client = Mutex::new(Http::new(options.ca_file.as_deref())?);
         Ok(Self { address, token, client })

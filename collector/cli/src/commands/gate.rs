@@ -27,8 +27,8 @@ const FIELD_TIME: Duration = Duration::from_secs(600);
 pub(crate) fn gate(args: &GateArgs) -> Result<ExitCode> {
     let is_url = |text: &&str| text.starts_with("http://") || text.starts_with("https://");
     let url = args.field.as_deref().and_then(Path::to_str).filter(is_url);
-    if url.is_none() {
-        args.reader.unused("--field")?;
+    if url.is_none() && (args.token_file.is_some() || args.ca_file.is_some() || args.cleartext) {
+        bail!("--token-file, --ca-file and --cleartext need a collector's address in --field");
     }
     let given = mapping(args.mapping.as_deref())?;
     let process = args.app.as_deref().map_or(Which::App, Which::Named);
@@ -79,7 +79,7 @@ fn field_of_collector(
     app: &str,
     sections: Vec<String>,
 ) -> Result<Field> {
-    let page = CollectorPage::new("--field", url, &args.reader)?;
+    let page = CollectorPage::new(url, args)?;
     let (end, most) = (Instant::now() + FIELD_TIME, args.field_captures as usize);
     let (mut field, mut asked) = (Field::new(sections), 0);
     let file = tempfile::NamedTempFile::new()?;

@@ -2,10 +2,11 @@
 //! pair, and a signed configuration. Prints the lines for the app and the command for the server. The server's files have a
 //! directory of their own: the key that signs does not go to the server.
 
-use super::config::private_pem;
 use crate::args::InitArgs;
 use crate::terminal::{hinted, print};
 use anyhow::{Context, Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ed25519_compact::{KeyPair, Seed};
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -99,6 +100,15 @@ fn random<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// DER of an Ed25519 private key, up to its 32 bytes (RFC 8410).
+const PRIVATE_KEY: [u8; 16] = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
+
+/// Returns a private key as openssl reads it.
+fn private_pem(seed: &[u8; 32]) -> String {
+    let key = STANDARD.encode([&PRIVATE_KEY[..], seed].concat());
+    format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n")
+}
+
 /// Creates a file that does not exist yet.
 fn create(path: &Path, content: &[u8], mode: u32) -> Result<()> {
     OpenOptions::new()
@@ -156,9 +166,10 @@ build's manifest.
     let _ = write!(
         text,
         "
-After a change of {REMOTE}, raise its \"seq\" and sign it:
+After a change of {REMOTE}, raise its \"seq\", check it and sign it:
 
-    tracetee config sign {out}/{REMOTE} --key {out}/{KEY}
+    tracetee config check {out}/{REMOTE}
+    openssl pkeyutl -sign -rawin -inkey {out}/{KEY} -in {out}/{REMOTE} -out {out}/{SIGNATURE}
 
 Copy {out}/{SERVER} to the server. Keep {KEY} where only you can read it, and not there: whoever has it decides what your apps
 record.

@@ -3,14 +3,13 @@
 //! The journey: [`program`] finds the program and says beforehand whether the agent can be loaded
 //! into it; [`session`] starts it with the library preloaded and a directory for the recorders'
 //! files, and waits for it; then the agent's own code turns those files into one trace, whatever
-//! way the processes ended, or with `--stream` while they run ([`stream`]); [`report`] says what it came to, or why there is none. With `--upload`,
-//! [`upload`] sends it.
+//! way the processes ended, or with `--stream` while they run ([`stream`]); [`report`] says what it came to,
+//! or why there is none.
 
 mod program;
 mod report;
 mod session;
 mod stream;
-mod upload;
 
 use crate::EXIT_OWN_FAILURE;
 use crate::args::RunArgs;
@@ -60,8 +59,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
         precision: args.precision.into(),
         ..TextOptions::default()
     };
-
-    let upload = upload::Upload::new(args)?;
     let session = Session::create(&output, &setup)?;
     let live = args.stream.then(|| stream::open(&session, &output, &options)).transpose()?;
     let mut child = match session.start(&program.path, name, arguments) {
@@ -96,16 +93,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     };
     let ended = child.wait_for_end();
     let written = at_limit.unwrap_or_else(write_trace);
-    match (written, upload) {
-        (Ok(Some(trace)), Some(upload)) => match upload.send(&trace, &program.path) {
-            Ok(said) if !args.quiet => say_lines(&said),
-            Ok(_) => {}
-            Err(error) => say(&format!("upload failed: {error:#}")),
-        },
-        (Ok(_), _) => {}
-        (Err(error), _) => return Ok(exit_code(ended, Err(error))),
-    }
-    Ok(ended.exit_code())
+    Ok(exit_code(ended, written))
 }
 
 /// The program's own outcome matters more to its caller than ours.
@@ -122,21 +110,21 @@ fn exit_code(ended: Ended, written: Result<()>) -> ExitCode {
     }
 }
 
-/// Writes the trace and reports on it. Returns the path that has its content; `None`: there are no records.
+/// Writes the trace and reports on it.
 fn trace_and_report(
     args: &RunArgs,
     session: &Session,
     options: &TextOptions,
     output: &Path,
     program: &program::Program,
-) -> Result<Option<PathBuf>> {
+) -> Result<()> {
     let unfinished = session.unfinished(output)?;
     let recovered = recover(session.directory(), options, &unfinished)?;
-    let is_empty = recovered.summary.recorded() == 0;
-    let trace =
-        if unfinished.exists() { Some(Target::at(output)?.publish(unfinished)?) } else { None };
-    if !args.quiet || is_empty {
+    if unfinished.exists() {
+        Target::at(output)?.publish(&unfinished)?;
+    }
+    if !args.quiet || recovered.summary.recorded() == 0 {
         say_lines(&report::report(&recovered, output, program));
     }
-    Ok(trace.filter(|_| !is_empty))
+    Ok(())
 }

@@ -57,32 +57,6 @@ pub(super) fn refused(why: &str) -> CallToolResult {
     CallToolResult::structured_error(json!({"error": short(why)}))
 }
 
-/// Puts the address of a collector's page before the links of its answer.
-pub(super) fn with_address(made: CallToolResult, address: &str) -> CallToolResult {
-    let Some(mut data) = made.structured_content.clone() else { return made };
-    complete(&mut data, address);
-    let is_error = made.is_error == Some(true);
-    match made.content.first().and_then(|block| block.as_text()) {
-        Some(text) if !is_error => result(&text.text, data),
-        _ => made,
-    }
-}
-
-fn complete(data: &mut Value, address: &str) {
-    match data {
-        Value::Array(rows) => rows.iter_mut().for_each(|row| complete(row, address)),
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                match value {
-                    Value::String(link) if name == LINK => link.insert_str(0, address),
-                    value => complete(value, address),
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
 /// Escapes a text, and cuts it.
 fn short(text: &str) -> String {
     let count = text.chars().count();
