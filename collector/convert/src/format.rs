@@ -75,12 +75,7 @@ const fn all_but_wall_time(content: Content) -> bool {
 
 /// Everything but the stacks of slices and samples, with their wall time.
 const fn all_but_stacks(content: Content) -> bool {
-    all_but_timed_stacks(content) && !matches!(content, ProcessNames)
-}
-
-/// Everything but the stacks of slices, and those of samples that say for which time they stand.
-const fn all_but_timed_stacks(content: Content) -> bool {
-    all_but_wall_time(content) && !matches!(content, Samples)
+    all_but_wall_time(content) && !matches!(content, Samples | ProcessNames)
 }
 
 formats! {
@@ -172,16 +167,9 @@ formats! {
         name: "folded",
         endings: [".folded"],
         reader: None,
-        lacks: all_but_timed_stacks,
+        // Of samples, those that say for which time they stand.
+        lacks: |content| all_but_wall_time(content) && content != Samples,
         writer: |trace, mut out, dropped| stacks::folded(trace, &mut out, dropped),
-    }
-    /// Flame graph.
-    Svg {
-        name: "svg",
-        endings: [".svg"],
-        reader: None,
-        lacks: all_but_timed_stacks,
-        writer: |trace, mut out, dropped| stacks::svg(trace, &mut out, dropped),
     }
 }
 
@@ -249,7 +237,7 @@ impl Format {
     /// stack of a microsecond.
     #[must_use]
     pub fn can_represent_any_of(self, trace: &Trace) -> bool {
-        if matches!(self, Self::Folded | Self::Svg) {
+        if self == Self::Folded {
             return stacks::has_any(trace);
         }
         self.events().any(|content| content.count(trace) > 0)

@@ -1,5 +1,4 @@
-//! Stacks with the time spent in their innermost slice, and those of samples with the time for which they stand: folded text
-//! and flame graphs.
+//! Stacks with the time spent in their innermost slice, and those of samples with the time for which they stand: folded text.
 
 use crate::calls;
 use crate::lossiness::Dropped;
@@ -16,23 +15,6 @@ pub(crate) fn folded(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped)
         writeln!(out, "{line}")?;
     }
     Ok(())
-}
-
-/// The same as a picture.
-pub(crate) fn svg(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) -> io::Result<()> {
-    let lines = lines(trace, dropped);
-    let mut options = inferno::flamegraph::Options::default();
-    options.title = "tracetee".to_owned();
-    options.count_name = "µs".to_owned();
-    options.deterministic = true;
-    options.font_type = "monospace".to_owned();
-    if lines.is_empty() {
-        // inferno takes no stacks for an error.
-        return inferno::flamegraph::from_lines(&mut options, ["(no slices) 1"], out)
-            .map_err(io::Error::other);
-    }
-    inferno::flamegraph::from_lines(&mut options, lines.iter().map(|line| &**line), out)
-        .map_err(io::Error::other)
 }
 
 /// True if there is a stack of a microsecond or more.

@@ -37,7 +37,7 @@ fn kinds_are_guessed_from_names_and_packed_as_they_end() {
         let bytes = std::fs::read(path.join(name)).unwrap();
         assert!(bytes.starts_with(with), "{name}");
     };
-    for name in ["a.perfetto-trace", "a.pftrace", "a.trace", "a.folded", "a.svg"] {
+    for name in ["a.perfetto-trace", "a.pftrace", "a.trace", "a.folded"] {
         let _ = run_tool(path, &["convert", "in.ftrace", "-o", name]);
     }
     // Perfetto's protobuf is read like the others, compressed too.
@@ -50,7 +50,6 @@ fn kinds_are_guessed_from_names_and_packed_as_they_end() {
         assert_eq!(again.counters.len(), first.counters.len(), "{name}");
     }
     begins("a.trace", b"*version\n2\n");
-    begins("a.svg", b"<?xml");
     begins("a.pftrace", b"\x0a");
     begins("a.atrace", b"TRACE:\n# tracer: nop\n");
     begins("a.ftrace.gz", b"\x1f\x8b");
@@ -115,7 +114,6 @@ fn a_file_with_nothing_of_the_wanted_kind_is_refused_and_leaves_no_empty_one() {
     let no_slices = "contains nothing that";
     for (input, output, expected) in [
         ("counter.ftrace", "o.folded", no_slices),
-        ("counter.ftrace", "o.svg", no_slices),
         ("counter.ftrace", "o.trace", no_slices),
         (
             "kernel.ftrace",

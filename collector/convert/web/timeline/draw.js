@@ -6,9 +6,7 @@ let selected = null;
 let frame = null;      // one of `frames`
 let range = null;      // {from, to}
 const canvas = $("canvas");
-const screen = canvas.getContext("2d");
-/** Where it is drawn: the screen, or a picture that is saved. */
-let context = screen;
+let context = canvas.getContext("2d");
 let width = 0, height = 0, colours = null, isQueued = false;
 const hues = [];
 const colourOf = (name) => {
@@ -60,8 +58,8 @@ function draw() {
     if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
         canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio);
     }
-    screen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    screen.clearRect(0, 0, width, height);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
     withLayer(ratio, paint);
 }
 

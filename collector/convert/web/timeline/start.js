@@ -85,5 +85,5 @@ begin().catch((error) => { $("status").textContent = `This browser cannot read t
 // For who drives the page from its console.
 window.tracetee = {
     view, names, threads, search, step, whole, draw, xOf, yOf, states, frames, counters, pins, followLink, rows: () => rows, selected: () => selected, frame: () => frame, range: () => range,
-    calls: () => calls, traceText, comparison: () => comparison, svg, selectionData, compareWith,
+    calls: () => calls, traceText, comparison: () => comparison, compareWith,
 };
