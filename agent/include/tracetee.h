@@ -244,8 +244,6 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  *   "upload"        where captures are sent; without it they stay on the device. An object:
  *       "url"        the collector: https://host[:port][/path]
  *       "token"      identifies the app to the collector
- *       "tickets"    ask the collector for the address of each capture, as for presigned addresses
- *                    of S3 (false)
  *       "transport"  "http": tracetee sends on a thread of its own (the default of a library built
  *                    with the feature http or https); "app": the app sends, see tracetee_upload
  *       "config"     fetch the configuration from the collector (true)

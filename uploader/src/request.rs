@@ -1,15 +1,14 @@
-//! Makes requests: to the collector, and to S3 by presigned URLs that the collector hands out.
+//! Makes requests to the collector.
 
 use crate::error::Error;
 use crate::policy::{self, MAX_ANSWER_BYTES};
 use crate::spool::Waiting;
 use crate::spool_name::CaptureName;
-use crate::transport::{Body, Request, Response};
+use crate::transport::{Body, Request};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use tracetee_protocol::ticket::Ticket;
 use tracetee_protocol::{CaptureMeta, http};
 
 /// Size limit of a configuration; the agent refuses a larger one.
@@ -17,25 +16,22 @@ const MAX_CONFIG_BYTES: usize = 256 * 1024;
 /// Size limit of the metadata in a header. S3 accepts 2 KB, and base64 makes 4 bytes of 3.
 const MAX_META_BYTES: usize = 1_400;
 
-/// The collector: its URL, the app's token, and whether it hands out tickets.
+/// The collector: its URL, and the app's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// URL without a slash at its end.
     url: String,
     token: Option<String>,
-    tickets: bool,
 }
 
 impl Endpoint {
-    /// Makes an endpoint for the collector at `url`; `token` identifies the app there. With `tickets`, the
-    /// uploader requests an address for each object first, and sends the object there.
+    /// Makes an endpoint for the collector at `url`; `token` identifies the app there.
     ///
     /// # Errors
     /// [`Error::Config`] for an invalid URL, or an http:// one of another machine without `cleartext`.
     pub fn new(
         url: &str,
         token: Option<&str>,
-        tickets: bool,
         cleartext: bool,
     ) -> Result<Self, Error> {
         let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.to_owned() });
@@ -57,17 +53,13 @@ impl Endpoint {
             return refuse("token", "is empty, or has characters that no header may have");
         }
         let url = url.trim_end_matches('/').to_owned();
-        Ok(Self { url, token: token.map(str::to_owned), tickets })
+        Ok(Self { url, token: token.map(str::to_owned) })
     }
 
     /// Returns the URL, for messages.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
-    }
-
-    pub(crate) const fn wants_tickets(&self) -> bool {
-        self.tickets
     }
 
     /// Makes the request that stores a capture.
@@ -128,15 +120,6 @@ impl Endpoint {
         Request { max_answer_bytes: MAX_CONFIG_BYTES, ..request }
     }
 
-    /// Makes the request for a ticket.
-    pub(crate) fn ticket<'a>(&self, content: &'a [u8], stop: &'a AtomicBool) -> Request<'a> {
-        let body = Body::Bytes(content);
-        let mut headers = self.headers();
-        add(&mut headers, http::CONTENT_TYPE, http::JSON);
-        add(&mut headers, http::CONTENT_LENGTH, &body.bytes().to_string());
-        request("POST", format!("{}{}", self.url, http::TICKETS), headers, body, stop)
-    }
-
     fn put<'a>(
         &self,
         route: &str,
@@ -191,38 +174,6 @@ fn content_digest(digest: &[u8; 32]) -> String {
     format!("{prefix}{}{suffix}", STANDARD.encode(digest))
 }
 
-/// Makes the presigned PUT of a ticket, with its address and all its headers, and without our token. Returns
-/// `None` if the answer is not a ticket, or would send without TLS what the collector receives over TLS.
-pub(crate) fn by_ticket<'a>(
-    endpoint: &Endpoint,
-    ticket: &Response,
-    body: Body<'a>,
-    stop: &'a AtomicBool,
-) -> Option<Request<'a>> {
-    let Ticket { url, mut headers } = Ticket::from_json(&ticket.body)?;
-    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(http::CONTENT_LENGTH)) {
-        add(&mut headers, http::CONTENT_LENGTH, &body.bytes().to_string());
-    }
-    let is_clean = |(name, value): &(String, String)| {
-        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        name.bytes().all(is_token) && value.bytes().all(|byte| (0x20..0x7f).contains(&byte))
-    };
-    let is_address = match url.strip_prefix("http://") {
-        None => url.starts_with("https://"),
-        Some(rest) => {
-            let host = rest.split(['/', '?', '#']).next().unwrap_or("");
-            endpoint.url.starts_with("http://") || (!host.contains('@') && is_this_machine(host))
-        }
-    };
-    if !is_address
-        || !url.bytes().all(|byte| byte.is_ascii_graphic())
-        || !headers.iter().all(is_clean)
-    {
-        return None;
-    }
-    Some(request("PUT", url, headers, body, stop))
-}
-
 /// Makes the metadata header of a capture, from the capture's own metadata, the device and the spool.
 pub(crate) fn meta(name: &CaptureName, path: &Path, device: &CaptureMeta) -> String {
     let mut meta = device.clone();
@@ -252,7 +203,7 @@ mod tests {
 
     #[test]
     fn an_address_is_checked_before_anything_goes_there() {
-        let error = |url: &str| Endpoint::new(url, None, false, false).unwrap_err().to_string();
+        let error = |url: &str| Endpoint::new(url, None, false).unwrap_err().to_string();
         for url in ["", "collector.example", "ftp://a", "https://", "https:///x", "https://a b"] {
             assert!(error(url).starts_with("url: is no"), "{url}: {}", error(url));
         }
@@ -261,7 +212,7 @@ mod tests {
         }
         for url in ["http://example.com", "http://10.0.2.2:80/x", "http://localhost.evil.com"] {
             assert!(error(url).contains("unprotected"), "{url}");
-            assert!(Endpoint::new(url, None, false, true).is_ok(), "{url}");
+            assert!(Endpoint::new(url, None, true).is_ok(), "{url}");
         }
         for url in [
             "https://a.example:8443/base/",
@@ -269,10 +220,10 @@ mod tests {
             "http://127.0.0.1:9",
             "http://[::1]:9",
         ] {
-            assert!(Endpoint::new(url, Some("t0ken"), false, false).is_ok(), "{url}");
+            assert!(Endpoint::new(url, Some("t0ken"), false).is_ok(), "{url}");
         }
         for token in ["", "a b", "a\nb", "ä"] {
-            assert!(Endpoint::new("https://a", Some(token), false, false).is_err(), "{token}");
+            assert!(Endpoint::new("https://a", Some(token), false).is_err(), "{token}");
         }
     }
 
@@ -293,7 +244,7 @@ mod tests {
     #[test]
     fn a_capture_goes_out_as_the_wire_format_says() {
         let endpoint =
-            Endpoint::new("https://c.example/base/", Some("t0ken"), false, false).unwrap();
+            Endpoint::new("https://c.example/base/", Some("t0ken"), false).unwrap();
         let stop = AtomicBool::new(false);
         let waiting = Waiting { path: "/x".into(), bytes: 123, name: name() };
         let request = endpoint.capture(&waiting, "bWV0YQ", &stop);
@@ -328,7 +279,7 @@ mod tests {
         let device =
             CaptureMeta::from_json(br#"{"install_id": "i", "app": "com.example"}"#).unwrap();
         let header = meta(&name(), file.path(), &device);
-        assert!(header.len() + http::S3_META.len() <= 2048, "{}", header.len());
+        assert!(header.len() + "x-amz-meta-tracetee".len() <= 2048, "{}", header.len());
         let meta: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).unwrap()).unwrap();
         let expected = json!({
             "id": "00000000-0000-0000-0000-000000000007", "window": "jank", "priority": 1,
@@ -336,50 +287,5 @@ mod tests {
             "app": "com.example", "seq": 3, "shortened": true,
         });
         assert_eq!(meta, expected);
-    }
-
-    #[test]
-    fn a_ticket_is_followed_to_the_letter_and_gets_no_token() {
-        let stop = AtomicBool::new(false);
-        let answer =
-            |body: Value| Response { body: body.to_string().into_bytes(), ..Response::default() };
-        let ticket = answer(
-            json!({"url": "https://s3.example/b/k?sig=1", "headers": {"if-none-match": "*"}}),
-        );
-        let endpoint_of = |url| Endpoint::new(url, None, true, true).unwrap();
-        let endpoint = endpoint_of("https://collector.example");
-        let request = by_ticket(&endpoint, &ticket, Body::Bytes(b"abc"), &stop).unwrap();
-        assert_eq!((request.method, &*request.url), ("PUT", "https://s3.example/b/k?sig=1"));
-        let expected = [("if-none-match", "*"), ("Content-Length", "3")];
-        assert_eq!(
-            request.headers,
-            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
-        );
-        for wrong in [
-            json!({}),
-            json!("x"),
-            json!({"url": "file:///etc/passwd"}),
-            json!({"url": "https://a b"}),
-            json!({"url": "https://a", "headers": {"x": 5}}),
-            json!({"url": "https://a", "headers": {"x": "a\r\nHost: b"}}),
-            json!({"url": "https://a", "headers": {"x y": "a"}}),
-            json!({"url": "http://s3.example/b/k?sig=1"}),
-            json!({"url": "http://localhost:1@s3.example/b/k?sig=1"}),
-            json!({"url": "http://127.0.0.1.s3.example/b/k?sig=1"}),
-        ] {
-            let request = by_ticket(&endpoint, &answer(wrong.clone()), Body::None, &stop);
-            assert!(request.is_none(), "{wrong}");
-        }
-        // A collector that is reached unprotected itself, where that is allowed; and tests.
-        for (collector, url) in [
-            ("http://collector.example", "http://s3.example/b/k"),
-            ("https://collector.example", "http://127.0.0.1:9000/b/k"),
-        ] {
-            let ticket = answer(json!({"url": url}));
-            assert!(
-                by_ticket(&endpoint_of(collector), &ticket, Body::None, &stop).is_some(),
-                "{url}"
-            );
-        }
     }
 }

@@ -30,7 +30,7 @@ const URL: &str = "https://collector.example";
 
 impl Device {
     fn new() -> Self {
-        Self::with(Endpoint::new(URL, Some("t0ken"), false, false).unwrap())
+        Self::with(Endpoint::new(URL, Some("t0ken"), false).unwrap())
     }
 
     fn with(endpoint: Endpoint) -> Self {
@@ -133,7 +133,7 @@ fn the_first_failure_ends_the_pass_and_the_next_one_waits() {
     let wait = device.uploader.status(device.now.get()).wait_s;
     assert!((1..=30).contains(&wait), "{wait}");
     let same = Spool::open(device.spool.root()).unwrap();
-    let endpoint = Endpoint::new(URL, None, false, false).unwrap();
+    let endpoint = Endpoint::new(URL, None, false).unwrap();
     device.uploader = Uploader::new(same, endpoint, CaptureMeta::default());
     let (pass, asked) = device.pass(|_| status(201));
     assert!(asked.is_empty() && pass.held.unwrap().starts_with("waiting "));
@@ -417,31 +417,6 @@ fn a_configuration_without_an_answer_is_asked_for_again_before_its_interval_is_o
     assert_eq!(asks(&mut device, || status(404)), 1);
     device.later(Duration::from_secs(3599));
     assert_eq!(asks(&mut device, || status(404)), 0, "an answer holds for the interval");
-}
-
-#[test]
-fn by_ticket_an_object_goes_to_the_address_that_it_is_given() {
-    let mut device = Device::with(Endpoint::new(URL, Some("t0ken"), true, false).unwrap());
-    let id = device.put("a").id();
-    let ticket = json!({"url": "https://s3.example/b/k?sig=1", "headers": {"If-None-Match": "*"}});
-    let (pass, asked) = device.pass(|request| {
-        if request.url.starts_with("https://s3.example") {
-            assert!(!request.headers.iter().any(|(name, _)| name == "Authorization"));
-            return status(200);
-        }
-        let Body::Bytes(bytes) = request.body else { panic!("no JSON") };
-        let asked: Value = serde_json::from_slice(bytes).unwrap();
-        assert_eq!((&asked["kind"], &asked["id"]), (&json!("captures"), &json!(id)));
-        Ok(Response { status: 200, headers: vec![], body: ticket.to_string().into_bytes() })
-    });
-    assert_eq!(asked, ["POST /v1/tickets", "PUT https://s3.example/b/k?sig=1"]);
-    assert_eq!(pass.delivered, [id]);
-    // No ticket: the object was not sent, so it is not its fault.
-    device.put("b");
-    let (pass, _) = device.pass(|_| Ok(Response { status: 200, ..Response::default() }));
-    assert_eq!(pass.held.as_deref(), Some("the server sent no ticket that may be used"));
-    let waiting = device.spool.waiting(device.now.get());
-    assert!(waiting[0].name.tries == 0 && !waiting[0].name.unconfirmed);
 }
 
 #[test]

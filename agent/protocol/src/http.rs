@@ -10,8 +10,6 @@ pub const LOSSES: &str = "/v1/losses/";
 ///
 /// A part that was stored under another id is the same part if installation, day, version code and number are.
 pub const LEDGERS: &str = "/v1/ledgers/";
-/// Route where presigned addresses are asked for, `POST`.
-pub const TICKETS: &str = "/v1/tickets";
 /// Route of a mapping, `PUT`; app and version follow, each percent-encoded. Devices do not use it.
 pub const MAPPINGS: &str = "/v1/mappings/";
 /// Route of the remote configuration, `GET`.
@@ -63,5 +61,3 @@ pub const ZSTD: &str = "zstd";
 
 /// Name of the metadata of an object in a bucket, with the same value as [`META`].
 pub const OBJECT_META: &str = "tracetee";
-/// Header of S3 that sets [`OBJECT_META`].
-pub const S3_META: &str = "x-amz-meta-tracetee";

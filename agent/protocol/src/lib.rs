@@ -21,7 +21,6 @@ pub mod recording;
 pub mod redaction;
 pub mod remote_config;
 mod summary;
-pub mod ticket;
 pub mod upload_status;
 
 pub use capture_meta::CaptureMeta;

@@ -61,8 +61,6 @@ record! {
         pub url: String = String::new(); required(),
         /// The token that identifies the app there.
         pub token: Option<String> = None,
-        /// Asks the collector for the address of each capture: presigned ones of S3.
-        pub tickets: bool = false,
         /// Allows `http://` to other machines.
         pub cleartext: bool = false,
         /// The sender. Default: the agent where it is built with HTTP, else the app.
@@ -175,8 +173,8 @@ impl Install {
     pub(crate) fn endpoint(&self) -> Result<Option<(Endpoint, TransportChoice)>, Error> {
         let Some(upload) = &self.upload else { return Ok(None) };
         let refuse = |field: &str, reason: String| Error::from(json::Error::new(field, reason));
-        let UploadTo { url, token, tickets, cleartext, .. } = upload;
-        let endpoint = Endpoint::new(url, token.as_deref(), *tickets, *cleartext)
+        let UploadTo { url, token, cleartext, .. } = upload;
+        let endpoint = Endpoint::new(url, token.as_deref(), *cleartext)
             .map_err(|error| refuse("upload", error.to_string()))?;
         let has_http = cfg!(feature = "http");
         let has_tls = cfg!(feature = "https");

@@ -9,7 +9,6 @@ use crate::http::page::Page;
 use crate::http::readers::Readers;
 use crate::http::remote_config::RemoteConfig;
 use crate::http::serve::{Serving, Tls};
-use crate::http::tickets::Tickets;
 use crate::http::tokens::Tokens;
 use crate::http::{self, Collector, StoredCapture};
 use crate::store::captures::retention::{Deleted, Retention};
@@ -92,13 +91,6 @@ impl<'a> Options<'a> {
     }
 }
 
-fn tickets(store: StoreLocation<'_>) -> Result<Option<Tickets>> {
-    match store {
-        StoreLocation::Directory(_) => Ok(None),
-        StoreLocation::Objects(address) => Tickets::from_address(address),
-    }
-}
-
 /// A running server, on threads of its own.
 pub struct Server {
     /// Address that devices send to.
@@ -145,7 +137,6 @@ impl Server {
             options.tokens,
             config,
             options.captures_per_s,
-            tickets(options.store)?,
             options.lost_log_lines,
         ));
         let page = Page::new(&collector.storage);

@@ -1,71 +1,24 @@
-//! A collector whose store is on S3 (s3s-fs): captures through it, and past it by tickets; converters make
-//! the tables of both.
+//! A collector whose store is on S3 (s3s-fs): captures through it, and past it; converters make the tables of both.
 
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tracetee_fleet::object_keys::RawKey;
 use tracetee_simulate::Plan;
 use tracetee_tests::{files_below, tracetee};
 use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::collector::{Collector, file, put_capture, run};
-use tracetee_tests_upload::s3::{Bucket, STORE, environment, serve, serve_at};
-use tracetee_uploader::http::Http;
-use tracetee_uploader::{Body, Request, Response, Transport};
+use tracetee_tests_upload::s3::{Bucket, STORE, environment, put_past_collectors, serve, serve_at};
 
-fn send(method: &'static str, url: &str, headers: &[(String, String)], body: &[u8]) -> Response {
-    let mut headers = headers.to_vec();
-    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
-        headers.push(("Content-Length".to_owned(), body.len().to_string()));
-    }
-    let request = Request {
-        method,
-        url: url.to_owned(),
-        headers,
-        body: Body::Bytes(body),
-        timeout: Duration::from_secs(20),
-        max_answer_bytes: 1 << 20,
-        stop: &AtomicBool::new(false),
-    };
-    Http::new(None).unwrap().send(&request).unwrap()
-}
-
-/// Asks for a ticket.
-fn ticket(url: &str, id: &str, meta: &Value, body: &[u8], digest: &[u8]) -> Response {
-    let asked = json!({
-        "kind": "captures", "id": id, "bytes": body.len(), "sha256": STANDARD.encode(digest),
-        "meta": URL_SAFE_NO_PAD.encode(meta.to_string()),
-    });
-    send("POST", &format!("{url}/v1/tickets"), &[], asked.to_string().as_bytes())
-}
-
-/// Asks for a ticket, and follows it. Gives the status of S3.
-fn by_ticket(url: &str, id: &str, meta: &Value, body: &[u8], spoil: bool) -> u16 {
-    let digest = if spoil { vec![7; 32] } else { tracetee_tests_upload::digest(body).to_vec() };
-    follow(&ticket(url, id, meta, body, &digest), body)
-}
-
-/// Follows a ticket. Gives the status of S3.
-fn follow(answer: &Response, body: &[u8]) -> u16 {
-    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
-    let ticket: Value = serde_json::from_slice(&answer.body).unwrap();
-    let headers: Vec<(String, String)> = ticket["headers"]
-        .as_object()
-        .unwrap()
-        .iter()
-        .map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()))
-        .collect();
-    let without: Vec<_> =
-        headers.iter().filter(|(name, _)| name != "if-none-match").cloned().collect();
-    // A signed header may not be left out: without If-None-Match the upload would overwrite.
-    let status = send("PUT", ticket["url"].as_str().unwrap(), &without, body).status;
-    assert!((400..500).contains(&status), "{status}");
-    send("PUT", ticket["url"].as_str().unwrap(), &headers, body).status
+/// Returns the path of a capture in the bucket, beside that of another one of its app.
+fn beside(path: &str, id: &str, meta: &Value) -> String {
+    let ver = meta["version_name"].as_str().unwrap().to_owned();
+    let key = RawKey { id: id.to_owned(), ver, ..RawKey::parse(path).unwrap() };
+    format!("traces/{}", key.path())
 }
 
 fn objects(bucket: &Path, extension: &str) -> Vec<String> {
@@ -99,23 +52,12 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
     let body = second.body().unwrap();
     let meta = Value::Object(meta_of(&second));
     let id = second.id.to_string();
-    assert_eq!(by_ticket(url, &id, &meta, &body, false), 200);
-    assert_eq!(by_ticket(url, &id, &meta, &body, false), 412);
-    let spoilt = third.id.to_string().replace('a', "b");
-    assert_eq!(by_ticket(url, &spoilt, &meta, &body, true), 400);
-    // s3s-fs leaves what it has refused; S3 does not.
-    let left = objects(&bucket, &format!("{spoilt}.ftrace.zst"));
-    left.iter().for_each(|path| std::fs::remove_file(bucket.join(path)).unwrap());
+    let stored = objects(&bucket, ".ftrace.zst");
+    assert_eq!(put_past_collectors(&endpoint, &beside(&stored[0], &id, &meta), &meta, &body), 200);
     // The object store accepts any content: only the converter validates it.
     let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 19).unwrap();
     let bad = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
-    assert_eq!(by_ticket(url, bad, &meta, &bomb, false), 200);
-    for wrong in
-        [json!({}), json!({"kind": "captures", "id": "x"}), json!({"kind": "x", "id": bad})]
-    {
-        let answer = send("POST", &format!("{url}/v1/tickets"), &[], wrong.to_string().as_bytes());
-        assert_eq!(answer.status, 400);
-    }
+    assert_eq!(put_past_collectors(&endpoint, &beside(&stored[0], bad, &meta), &meta, &bomb), 200);
     let raw = objects(&bucket, ".ftrace.zst");
     assert_eq!(raw.len(), 3, "{raw:?}");
     assert!(
@@ -328,7 +270,7 @@ fn captures_acknowledged_while_the_store_comes_and_goes_are_stored_and_count() {
 }
 
 #[test]
-fn a_capture_that_comes_by_a_ticket_after_its_device_was_forgotten_is_deleted() {
+fn a_capture_that_comes_past_the_collectors_after_its_device_was_forgotten_is_deleted() {
     let bucket = Bucket::default();
     let collector = bucket.collector(&[]);
     let files = bucket.directory.path().join("s3/fleet");
@@ -341,14 +283,13 @@ fn a_capture_that_comes_by_a_ticket_after_its_device_was_forgotten_is_deleted() 
     assert_eq!(send(), Some(201));
     let (id, body) = (second.id.to_string(), second.body().unwrap());
     let meta = Value::Object(meta_of(second));
-    let ask = || ticket(&collector.url, &id, &meta, &body, &tracetee_tests_upload::digest(&body));
-    let from_before = ask();
+    let path = beside(&objects(&files, ".ftrace.zst")[0], &id, &meta);
     let device = first.meta.install_id.as_deref().unwrap();
     run(&mut bucket.command(&["store", "forget", device, "--store", STORE]));
     assert_eq!(objects(&files, ".ftrace.zst"), [""; 0]);
-    assert_eq!((send(), ask().status), (Some(503), 503));
+    assert_eq!(send(), Some(503));
     // S3 knows nothing of that.
-    assert_eq!(follow(&from_before, &body), 200);
+    assert_eq!(put_past_collectors(&bucket.endpoint, &path, &meta, &body), 200);
     let come = objects(&files, ".ftrace.zst");
     assert_eq!(come.len(), 1, "{come:?}");
     // A collector takes what it has not received itself when it is a minute old.

@@ -34,7 +34,7 @@ fn main() {
             assert!(matches!(taken, Ok(_) | Err(Error::NotKept { .. })), "{taken:?}");
         }
     }
-    let endpoint = Endpoint::new(url, Some("t0ken"), false, false).unwrap();
+    let endpoint = Endpoint::new(url, Some("t0ken"), false).unwrap();
     let same = Spool::open(Path::new(root)).unwrap();
     let mut uploader = Uploader::new(
         same,

@@ -19,7 +19,7 @@ fn a_thousand_captures_come_through_ten_thousand_faults_once_each_or_are_told_to
     let directory = tempfile::tempdir().unwrap();
     let mut spool = Spool::open(directory.path()).unwrap();
     let same = Spool::open(directory.path()).unwrap();
-    let endpoint = Endpoint::new(&server.url(), Some("t0ken"), false, false).unwrap();
+    let endpoint = Endpoint::new(&server.url(), Some("t0ken"), false).unwrap();
     let mut uploader = Uploader::new(
         same,
         endpoint,

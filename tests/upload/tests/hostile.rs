@@ -151,7 +151,7 @@ fn try_upload(behaviour: Behaviour) -> Vec<String> {
     let recording = spool.begin("w", 0, at_ms(1)).unwrap();
     write_capture(recording.path(), 1, &mut Numbers(1));
     spool.seal(recording, &Quota::default(), at_ms(1)).unwrap();
-    let endpoint = Endpoint::new(&hostile.url, Some(SECRET), false, true).unwrap();
+    let endpoint = Endpoint::new(&hostile.url, Some(SECRET), true).unwrap();
     let same = Spool::open(directory.path()).unwrap();
     let mut uploader = Uploader::new(same, endpoint, CaptureMeta::default());
     let conditions = Conditions { net: NetState::MAINS, poll: None, ..Conditions::default() };

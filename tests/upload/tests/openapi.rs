@@ -86,7 +86,6 @@ fn the_collector_does_as_its_open_api_says() {
         ("captures", 401),
         ("losses", 201),
         ("mappings", 201),
-        ("tickets", 404),
         ("config", 200),
         ("config", 304),
     ] {

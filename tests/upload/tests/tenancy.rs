@@ -24,7 +24,6 @@ const ROUTES: [&str; 17] = [
     "/v1/ledgers/ID",
     "/v1/losses/ID",
     "/v1/mappings/APP/1",
-    "/v1/tickets",
     "/v1/config",
     "/v1/openapi.json",
     "/v1/report.schema.json",

@@ -86,7 +86,7 @@ fn send(url: &str, ca_file: Option<&Path>) -> (Pass, UploadStatus) {
     let recording = spool.begin("w", 0, at_ms(0)).unwrap();
     write_capture(recording.path(), 1, &mut Numbers(1));
     spool.seal(recording, &Quota::default(), at_ms(0)).unwrap();
-    let endpoint = Endpoint::new(url, Some("t0ken"), false, false).unwrap();
+    let endpoint = Endpoint::new(url, Some("t0ken"), false).unwrap();
     let mut uploader = Uploader::new(spool, endpoint, CaptureMeta::default());
     let conditions = Conditions { net: NetState::MAINS, poll: None, ..Conditions::default() };
     let mut http = Http::new(ca_file).unwrap();

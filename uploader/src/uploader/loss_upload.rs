@@ -1,12 +1,8 @@
 //! Sends the loss report: the last step of a pass.
 
 use crate::policy::{self, Outcome};
-use crate::transport::Body;
 use crate::uploader::verdict::{Verdict, judge};
 use crate::uploader::{PassContext, StopReason, Uploader};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use tracetee_protocol::ticket::{ObjectKind, TicketRequest};
 
 impl Uploader {
     /// Sends the loss report: last, so that a server that refuses reports still gets the captures.
@@ -26,15 +22,8 @@ impl Uploader {
         let mut content = report.content;
         content.device = self.device.clone();
         let content = content.to_json().into_bytes();
-        let answer = if self.endpoint.wants_tickets() {
-            let sha256 = STANDARD.encode(hmac_sha256::Hash::hash(&content));
-            let (kind, bytes) = (ObjectKind::LossReport, content.len() as u64);
-            let ticket = TicketRequest { kind, id, bytes, sha256, meta: String::new() }.to_json();
-            self.by_ticket(ticket.as_bytes(), Body::Bytes(&content), context)
-        } else {
-            let request = self.endpoint.losses(&id, &content, context.stop);
-            context.transport.send(&request)
-        };
+        let request = self.endpoint.losses(&id, &content, context.stop);
+        let answer = context.transport.send(&request);
         let now = (context.clock)();
         match judge(answer).1 {
             Verdict::Answer(Outcome::Delivered) => {

@@ -29,7 +29,6 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracetee_protocol::CaptureMeta;
-use tracetee_protocol::ticket::{ObjectKind, TicketRequest};
 use tracetee_protocol::upload_status::{LastUpload, UploadStatus};
 use verdict::{Verdict, judge};
 
@@ -269,16 +268,8 @@ impl Uploader {
         self.state.spend(spent, now)?;
         let sending = self.spool.take_out(&waiting)?;
         let meta = request::meta(&sending.name, &sending.path, &self.device);
-        let answer = if self.endpoint.wants_tickets() {
-            let sha256 = STANDARD.encode(sending.name.digest);
-            let (kind, id) = (ObjectKind::Capture, sending.id());
-            let content = TicketRequest { kind, id, bytes, sha256, meta }.to_json();
-            let body = Body::File { path: &sending.path, bytes };
-            self.by_ticket(content.as_bytes(), body, context)
-        } else {
-            let request = self.endpoint.capture(&sending, &meta, context.stop);
-            context.transport.send(&request)
-        };
+        let request = self.endpoint.capture(&sending, &meta, context.stop);
+        let answer = context.transport.send(&request);
         let now = (context.clock)();
         let (said, outcome) = judge(answer);
         self.last = Some(LastUpload {
@@ -352,32 +343,6 @@ impl Uploader {
         let wait = policy::wait(failures, after, random());
         self.state.set_wait(failures, wait, after.is_some(), now);
         StopReason(why)
-    }
-
-    /// Requests a ticket for an object, and sends the object to its address.
-    pub(crate) fn by_ticket(
-        &self,
-        content: &[u8],
-        body: Body<'_>,
-        context: &mut PassContext<'_>,
-    ) -> Result<Response, Failure> {
-        let request: Request<'_> = self.endpoint.ticket(content, context.stop);
-        let ticket = match context.transport.send(&request) {
-            Ok(ticket) => ticket,
-            // The object itself was not sent.
-            Err(Failure::Broken(why) | Failure::Unreachable(why)) => {
-                return Err(Failure::Unreachable(why));
-            }
-        };
-        if ticket.status != 200 && ticket.status != 201 {
-            return Ok(ticket);
-        }
-        match request::by_ticket(&self.endpoint, &ticket, body, context.stop) {
-            Some(request) => context.transport.send(&request),
-            None => {
-                Err(Failure::Unreachable("the server sent no ticket that may be used".to_owned()))
-            }
-        }
     }
 
     fn note_trouble(&mut self, error: Option<Error>) {

@@ -31,7 +31,7 @@ impl CollectorPage {
     pub(crate) fn new(url: &str, options: &GateArgs) -> Result<Self> {
         let read = |path: &Path| first_token(path, Right::Read, None);
         let token = options.token_file.as_deref().map(read).transpose()?.map(|(_, token)| token);
-        let endpoint = Endpoint::new(url, token.as_deref(), false, options.cleartext)
+        let endpoint = Endpoint::new(url, token.as_deref(), options.cleartext)
             .map_err(|error| anyhow!("--field: {error}"))?;
         let address = format!("{}/", endpoint.url().trim_end_matches('/'));
         let client = Mutex::new(Http::new(options.ca_file.as_deref())?);

@@ -22,7 +22,7 @@ pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
     let token = args.token_file.as_deref();
     let first = |path| first_token(path, Right::Mappings, Some(&args.app));
     let token = token.map(first).transpose()?.map(|(_, token)| token);
-    let endpoint = Endpoint::new(&args.url, token.as_deref(), false, args.cleartext)
+    let endpoint = Endpoint::new(&args.url, token.as_deref(), args.cleartext)
         .map_err(|error| anyhow::anyhow!("--url: {error}"))?;
     let base = endpoint.url().trim_end_matches('/');
     let [app, version] = [&args.app, &args.version].map(|name| utf8_percent_encode(name, ENCODED));

@@ -39,7 +39,6 @@ counts! {
     ledger_conflicts = "Parts of ledgers refused because another one of the same device, day, version and number is stored.",
     ledgers_put_off = "Parts of ledgers refused with 429 because there were too many.",
     mappings = "Mappings stored, new or changed.",
-    tickets = "Upload tickets (presigned URLs) issued.",
     config_requests = "Requests for the remote configuration.",
     config_unchanged = "Configuration requests answered with 304 Not Modified.",
     unauthorised = "Requests without a known token, or without the right.",

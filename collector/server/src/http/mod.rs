@@ -27,9 +27,6 @@ pub(crate) mod remote_config;
 mod report_page;
 mod requests;
 pub(crate) mod serve;
-mod ticket;
-#[cfg_attr(not(feature = "cloud"), path = "no_tickets.rs")]
-pub(crate) mod tickets;
 pub(crate) mod tls;
 pub(crate) mod tokens;
 
@@ -45,7 +42,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post, put};
+use axum::routing::{get, put};
 use connections::{Connection, Connections};
 use findings::Findings;
 use guesses::Guesses;
@@ -61,7 +58,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
-use tickets::Tickets;
 use tokens::{Right, Tokens};
 use tracetee_protocol::{CaptureMeta, http};
 use uuid::Uuid;
@@ -152,7 +148,6 @@ pub(crate) struct Collector {
     pub(crate) storage: Storage,
     tokens: Option<RwLock<Arc<Tokens>>>,
     config: Option<RemoteConfig>,
-    tickets: Option<Tickets>,
     checks: Arc<Turns>,
     keeps: Arc<Turns>,
     /// One mapping is validated at a time: a large one takes some hundred megabytes.
@@ -178,7 +173,6 @@ impl Collector {
         tokens: Option<Tokens>,
         config: Option<RemoteConfig>,
         captures_per_s: Option<u32>,
-        tickets: Option<Tickets>,
         lost_log_lines: fn() -> u64,
     ) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -187,7 +181,6 @@ impl Collector {
             storage,
             tokens: tokens.map(|tokens| RwLock::new(Arc::new(tokens))),
             config,
-            tickets,
             checks: Turns::new(checks, checks),
             keeps: Turns::new(KEEPS, KEEPS),
             mapping_checks: Turns::new(1, 1),
@@ -365,7 +358,6 @@ pub(crate) fn router(
         .route(&format!("{}{{id}}", http::LOSSES), put(losses::losses))
         .route(&format!("{}{{id}}", http::LEDGERS), put(ledgers::ledger))
         .route(&format!("{}{{app}}/{{version}}", http::MAPPINGS), put(mappings::mapping))
-        .route(http::TICKETS, post(ticket::ticket))
         .route(http::CONFIG, get(config::config))
         .route("/v1/openapi.json", get(documents::open_api))
         .route("/v1/report.schema.json", get(documents::report_schema))

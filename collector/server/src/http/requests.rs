@@ -1,6 +1,6 @@
 //! Observes each request of a device: a log line for its outcome, and its count and time for `/metrics`.
 //!
-//! Captures, reports, mappings and tickets have a line each, also if they are refused, with the reason that the client
+//! Captures, reports and mappings have a line each, also if they are refused, with the reason that the client
 //! got. Answers to requests for the configuration have one if they are not `304`. Of refusals, 60 a minute have a line, of one app or
 //! client half of those that are left, and the next line says how many had none: 30 MB a day at most.
 
@@ -31,7 +31,6 @@ const ROUTES: [(&str, &str); 6] = [
     ("losses", http::LOSSES),
     ("ledgers", http::LEDGERS),
     ("mappings", http::MAPPINGS),
-    ("tickets", http::TICKETS),
     ("config", http::CONFIG),
 ];
 

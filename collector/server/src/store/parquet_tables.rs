@@ -156,7 +156,7 @@ fn rows_of(from: &From<'_>, path: &str) -> Result<Rows> {
         about.dump = read.map(Arc::new);
     }
     let mapping = mappings.and_then(|mappings| mappings.find(&key).0);
-    // Captures that arrived by a ticket are not validated yet.
+    // Captures that came past all collectors are not validated yet.
     let checked = check_capture(Cursor::new(&bytes), bytes.len() as u64, MAX_TEXT_BYTES)
         .map_err(|why| anyhow::anyhow!("not a capture: {why}"))
         .and_then(|text| {

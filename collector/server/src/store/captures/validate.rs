@@ -1,5 +1,5 @@
 //! Validates the body of a capture before anything else reads it; `http::ingest` does for uploads, and
-//! `parquet_tables` for objects that came by a ticket.
+//! `parquet_tables` for objects that came past all collectors.
 
 use std::io::{BufReader, Cursor, Read};
 use tracetee_protocol::notes;

@@ -6,7 +6,7 @@
 //!
 //! In a bucket an intent is an object, and the command writes it again every ten seconds; a collector continues what is older than
 //! [`STALE`]. Collectors have copies of these objects (`tend.rs`). A device's intent stays for [`AFTERWARDS`], because
-//! they may have rows of its captures that are not published, and what comes by a ticket from before is deleted when they find it.
+//! they may have rows of its captures that are not published, and what comes late is deleted when they find it.
 
 use anyhow::{Context, Result};
 use hmac_sha256::Hash;
@@ -26,7 +26,7 @@ pub(crate) const UNFINISHED: &str = "intents/new";
 /// Interval at which a command writes its intent in a bucket again, and the age at which nobody does.
 pub(crate) const BEAT: Duration = Duration::from_secs(10);
 pub(crate) const STALE: Duration = Duration::from_secs(30);
-/// Time for which a bucket's intent stays in force after the last effect: tickets are valid for a quarter of an hour, the last upload
+/// Time for which a bucket's intent stays in force after the last effect: an upload that is under way
 /// takes some minutes, and collectors compare all with the bucket every ten minutes.
 pub(crate) const AFTERWARDS: Duration = Duration::from_secs(40 * 60);
 const FORGET: &str = "forget ";

@@ -4,7 +4,7 @@
 //! rows that collectors made of them, so that nobody analyzes a capture that another one has analyzed. A replica is a directory like a
 //! local store, with the same tables. Its `raw/` has captures only until their rows are published (`parts.rs`); `outbox/` has these
 //! rows, `parts/NAME` the keys of a part that is in the tables. [`Replica::sync`] takes parts that are new, deletes what is not in the bucket
-//! any longer, and analyzes what no part has: captures of a collector that was killed, or that came by ticket. A capture counts once by
+//! any longer, and analyzes what no part has: captures of a collector that was killed, or that came past all collectors. A capture counts once by
 //! its id, in however many parts it is. `tend.rs` is the thread of a collector, `reader.rs` the replica of a command.
 
 use crate::store::captures::entries::{Entry, Kind, note_name};
@@ -382,7 +382,7 @@ impl Replica {
         Ok(local.keep(key, &incoming, meta)?.is_some())
     }
 
-    /// Deletes what a forgotten device has sent: it came late, by a ticket from before. A command that is at work finds it itself,
+    /// Deletes what a forgotten device has sent: it came late. A command that is at work finds it itself,
     /// and counts it.
     fn delete_late(&self, path: String) -> Result<()> {
         if intents::is_command_at_work(&self.root) { Ok(()) } else { self.objects.delete(&[path]) }

@@ -44,9 +44,6 @@ public class TraceteeConfig private constructor(builder: Builder) {
     /** See [Builder.setScheduleUploads]. */
     public val scheduleUploads: Boolean = builder.scheduleUploads
 
-    /** See [Builder.setTickets]. */
-    public val tickets: Boolean = builder.tickets
-
     /** See [Builder.setStartWaitMs]. */
     public val startWaitMs: Int? = builder.startWaitMs
 
@@ -65,7 +62,6 @@ public class TraceteeConfig private constructor(builder: Builder) {
         internal var segment: Map<String, String> = emptyMap()
         internal var sender: Sender = HttpSender
         internal var scheduleUploads: Boolean = true
-        internal var tickets: Boolean = false
         internal var startWaitMs: Int? = null
         internal var frameVerdicts: Boolean = false
 
@@ -119,12 +115,6 @@ public class TraceteeConfig private constructor(builder: Builder) {
          * [Tracetee.upload] itself. Default: true.
          */
         public fun setScheduleUploads(schedule: Boolean): Builder = apply { scheduleUploads = schedule }
-
-        /**
-         * Sets whether the agent asks the collector for a presigned address (S3) before it sends a capture.
-         * Default: false.
-         */
-        public fun setTickets(tickets: Boolean): Builder = apply { this.tickets = tickets }
 
         /**
          * Sets how long [Tracetee.install] waits for files, in milliseconds, 0 to 10000, if the configuration of the

@@ -249,7 +249,7 @@ public object Tracetee {
         config.installId?.let { settings.put("install_id", it) }
         config.startWaitMs?.let { settings.put("start_wait_ms", it) }
         config.collectorUrl?.let { url ->
-            val upload = JSONObject().put("url", url).put("transport", "app").put("tickets", config.tickets)
+            val upload = JSONObject().put("url", url).put("transport", "app")
             config.token?.let { upload.put("token", it) }
             settings.put("upload", upload)
         }
