@@ -98,7 +98,6 @@ const char *tracetee_version(void);
  *                  in each frame, and their page faults and switches (false)
  *   "duration_ms"  stop the capture after this time, ms; at most a day
  *   "text"         object:
- *       "catapult_only"     leave out records of types I, N, G and H (false)
  *       "precision"         of times: "us" or "ns" ("us")
  *       "min_slice_us"      leave out sections shorter than this, us, by thread: the main thread,
  *                           threads named RenderThread, others ({"main": 0, "render": 0, "other": 0})

@@ -314,19 +314,12 @@ fn a_time_limit_ends_the_capture_and_not_the_program() {
 }
 
 #[test]
-fn catapult_only_leaves_the_kinds_out_that_it_does_not_know_and_says_how_many() {
+fn a_trace_has_nanoseconds_if_asked_for() {
     let (directory, program) = writer();
     let output = directory.path().join("out.ftrace");
     let program = program.to_str().unwrap();
-    let result = run(&["--catapult", "--precision", "ns"], &output, &[program, "1", "900", "all"]);
-    let lines = trace::records(&output);
-    assert_eq!(lines.len(), 600);
-    assert!(lines.iter().all(|line| "BESFC".contains(&line.payload[..1])));
-    assert!(
-        stderr(&result).contains("300 records that catapult cannot parse, left out"),
-        "{}",
-        stderr(&result)
-    );
+    run(&["--precision", "ns"], &output, &[program, "1", "900", "all"]);
+    assert_eq!(trace::records(&output).len(), 900);
     let text = std::fs::read_to_string(&output).unwrap();
     let (_, decimals) = text
         .lines()

@@ -29,11 +29,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`Error::Config`] for an invalid URL, or an http:// one of another machine without `cleartext`.
-    pub fn new(
-        url: &str,
-        token: Option<&str>,
-        cleartext: bool,
-    ) -> Result<Self, Error> {
+    pub fn new(url: &str, token: Option<&str>, cleartext: bool) -> Result<Self, Error> {
         let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.to_owned() });
         let is_clean = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
         let host = match url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) {
@@ -243,8 +239,7 @@ mod tests {
 
     #[test]
     fn a_capture_goes_out_as_the_wire_format_says() {
-        let endpoint =
-            Endpoint::new("https://c.example/base/", Some("t0ken"), false).unwrap();
+        let endpoint = Endpoint::new("https://c.example/base/", Some("t0ken"), false).unwrap();
         let stop = AtomicBool::new(false);
         let waiting = Waiting { path: "/x".into(), bytes: 123, name: name() };
         let request = endpoint.capture(&waiting, "bWV0YQ", &stop);

@@ -17,8 +17,6 @@ record! {
     /// The form of the text, and the records that are left out of it.
     #[derive(Eq)]
     pub struct TextOptions {
-        /// Leaves out the kinds of records that catapult does not know: I, N, G and H.
-        pub catapult_only: bool = false,
         /// Decimals of the timestamps.
         pub precision: Precision = Precision::Us,
         /// Leaves out sections shorter than this. 0 keeps all.

@@ -21,8 +21,6 @@ record! {
         pub gaps: u64 = 0,
         /// Record-shaped writes whose fields are not those of their kind, left out.
         pub malformed: u64 = 0,
-        /// Records left out because catapult does not know their kind.
-        pub left_out: u64 = 0,
         /// Records of sections shorter than `min_slice_us`, left out.
         pub too_short: u64 = 0,
         /// Records of other threads than the main one, left out by `main_thread_only`.

@@ -65,12 +65,6 @@ impl Kind {
         Self::ALL.iter().position(|&kind| kind == self).unwrap_or(0)
     }
 
-    /// catapult knows B, E, S, F and C; the others are Perfetto's alone.
-    #[must_use]
-    pub const fn is_known_to_catapult(self) -> bool {
-        matches!(self, Self::Begin | Self::End | Self::AsyncBegin | Self::AsyncEnd | Self::Counter)
-    }
-
     pub(crate) const fn has_number(self) -> bool {
         matches!(
             self,

@@ -50,7 +50,6 @@ impl Tally {
         let mut summary = self.summary.clone();
         set_records(&mut summary, &self.by_kind);
         summary.lines = writer.lines;
-        summary.left_out = writer.left_out;
         summary.stray_ends = writer.balance.stray_ends;
         summary.closed_sections = writer.balance.closed_sections;
         if let Some(redactor) = &writer.redactor {

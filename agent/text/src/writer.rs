@@ -22,9 +22,6 @@ pub(crate) struct Writer {
     pub(crate) redactor: Option<Redactor>,
     /// Lines that are records or closing ends.
     pub(crate) lines: u64,
-    /// Records left out because catapult does not know their kind.
-    pub(crate) left_out: u64,
-    catapult_only: bool,
     precision: Precision,
     has_header: bool,
     /// The last value of each counter of frames, by thread.
@@ -38,8 +35,6 @@ impl Writer {
             balance: Balance::default(),
             redactor: rules(options)?.map(Redactor::new),
             lines: 0,
-            left_out: 0,
-            catapult_only: options.catapult_only,
             precision: options.precision,
             has_header: false,
             frame_counters: Vec::new(),
@@ -76,9 +71,7 @@ impl Writer {
             let (comment, note) = (notes::COMMENT, notes::RECOVERED);
             let line = format!("{comment}{note}, the process did not stop its capture\n");
             sink.buffer().extend_from_slice(line.as_bytes());
-            if !self.catapult_only {
-                payloads.push(format!("I|{pid}|{}{}", notes::PREFIX, notes::RECOVERED));
-            }
+            payloads.push(format!("I|{pid}|{}{}", notes::PREFIX, notes::RECOVERED));
         }
         for payload in payloads {
             let push = |out: &mut Vec<u8>| out.extend_from_slice(payload.as_bytes());
@@ -96,10 +89,6 @@ impl Writer {
         record: &Record<'_>,
         details: Details<'_>,
     ) -> Result<(), Error> {
-        if self.catapult_only && !record.kind().is_known_to_catapult() {
-            self.left_out += 1;
-            return Ok(());
-        }
         let is_sampler = thread.is_some_and(Thread::is_sampler);
         if is_sampler && matches!(record, Record::Begin { .. } | Record::End { .. }) {
             return Ok(());
@@ -191,14 +180,12 @@ impl Writer {
         self.lines += pids.len() as u64;
         let (Some(sink), Some(&pid)) = (&mut self.sink, pids.first()) else { return Ok(()) };
         let prefix = thread.map_or(&[][..], Thread::prefix);
-        if !self.catapult_only {
-            let name = format!("{}{} open {when}", notes::PREFIX, pids.len());
-            let record = Record::Instant { pid, name: name.as_bytes() };
-            line::push_line(sink.buffer(), prefix, time_ns, self.precision, |out| {
-                line::push_record(out, &record, pid);
-            });
-            sink.line_done()?;
-        }
+        let name = format!("{}{} open {when}", notes::PREFIX, pids.len());
+        let record = Record::Instant { pid, name: name.as_bytes() };
+        line::push_line(sink.buffer(), prefix, time_ns, self.precision, |out| {
+            line::push_record(out, &record, pid);
+        });
+        sink.line_done()?;
         for pid in pids {
             line::push_line(sink.buffer(), prefix, time_ns, self.precision, |out| {
                 line::push_record(out, &Record::End { pid: None }, pid);

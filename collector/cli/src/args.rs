@@ -190,9 +190,6 @@ pub(crate) struct RunArgs {
     /// Maximum size of each process's recorder file, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     pub(crate) capacity: u64,
-    /// Leave out record types that catapult cannot parse (I, N, G, H).
-    #[arg(long)]
-    pub(crate) catapult: bool,
     /// Precision of the timestamps.
     #[arg(long, value_enum, default_value_t = Precision::Us)]
     pub(crate) precision: Precision,

@@ -116,7 +116,6 @@ private fun options(): CaptureOptions {
         .setPrecision(CaptureOptions.Precision.NS)
         .setMinSliceUs(CaptureOptions.MinSliceUs(1, 2, 3))
         .setMainThreadOnly(true)
-        .setCatapultOnly(true)
         .setFrameCounters(true)
         .setRedaction(rules)
         .build()

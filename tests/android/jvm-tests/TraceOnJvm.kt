@@ -119,7 +119,7 @@ private fun everyOption(directory: File) {
         RedactionRule("secret", RedactionRule.Action.Drop),
         RedactionRule("[0-9]+", RedactionRule.Action.Hash),
     )
-    val strict = CaptureOptions.Builder().setCategories(null).setRedaction(rules).setMainThreadOnly(true).setCatapultOnly(true)
+    val strict = CaptureOptions.Builder().setCategories(null).setRedaction(rules).setMainThreadOnly(true)
         .setPrecision(CaptureOptions.Precision.NS)
     val file = File(directory, "text.ftrace")
     expect(Tracetee.startCapture(strict.build()))

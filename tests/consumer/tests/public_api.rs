@@ -25,7 +25,6 @@ fn config() -> Config {
         except: None,
     };
     let text = TextOptions {
-        catapult_only: false,
         precision: Precision::Ns,
         min_slice_us: MinSlice { main: 0, render: 0, other: 0 },
         main_thread_only: false,

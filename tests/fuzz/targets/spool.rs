@@ -41,8 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = taken;
         }
     }
-    let endpoint = Endpoint::new("https://c.example", None, false)
-        .expect("an address");
+    let endpoint = Endpoint::new("https://c.example", None, false).expect("an address");
     let mut uploader = Uploader::new(spool, endpoint, CaptureMeta::default());
     let conditions =
         Conditions { net: NetState::MAINS, quota, urgent: true, ..Conditions::default() };

@@ -54,11 +54,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
         seconds: args.time,
         show_progress: !args.quiet,
     };
-    let options = TextOptions {
-        catapult_only: args.catapult,
-        precision: args.precision.into(),
-        ..TextOptions::default()
-    };
+    let options = TextOptions { precision: args.precision.into(), ..TextOptions::default() };
     let session = Session::create(&output, &setup)?;
     let live = args.stream.then(|| stream::open(&session, &output, &options)).transpose()?;
     let mut child = match session.start(&program.path, name, arguments) {

@@ -80,7 +80,6 @@ pub(crate) fn losses(summary: &Summary) -> Vec<String> {
     line(summary.damaged_blocks, "damaged blocks in a recorder file");
     line(summary.clock_jumps, "clock jumps; timestamps near them may be off by 250 ms");
     line(summary.malformed, "malformed records, left out");
-    line(summary.left_out, "records that catapult cannot parse, left out");
     lines
 }
 

@@ -62,9 +62,6 @@ public class CaptureOptions private constructor(builder: Builder) {
     /** See [Builder.setMainThreadOnly]. */
     public val mainThreadOnly: Boolean = builder.mainThreadOnly
 
-    /** See [Builder.setCatapultOnly]. */
-    public val catapultOnly: Boolean = builder.catapultOnly
-
     /** See [Builder.setRedaction]. */
     public val redaction: List<RedactionRule> = builder.redaction
 
@@ -171,7 +168,6 @@ public class CaptureOptions private constructor(builder: Builder) {
         internal var precision: Precision = Precision.US
         internal var minSliceUs: MinSliceUs = MinSliceUs(0, 0, 0)
         internal var mainThreadOnly: Boolean = false
-        internal var catapultOnly: Boolean = false
         internal var redaction: List<RedactionRule> = emptyList()
 
         /** Sets the categories to record. Default: all. */
@@ -230,9 +226,6 @@ public class CaptureOptions private constructor(builder: Builder) {
 
         /** Sets whether the trace has the main thread only. Default: false. */
         public fun setMainThreadOnly(only: Boolean): Builder = apply { mainThreadOnly = only }
-
-        /** Sets whether the trace leaves out instants and tracks, which catapult does not know. Default: false. */
-        public fun setCatapultOnly(only: Boolean): Builder = apply { catapultOnly = only }
 
         /** Sets the rules that keep private data out of names; each is applied to the result of the one before. Default: none. */
         public fun setRedaction(rules: List<RedactionRule>): Builder = apply { redaction = rules.toList() }

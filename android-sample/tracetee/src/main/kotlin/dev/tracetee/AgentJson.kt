@@ -16,7 +16,6 @@ internal fun CaptureOptions.toJson(): JSONObject {
         .putOpt("recover_to", recoverTo?.path)
         .putOpt("drain_cpu_percent", drainCpuPercent)
     val text = JSONObject()
-        .put("catapult_only", catapultOnly)
         .put("precision", word(precision))
         .put("min_slice_us", minSliceUs.run { JSONObject().put("main", main).put("render", render).put("other", other) })
         .put("main_thread_only", mainThreadOnly)
