@@ -280,10 +280,17 @@ impl<W: Write> Writer<'_, W> {
                 let Some(slice) = thread.slices.get(index as usize) else { return Ok(None) };
                 let (begin_ns, end_ns) = thread.cpu_of(index);
                 if matches!(event, Event::Begin(..)) {
-                    self.head_of("B", key, None, at_ns)?;
+                    self.head_of(if slice.is_complete { "X" } else { "B" }, key, None, at_ns)?;
                     self.named(slice.name, slice.category)?;
                     self.us("tts", begin_ns)?;
+                    if slice.is_complete && slice.ended {
+                        self.us("dur", Some(slice.duration_ns()))?;
+                        let took_ns = begin_ns.zip(end_ns);
+                        self.us("tdur", took_ns.map(|(begin, end)| end.saturating_sub(begin)))?;
+                    }
                     self.args(thread.args.get(&index).copied())?;
+                } else if slice.is_complete {
+                    return Ok(None);
                 } else {
                     self.head_of("E", key, None, at_ns)?;
                     self.named(slice.name, slice.category)?;

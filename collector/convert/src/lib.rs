@@ -64,4 +64,6 @@ pub fn html(trace: &Trace, about: &About<'_>, out: &mut impl Write) -> io::Resul
 }
 
 #[cfg(test)]
+mod json_tests;
+#[cfg(test)]
 mod tests;

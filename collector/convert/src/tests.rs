@@ -219,7 +219,7 @@ fn json_event() -> impl Strategy<Value = &'static str> {
         r#""ph":"E","name":"a""#,
         r#""ph":"E","args":{"late":true}"#,
         r#""ph":"X","name":"whole","cat":"VM","dur":2.5"#,
-        r#""ph":"X","name":"point","dur":0"#,
+        r#""ph":"X","name":"point","dur":0.25"#,
         r#""ph":"s","name":"f","cat":"c","id":5"#,
         r#""ph":"t","name":"f","cat":"c","id":5"#,
         r#""ph":"f","name":"f","cat":"c","id":5,"bp":"e""#,

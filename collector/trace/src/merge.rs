@@ -437,6 +437,7 @@ fn put_slices(
                 *copy = Some(made);
             }
             builder.cpu(live, made, cpu.map(|(begin_ns, _)| begin_ns), None);
+            builder.complete(live, made, slice.is_complete);
         }
         let Some(&made) = places.get(&made_as) else { continue };
         if is_begin || made_as != own {

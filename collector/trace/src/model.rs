@@ -207,6 +207,8 @@ pub struct Slice {
     /// True if the trace has its end. Otherwise it was closed at the end of the surrounding slice, or at the
     /// thread's last event.
     pub ended: bool,
+    /// True if one event of the trace has its begin and its end: an `X` of JSON, also without a duration.
+    pub is_complete: bool,
 }
 
 impl Slice {

@@ -78,9 +78,9 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
 }
 
 /// A part of a frame, which no section shows.
-const fn slice(start_ns: u64, end_ns: u64) -> Slice {
-    let (name, category, parent, ended) = (NameId::NONE, NameId::NONE, NO_PARENT, true);
-    Slice { name, category, start_ns, end_ns, parent, ended }
+pub(super) const fn slice(start_ns: u64, end_ns: u64) -> Slice {
+    let (name, category, parent) = (NameId::NONE, NameId::NONE, NO_PARENT);
+    Slice { name, category, start_ns, end_ns, parent, ended: true, is_complete: false }
 }
 
 /// Returns the end of the last section that the main thread began in a frame, before the next one. Frames that begin inside

@@ -6,8 +6,9 @@
 use crate::buffers::{Layer, layers};
 use crate::found::Found;
 use crate::pipeline::Pipeline;
+use crate::pipelines::by_timeline::slice;
 use crate::process::Process;
-use tracetee_trace::{NO_PARENT, NameId, Slice, Trace};
+use tracetee_trace::{Slice, Trace};
 
 /// A layer that shows fewer buffers is no animation.
 const LEAST_SHOWN: usize = 12;
@@ -48,8 +49,7 @@ fn frames(trace: &Trace, layer: &Layer, found: &mut Vec<Found>) {
             (Pipeline::Surface, OTHER_PAUSE_NS)
         };
         let called_ns = before_ns.filter(|before_ns| shown_ns - before_ns <= pause_ns);
-        let (name, category, parent, ended) = (layer.name, NameId::NONE, NO_PARENT, true);
-        let ui = Slice { name, category, start_ns, end_ns: buffer.queued_ns, parent, ended };
+        let ui = Slice { name: layer.name, ..slice(start_ns, buffer.queued_ns) };
         found.push(Found { is_loop: true, called_ns, ..Found::new(pipeline, tid, None, ui) });
     }
 }

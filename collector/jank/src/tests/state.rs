@@ -22,6 +22,7 @@ fn thread(states: &[(u64, u8)], slices: &[(u64, u64, u32)]) -> Thread {
         end_ns,
         parent,
         ended: true,
+        is_complete: false,
     };
     Thread {
         states: states.iter().map(state).collect(),

@@ -26,7 +26,8 @@ impl Builder {
         let parent = running.open.last().copied().unwrap_or(NO_PARENT);
         running.open.push(index);
         let (start_ns, end_ns) = (at_ns, UNFINISHED);
-        let slice = Slice { name, category, start_ns, end_ns, parent, ended: false };
+        let slice =
+            Slice { name, category, start_ns, end_ns, parent, ended: false, is_complete: false };
         running.thread.slices.push(slice);
         Some(index)
     }
@@ -185,6 +186,14 @@ impl Builder {
                 self.leave_open(live, at_ns);
             }
             return;
+        }
+    }
+
+    /// Sets whether one event of the input has both begin and end of a slice.
+    pub(crate) fn complete(&mut self, live: Live, index: u32, is_complete: bool) {
+        let slices = self.running.get_mut(live.0).map(|running| &mut running.thread.slices);
+        if let Some(slice) = slices.and_then(|slices| slices.get_mut(index as usize)) {
+            slice.is_complete = is_complete;
         }
     }
 

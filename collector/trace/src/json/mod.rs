@@ -121,6 +121,8 @@ struct Open {
     index: u32,
     /// Time of the end, with the processor's; `None` if an E ends it.
     end: Option<(u64, Option<u64>)>,
+    /// Time of the E that is probably its own.
+    paired_ns: Option<u64>,
 }
 
 impl Take for Reader {
@@ -213,7 +215,8 @@ impl Reader {
         match event.kind {
             Kind::Begin => {
                 let index = begin(builder, live, at_ns, event);
-                thread.open.extend(index.map(|index| Open { index, end: None }));
+                let paired_ns = event.order.map(|took_ns| at_ns.saturating_add(took_ns));
+                thread.open.extend(index.map(|index| Open { index, end: None, paired_ns }));
                 thread.last = index.map(FlowRecord::Slice);
             }
             Kind::Complete { dur_ns: None, .. } => {
@@ -224,15 +227,16 @@ impl Reader {
                 let mut end_ns = at_ns.saturating_add(dur_ns).min(MAX_NS);
                 // Slices nest: what is longer than the one around it is cut.
                 let around = thread.open.iter().rev().find_map(|open| open.end);
-                if let Some((limit_ns, _)) = around.filter(|&(limit_ns, _)| limit_ns < end_ns) {
-                    builder.trace.losses.overlapping += 1;
-                    end_ns = limit_ns;
-                }
+                let limit = around.filter(|&(limit_ns, _)| limit_ns < end_ns);
                 let cpu_end =
                     event.cpu_ns.zip(cpu_ns).map(|(begin, took)| begin.saturating_add(took));
                 let index = begin(builder, live, at_ns, event);
+                if let (Some((limit_ns, _)), Some(index)) = (limit, index) {
+                    cut(builder, live, index);
+                    end_ns = limit_ns;
+                }
                 let end = Some((end_ns, cpu_end));
-                thread.open.extend(index.map(|index| Open { index, end }));
+                thread.open.extend(index.map(|index| Open { index, end, paired_ns: None }));
                 thread.begun(builder, index.map(FlowRecord::Slice), at_ns);
             }
             Kind::End => {
@@ -243,12 +247,13 @@ impl Reader {
                 let inside = thread.open.iter().rev().take(MAX_LOOKED_AT).position(ends);
                 if let Some(inside) = inside {
                     for inner in thread.open.drain(thread.open.len() - inside..).rev() {
-                        leave_inner(builder, live, inner.index, at_ns);
+                        let (end_ns, cpu_ns) = inner.end.unwrap_or_default();
                         match inner.end {
-                            Some(_) => builder.trace.losses.overlapping += 1,
+                            Some(_) if end_ns == at_ns => {}
+                            Some(_) => cut(builder, live, inner.index),
                             None => builder.trace.losses.unclosed += 1,
                         }
-                        builder.end(live, at_ns);
+                        end(builder, live, inner.index, at_ns, cpu_ns.filter(|_| end_ns == at_ns));
                     }
                     if let Some(open) = thread.open.pop() {
                         end(builder, live, open.index, at_ns, event.cpu_ns);
@@ -257,6 +262,7 @@ impl Reader {
                 } else {
                     builder.loose_end(live, at_ns, None);
                 }
+                close(builder, live, &mut thread.open, at_ns);
                 thread.last = builder.innermost(live);
             }
             Kind::Instant => {
@@ -318,6 +324,7 @@ impl Reader {
 /// Begins a slice, with the point of a flow that is bound to it. Returns its index.
 fn begin(builder: &mut Builder, live: Live, at_ns: u64, event: &Event) -> Option<u32> {
     let index = builder.begin(live, at_ns, event.name, event.category)?;
+    builder.complete(live, index, matches!(event.kind, Kind::Complete { .. }));
     builder.args(live, index, event.args);
     builder.cpu(live, index, event.cpu_ns, None);
     if let Some((id, kind)) = event.bound {
@@ -328,13 +335,15 @@ fn begin(builder: &mut Builder, live: Live, at_ns: u64, event: &Event) -> Option
     Some(index)
 }
 
-/// Ends complete slices that end by then. What is open in one of them ends with it, as in Perfetto.
+/// Ends complete slices that end by then. What is open in one of them ends with it, as in Perfetto, unless its own end is to come
+/// at the same time.
 fn close(builder: &mut Builder, live: Live, open: &mut Vec<Open>, by_ns: u64) {
     let mut inner = open.iter().rev().take(MAX_LOOKED_AT);
     while let Some(depth) = inner.position(|one| one.end.is_some())
         && let at = open.len() - 1 - depth
-        && let Some(&Open { index, end: Some((end_ns, cpu_ns)) }) = open.get(at)
+        && let Some(&Open { index, end: Some((end_ns, cpu_ns)), .. }) = open.get(at)
         && end_ns <= by_ns
+        && (end_ns < by_ns || open.iter().skip(at).all(|one| one.paired_ns != Some(end_ns)))
     {
         builder.trace.losses.overlapping += depth as u64;
         let end_ns = builder.at(live, end_ns);
@@ -359,6 +368,12 @@ fn leave_inner(builder: &mut Builder, live: Live, index: u32, at_ns: u64) {
     }
 }
 
+/// Notes that a complete slice is cut, which makes it one like those of B and E.
+fn cut(builder: &mut Builder, live: Live, index: u32) {
+    builder.trace.losses.overlapping += 1;
+    builder.complete(live, index, false);
+}
+
 /// Finds the ends of begins, which decide the order of events at one time.
 fn pair(events: &mut [Event]) {
     let mut open: HashMap<_, Vec<usize>> = HashMap::new();
@@ -376,13 +391,14 @@ fn pair(events: &mut [Event]) {
                 let found = open.iter().rev().take(MAX_LOOKED_AT).position(is_begin);
                 let Some(inside) = found else { continue };
                 open.truncate(open.len() - inside);
-                if let Some(begin) = open.pop().and_then(|at| events.get_mut(at))
-                    && begin.at_ns < end_ns
-                {
+                let Some(begun) = open.pop() else { continue };
+                let Some([begin, inner @ .., end]) = events.get_mut(begun..=at) else { continue };
+                if begin.at_ns < end_ns {
                     begin.order = Some(end_ns - begin.at_ns);
-                    if let Some(end) = events.get_mut(at) {
-                        end.order = Some(u64::MAX);
-                    }
+                    end.order = Some(u64::MAX);
+                } else {
+                    // What is in a slice of no duration stays there.
+                    inner.iter_mut().take(MAX_LOOKED_AT).for_each(|inner| inner.order = None);
                 }
             }
             _ => {}

@@ -552,3 +552,28 @@ fn exports_of_devtools_are_read() {
         {"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1}]}}"#;
     assert_eq!(slices(&parsed(old), 1), [("a", "", 1, 3, None)]);
 }
+
+#[test]
+fn an_end_at_the_time_at_which_a_complete_event_ends_is_that_of_the_slice_in_it() {
+    let trace = parsed(
+        r#"[{"ph":"B","name":"a","pid":1,"tid":2,"ts":1},
+        {"ph":"X","name":"whole","pid":1,"tid":2,"ts":2,"dur":8,"tts":2,"tdur":3},
+        {"ph":"B","name":"a","pid":1,"tid":2,"ts":5},
+        {"ph":"E","name":"a","pid":1,"tid":2,"ts":10},
+        {"ph":"E","name":"a","pid":1,"tid":2,"ts":40},
+        {"ph":"B","name":"b","pid":1,"tid":2,"ts":50},
+        {"ph":"X","name":"whole","pid":1,"tid":2,"ts":52,"dur":8,"tts":20,"tdur":4},
+        {"ph":"E","name":"b","pid":1,"tid":2,"ts":60}]"#,
+    );
+    let expected = [
+        ("a", "", 1, 40, None),
+        ("whole", "", 2, 10, Some(0)),
+        ("a", "", 5, 10, Some(1)),
+        ("b", "", 50, 60, None),
+        ("whole", "", 52, 60, Some(3)),
+    ];
+    assert_eq!(slices(&trace, 2), expected);
+    let cpu = [1, 4].map(|index| trace.threads[&2].cpu_of(index));
+    assert_eq!(cpu, [(Some(2000), Some(5000)), (Some(20_000), Some(24_000))]);
+    assert_eq!((trace.losses.overlapping, trace.losses.unmatched_ends), (0, 0));
+}
