@@ -697,3 +697,33 @@ fn process_0_and_threads_of_kernel_events_alone_come_back_from_perfetto_s_format
     assert_eq!(again.threads[&400].name(&again.names), "third");
     assert_eq!(again.threads[&400].pid, None);
 }
+
+#[test]
+fn records_of_process_0_beside_tracks_of_nobody_are_counted() {
+    let of_process_0 = |name: &str| {
+        let lines = ["C|0|%|7", "S|0|%|1", "F|0|%|1", "N|0|%|now", "B|0|%", "E|0", "C|100|%|1"];
+        let lines = lines.iter().enumerate().map(|(at, line)| {
+            let line = line.replace('%', name);
+            format!("app-100 (100) [000] ...1 1.00040{at}: tracing_mark_write: {line}\n")
+        });
+        read(format!("# tracer: nop\n{}", lines.collect::<String>()).as_bytes()).unwrap()
+    };
+    let mut of_nobody = of_process_0("theirs");
+    of_nobody.losses.tracks_of_nobody = 1;
+    let (file, _) = written(&of_nobody, Format::Perfetto);
+    let of_nobody = read_any(Cursor::new(file)).unwrap();
+    assert!(of_nobody.losses.tracks_of_nobody > 0);
+    let text = of_process_0("ours");
+    let count = |parts: &[&Trace], format| {
+        let parts: Vec<_> = parts.iter().map(|&part| (part, 0)).collect();
+        let (_, dropped) = written(&tracetee_trace::merge(&parts), format);
+        let what =
+            "records of process 0, written on tracks of no process, which the other trace has";
+        dropped.count(what)
+    };
+    assert_eq!(count(&[&of_nobody, &text], Format::Perfetto), 3);
+    assert_eq!(count(&[&text, &of_nobody], Format::Perfetto), 3);
+    assert_eq!(count(&[&text, &of_nobody], Format::Chrome), 0);
+    assert_eq!(count(&[&of_nobody, &of_nobody], Format::Perfetto), 0);
+    assert_eq!(count(&[&text, &text], Format::Perfetto), 0);
+}

@@ -29,6 +29,10 @@ pub fn without_twins(trace: &Trace, shift_ns: i64, reference: &Trace) -> Trace {
     merge_without(&[(trace, 0)], &twins, None)
 }
 
+/// Reason why records are on other tracks than in their own trace.
+const NOBODYS: &str =
+    "records of process 0, written on tracks of no process, which the other trace has";
+
 fn merge_without(
     parts: &[(&Trace, i64)],
     twins: &Twins,
@@ -94,6 +98,13 @@ fn merge_without(
         Some((map.at(first_ns), map.at(last_ns)))
     });
     merged.gaps_between(spans.collect());
+    // Perfetto's format has one of the two, and a whole trace has it for all.
+    let with_nobody = merged.losses.tracks_of_nobody > 0;
+    let others = parts.iter().filter(|(part, _)| with_nobody && part.losses.tracks_of_nobody == 0);
+    let of_process_0 = others.map(|(part, _)| part.of_process_0()).sum::<u64>();
+    if of_process_0 > 0 {
+        *merged.reshaped.entry(NOBODYS).or_default() += of_process_0;
+    }
     merged.losses.gaps.sort_by_key(|gap| gap.from_ns);
     for thread in merged.threads.values_mut() {
         thread.names.sort_by_key(|&(at_ns, _)| at_ns);

@@ -90,6 +90,15 @@ impl Trace {
         (!name.is_empty()).then_some((self.about.pid?, name.as_str()))
     }
 
+    /// Counts the records on tracks of process 0.
+    pub(crate) fn of_process_0(&self) -> u64 {
+        let counters =
+            self.counters.iter().filter(|one| one.pid == 0 && one.scope == Scope::Process);
+        let instants = self.instants.iter().filter(|one| one.pid == 0 && one.track.is_some());
+        let asyncs = self.asyncs.iter().filter(|one| one.pid == 0);
+        (counters.count() + instants.count() + asyncs.count()) as u64
+    }
+
     /// Names the process of the agent's metadata, unless it has a name.
     pub(crate) fn name_process_of_header(&mut self) {
         let Some((pid, name)) = self.process_of_header() else { return };
