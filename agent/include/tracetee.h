@@ -531,6 +531,15 @@ void tracetee_begin_track_with(const char *track, const char *name, int32_t cook
 void tracetee_end_track_with(const char *track, int32_t cookie, const tracetee_details *details);
 void tracetee_instant_with(const char *name, const tracetee_details *details);
 
+/*
+ * Begins a section with the name of the function that it stands in, as its own statement. The section ends with the block,
+ * on every way out of it. For GCC and Clang; once in a block.
+ */
+#define TRACETEE_FUNCTION_SECTION                                                                  \
+    __attribute__((cleanup(tracetee_end_section_with), unused))                                    \
+    const tracetee_details tracetee_function_section = {                                           \
+        (tracetee_begin_section(__func__), (const char *)NULL), NULL, 0, NULL, 0, false}
+
 /* Marks a moment on the track of this name, which no thread has. */
 void tracetee_track_instant(const char *track, const char *name, const tracetee_details *details);
 

@@ -32,7 +32,9 @@ fn a_c_program_captures_itself_and_gets_every_documented_error() {
     // A record that is too long is cut: the name first, then the track; the cookie stays.
     assert!(own[7].starts_with("G|xxx") && own[7].ends_with("x|9"), "{}", own[7]);
     assert!((900..1024).contains(&own[7].len()), "{}", own[7].len());
-    assert_eq!(own[8..], ["B|", "E", "E"]);
+    assert_eq!(own[8..11], ["B|", "E", "E"]);
+    let of_function = "B|of_function";
+    assert_eq!(own[11..], [of_function, of_function, "E", "E", of_function, "E"]);
     let captures = std::fs::read_dir(directory.path().join("agent/spool/ready")).unwrap();
     let captures: Vec<_> = captures.map(|entry| entry.unwrap().path()).collect();
     assert_eq!(captures.len(), 1);
