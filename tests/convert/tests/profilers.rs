@@ -3,6 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -162,4 +163,84 @@ fn the_firefox_profiler_opens_chromes_json_and_folded_stacks() {
         function("worker", 0, 50),
     ];
     assert_eq!(profiler.functions("t-0"), expected.into());
+}
+
+/// A program that node profiles: recursion, a function that two call, one without a name.
+const PROGRAM: &str = r#"
+    function leaf(n) { let sum = 0; for (let i = 0; i < n; i++) sum += Math.sqrt(i * 1.5); return sum; }
+    function middle(n) { return leaf(n) + leaf(n / 2); }
+    function texts(n) { let text = ""; for (let i = 0; i < n; i++) text += String.fromCharCode(65 + i % 26); return text.length; }
+    function recurse(depth) { return depth ? recurse(depth - 1) + leaf(20000) : 0; }
+    const until = Date.now() + 300;
+    let all = 0;
+    while (Date.now() < until) all += middle(200000) + texts(30000) + recurse(5) + (() => leaf(50000))();
+"#;
+
+const FUNCTIONS: [&str; 6] =
+    ["(garbage collector)", "(root)", "leaf", "middle", "recurse", "texts"];
+/// The Firefox Profiler leaves out samples that come sooner after the one before.
+const INTERVAL_NS: u64 = 500_000;
+
+/// Samples in each of these functions itself, and in it or what it calls.
+fn functions(trace: &Trace) -> BTreeMap<String, (i64, i64)> {
+    let mut found: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+    let mut before_ns = 0;
+    for sample in &trace.samples {
+        if sample.at_ns - before_ns < INTERVAL_NS {
+            continue;
+        }
+        before_ns = sample.at_ns;
+        let frames = trace.stacks.frames(sample.stack);
+        let names: Vec<_> = frames.map(|frame| trace.names.text(frame.function)).collect();
+        for name in FUNCTIONS {
+            let (own, whole) = found.entry(name.to_owned()).or_default();
+            *own += i64::from(names[0] == name);
+            *whole += i64::from(names.contains(&name));
+        }
+    }
+    found.retain(|_, samples| *samples != (0, 0));
+    found
+}
+
+/// A `.cpuprofile` as Chrome's events: a `Profile`, and `ProfileChunk`s with parts of the nodes, samples and times.
+fn in_chunks(profile: &Value) -> Value {
+    let of = |key: &str| profile[key].as_array().unwrap().as_slice();
+    let (samples, deltas) = (of("samples"), of("timeDeltas"));
+    let half = samples.len() / 2;
+    let event = |name: &str, data: Value| {
+        json!({ "ph": "P", "name": name, "cat": "disabled-by-default-v8.cpu_profiler", "pid": 3, "tid": 5, "id": "0x1",
+            "ts": profile["startTime"], "args": { "data": data } })
+    };
+    let chunk = |nodes: &[Value], samples: &[Value], deltas: &[Value]| {
+        let data =
+            json!({ "cpuProfile": { "nodes": nodes, "samples": samples }, "timeDeltas": deltas });
+        event("ProfileChunk", data)
+    };
+    json!([
+        event("Profile", json!({ "startTime": profile["startTime"] })),
+        chunk(of("nodes"), &samples[..half], &deltas[..half]),
+        chunk(&[], &samples[half..], &deltas[half..]),
+    ])
+}
+
+#[test]
+fn profiles_of_v8_have_the_samples_that_the_firefox_profiler_reads() {
+    let Some(script) = firefox_profiler() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("program.js"), PROGRAM).unwrap();
+    let node = ["--cpu-prof", "--cpu-prof-name=x.cpuprofile", "program.js"];
+    let status = Command::new("node").args(node).current_dir(directory.path()).status().unwrap();
+    assert!(status.success());
+    let profile = serde_json::from_slice(&std::fs::read(at("x.cpuprofile")).unwrap()).unwrap();
+    std::fs::write(at("chunks.json"), in_chunks(&profile).to_string()).unwrap();
+    for file in ["x.cpuprofile", "chunks.json"] {
+        let trace = tracetee_trace::read_file(&at(file)).unwrap();
+        assert_eq!(trace.samples.len(), profile["samples"].as_array().unwrap().len(), "{file}");
+        let ours = functions(&trace);
+        assert!(ours["middle"].1 > ours["middle"].0 && ours["leaf"].0 > 10, "{ours:?}");
+        let mut theirs = Profiler::load(&script, &at(file)).unwrap().functions("t-0");
+        theirs.retain(|name, _| FUNCTIONS.contains(&&**name));
+        assert_eq!(ours, theirs, "{file}");
+    }
 }
