@@ -15,6 +15,12 @@ use tracetee_worlds::{Expected, scenarios};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let known = ["--rollouts", "--devices", "--worlds", "--seed", "--growth", "--releases"];
+    if let Some(unknown) = arguments.iter().step_by(2).find(|name| !known.contains(&name.as_str()))
+    {
+        eprintln!("{unknown}: unknown; the options are {}", known.join(", "));
+        std::process::exit(2);
+    }
     let option = |name: &str| {
         let index = arguments.iter().position(|argument| argument == name)?;
         Some(arguments.get(index + 1).unwrap_or_else(|| panic!("{name} needs a value")).as_str())
