@@ -161,3 +161,54 @@ fn push_causes(text: &mut String, causes: &[(&str, &str, u64)]) {
     }
     text.push_str(".\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::Capture;
+    use tracetee_jank::{Options, analyze};
+    use tracetee_trace::read_any;
+
+    /// The text of ten frames of `took_ms`, 100 ms apart; after three of them all threads are silent for `silent_ms`.
+    fn text_of(took_ms: u64, silent_ms: u64) -> String {
+        let mut trace = "# tracetee: {\"pid\":100,\"refresh_hz\":60}\n".to_owned();
+        let mut mark = |ms: u64, marker: &str| {
+            let (s, ms) = (ms / 1_000, ms % 1_000);
+            let _ = writeln!(
+                trace,
+                "  main-100 (  100) [000] ...1 {s}.{ms:03}000: tracing_mark_write: {marker}"
+            );
+        };
+        for number in 0..10 {
+            let at_ms = 1_000 + number * 100 + if number > 3 { silent_ms } else { 0 };
+            let silent_ms = if number == 3 { silent_ms } else { 0 };
+            mark(at_ms, "B|100|Choreographer#doFrame");
+            mark(at_ms + 1, "B|100|draw");
+            mark(at_ms + silent_ms + took_ms - 1, "E|100");
+            mark(at_ms + silent_ms + took_ms, "E|100");
+        }
+        let trace = read_any(std::io::Cursor::new(trace.into_bytes())).unwrap();
+        let analysis = analyze(&trace, &Options::default()).unwrap();
+        SingleReport::from_capture(&Capture { trace, analysis }).to_text()
+    }
+
+    #[test]
+    fn the_first_sentence_says_how_many_frames_over_one_period_people_see_late() {
+        let text = text_of(70, 0);
+        let sentence = "10 of 10 frames (100.0 %) took longer than one period, the worst by 58.3 ms; people see about 10 of these \
+                        (10 to 10) late, as in traces that show the display.";
+        assert!(text.replace("\n      ", " ").contains(sentence), "{text}");
+    }
+
+    #[test]
+    fn a_silence_that_is_a_hang_or_a_stop_is_said_first() {
+        for (took_ms, rest) in [(5, "All 9 frames"), (70, "9 of 9 frames")] {
+            let text = text_of(took_ms, 7_000).replace("\n      ", " ");
+            let said = "Left out: 1 frame without a record of any thread for up to 70";
+            let (said, rest) = (text.find(said), text.find(rest));
+            assert!(said.is_some() && said < rest, "{text}");
+            assert!(text.contains("this capture cannot tell which"), "{text}");
+        }
+        assert!(!text_of(5, 3_000).contains("Left out"), "{}", text_of(5, 3_000));
+    }
+}
