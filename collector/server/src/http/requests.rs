@@ -26,7 +26,7 @@ const REFUSALS: u64 = 60;
 const MAX_REASON_BYTES: usize = 1_000;
 
 /// The routes by which requests are told apart, with the begin of their path.
-const ROUTES: [(&str, &str); 6] = [
+const ROUTES: [(&str, &str); 5] = [
     ("captures", http::CAPTURES),
     ("losses", http::LOSSES),
     ("ledgers", http::LEDGERS),
