@@ -126,9 +126,14 @@ fn googles_pprof_shows_the_time_of_each_callstack_that_folded_stacks_have() {
         let lines = text.lines().filter_map(|line| line.strip_prefix(below)?.rsplit_once(' '));
         lines.map(|(stack, us)| (stack.to_owned(), us.parse().unwrap())).collect()
     };
-    // A report's stacks of late frames.
-    let report = run(&["report", "--format", "json", "x.ftrace"]);
-    assert!(report.contains("com.app.Feed.bind;com.app.Feed.fit\": 20000000"), "{report}");
+    // A report's stacks of late frames, of one capture and of several.
+    for inputs in [&["x.ftrace"][..], &["x.ftrace", "x.ftrace"]] {
+        let _ = run(&[&["report", "-o", "late.pb"], inputs].concat());
+        let text = run(&[&["report", "--format", "folded"], inputs].concat());
+        let found = traces(&["late.pb"], directory.path());
+        assert!(text.contains("com.app.Feed.bind;com.app.Feed.fit 20000"), "{text}");
+        assert_eq!(found, folded(text, ""));
+    }
     // All samples of a capture.
     let _ = run(&["convert", "x.ftrace", "-q", "-o", "all.pb"]);
     let text = run(&["convert", "x.ftrace", "-q", "--to", "folded", "-o", "-"]);
@@ -204,8 +209,8 @@ fn functions(trace: &Trace) -> BTreeMap<String, (i64, i64)> {
 
 /// A `.cpuprofile` as Chrome's events: a `Profile`, and `ProfileChunk`s with parts of the nodes, samples and times.
 fn in_chunks(profile: &Value) -> Value {
-    let of = |key: &str| profile[key].as_array().unwrap().as_slice();
-    let (samples, deltas) = (of("samples"), of("timeDeltas"));
+    let array = |key: &str| profile[key].as_array().unwrap().as_slice();
+    let (samples, deltas) = (array("samples"), array("timeDeltas"));
     let half = samples.len() / 2;
     let event = |name: &str, data: Value| {
         json!({ "ph": "P", "name": name, "cat": "disabled-by-default-v8.cpu_profiler", "pid": 3, "tid": 5, "id": "0x1",
@@ -218,7 +223,7 @@ fn in_chunks(profile: &Value) -> Value {
     };
     json!([
         event("Profile", json!({ "startTime": profile["startTime"] })),
-        chunk(of("nodes"), &samples[..half], &deltas[..half]),
+        chunk(array("nodes"), &samples[..half], &deltas[..half]),
         chunk(&[], &samples[half..], &deltas[half..]),
     ])
 }
