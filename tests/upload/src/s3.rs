@@ -165,17 +165,17 @@ pub fn put_past_collectors(endpoint: &str, path: &str, meta: &Value, body: &[u8]
         Address::new(endpoint.parse().unwrap(), UrlStyle::Path, "fleet".to_owned(), region);
     let address = address.unwrap();
     let keys = Credentials::new(KEYS[0], KEYS[1]);
-    let mut put = address.put_object(Some(&keys), path);
+    let mut action = address.put_object(Some(&keys), path);
     let headers = [
         ("content-length", body.len().to_string()),
         ("x-amz-meta-tracetee", URL_SAFE_NO_PAD.encode(meta.to_string())),
     ];
     for (name, value) in &headers {
-        put.headers_mut().insert(*name, value.clone());
+        action.headers_mut().insert(*name, value.clone());
     }
     let request = Request {
         method: "PUT",
-        url: put.sign(Duration::from_secs(600)).to_string(),
+        url: action.sign(Duration::from_secs(600)).to_string(),
         headers: headers.map(|(name, value)| (name.to_owned(), value)).to_vec(),
         body: Body::Bytes(body),
         timeout: Duration::from_secs(20),
