@@ -13,7 +13,7 @@ use tracetee_tests_upload::s3::Bucket;
 use tracetee_uploader::Response;
 
 /// The routes of the collector; `ID` and `APP` are replaced. The test counts those of the source, so that a new one needs a row.
-const ROUTES: [&str; 17] = [
+const ROUTES: [&str; 16] = [
     "/",
     "/report.json",
     "/report.md",
