@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::ledger;
 use tracetee_fleet::object_keys::{ReportKey, ReportKind};
@@ -42,6 +43,12 @@ pub fn rows_of_day(DeviceDay { meta, part, .. }: &DeviceDay) -> Rows {
 #[must_use]
 pub fn meta_of(capture: &Simulated) -> Map<String, Value> {
     serde_json::from_str(&capture.meta.to_json()).unwrap()
+}
+
+/// Returns the day, counted from 1970, UTC.
+#[must_use]
+pub fn today() -> u32 {
+    u32::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() / 86_400).unwrap()
 }
 
 /// All rows of the tables of a store, sorted, by table: captures, loss reports, sums, and sums over devices.

@@ -1,23 +1,44 @@
-//! The collector is killed two hundred times, wherever it is, while a fleet sends. What it has
-//! acknowledged is there, once, and its tables are those that its captures make.
+//! The collector is killed two hundred times, wherever it is, while a fleet sends captures and parts of ledgers. What it has
+//! acknowledged is there, once, and its tables are those that its captures and ledgers make.
 
+use fastrand::Rng;
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::ledger::id_of;
+use tracetee_fleet::object_keys::{RawKey, ReportKey};
 use tracetee_simulate::Plan;
+use tracetee_simulate::ledger::DeviceDay;
 use tracetee_tests::tracetee;
-use tracetee_tests_fleet::{contents, meta_of};
+use tracetee_tests_fleet::{contents, meta_of, today};
 use tracetee_tests_upload::Numbers;
-use tracetee_tests_upload::collector::{Collector, put_capture, run};
+use tracetee_tests_upload::collector::{Collector, put_capture, put_part, run};
 
 const KILLS: u64 = 200;
 const SENDERS: u64 = 4;
 
+/// The part of a ledger of one of the devices.
+fn part_of(device: u64) -> DeviceDay {
+    let names = ["com.example.shop", &format!("device {device}")];
+    DeviceDay::new(&mut Rng::with_seed(device), names, [today(), 21, 0], 50, 20)
+}
+
+/// Sends until it is acknowledged, as devices do; a 412 acknowledges too. Returns false if the test ends before.
+fn send(stop: &AtomicBool, url: &Mutex<String>, put: &dyn Fn(&str) -> Option<u16>) -> bool {
+    while !stop.load(Ordering::Relaxed) {
+        let url = url.lock().unwrap().clone();
+        if matches!(put(&url), Some(201 | 412)) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    false
+}
+
 #[test]
-fn an_acknowledged_capture_is_stored_once_whenever_the_collector_is_killed() {
+fn an_acknowledged_upload_is_stored_once_whenever_the_collector_is_killed() {
     let plan = Plan { frames: 12, ..Plan::default() };
     let url = Arc::new(Mutex::new(String::new()));
     let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));
@@ -32,17 +53,15 @@ fn an_acknowledged_capture_is_stored_once_whenever_the_collector_is_killed() {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     for capture in plan.device(5, number).0 {
                         let (meta, body) = (meta_of(&capture), capture.body().unwrap());
-                        // Until it is acknowledged, as devices do; a 412 acknowledges too.
-                        while !stop.load(Ordering::Relaxed) {
-                            let url = url.lock().unwrap().clone();
-                            let id = capture.id.to_string();
-                            let status = put_capture(&url, &id, &meta, &body);
-                            if matches!(status, Some(201 | 412)) {
-                                acknowledged.lock().unwrap().insert(capture.id.to_string());
-                                break;
-                            }
-                            std::thread::sleep(Duration::from_millis(2));
+                        let id = capture.id.to_string();
+                        if send(&stop, &url, &|url| put_capture(url, &id, &meta, &body)) {
+                            acknowledged.lock().unwrap().insert(id);
                         }
+                    }
+                    let day = part_of(number);
+                    if send(&stop, &url, &|url| put_part(url, &day)) {
+                        let id = id_of(&format!("device {number}"), &day.part);
+                        acknowledged.lock().unwrap().insert(id);
                     }
                 }
             })
@@ -69,22 +88,25 @@ fn an_acknowledged_capture_is_stored_once_whenever_the_collector_is_killed() {
     collector.settle();
     let store = collector.store();
 
-    let raw: Vec<String> = collector
-        .files("raw")
-        .iter()
-        .filter_map(|path| RawKey::parse(path.to_str().unwrap()))
-        .map(|key| key.id)
-        .collect();
-    let there: BTreeSet<String> = raw.iter().cloned().collect();
-    assert_eq!(raw.len(), there.len(), "each once");
+    let [captures, parts] = ["raw", "ledgers"].map(|directory| {
+        let paths = collector.files(directory);
+        let paths = paths.iter().map(|path| path.to_str().unwrap());
+        let id = |path| Some(ReportKey::parse(path)?.name.split_once('.')?.0.to_owned());
+        let ids =
+            paths.filter_map(|path| RawKey::parse(path).map(|key| key.id).or_else(|| id(path)));
+        ids.collect::<Vec<String>>()
+    });
+    let there: BTreeSet<&String> = captures.iter().chain(&parts).collect();
+    assert_eq!(captures.len() + parts.len(), there.len(), "each once");
     let acknowledged = acknowledged.lock().unwrap().clone();
     println!("{} acknowledged, {} there", acknowledged.len(), there.len());
-    let missing: Vec<_> = acknowledged.difference(&there).collect();
+    let missing: Vec<_> = acknowledged.iter().filter(|id| !there.contains(id)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 
     // The tables have them all, and are what the captures make.
     let before = contents(&store);
-    assert_eq!(before[0].1.len(), there.len());
+    let rows = |table: &str| before.iter().find(|(name, _)| *name == table).unwrap().1.len();
+    assert_eq!([rows("captures"), rows("ledger_days")], [captures.len(), parts.len()]);
     let _directory = collector.into_directory();
     run(Command::new(tracetee()).args(["store", "rebuild", "--store"]).arg(&store));
     for (before, after) in before.iter().zip(contents(&store)) {

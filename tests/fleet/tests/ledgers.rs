@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::time::SystemTime;
 use tempfile::TempDir;
 use tracetee_fleet::change::answer::answer;
 use tracetee_fleet::change::segment::Segment;
@@ -18,15 +17,11 @@ use tracetee_ledger::Part;
 use tracetee_protocol::{CaptureMeta, http};
 use tracetee_simulate::ledger::DeviceDay;
 use tracetee_tests::tracetee;
-use tracetee_tests_fleet::rows_of_day;
+use tracetee_tests_fleet::{rows_of_day, today};
 use tracetee_tests_upload::collector::{Collector, METRICS, TOKEN, file, packed, run};
 use tracetee_tests_upload::s3::{Bucket, STORE};
 
 const APP: &str = "com.example";
-
-fn today() -> u32 {
-    u32::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() / 86_400).unwrap()
-}
 
 /// A part of a device's day.
 fn day(rng: &mut Rng, device: &str, part: u32) -> DeviceDay {

@@ -236,18 +236,27 @@ pub fn packed(part: &Part) -> Vec<u8> {
 /// Sends a capture as a device does. `None`: there was no answer.
 #[must_use]
 pub fn put_capture(url: &str, id: &str, meta: &Map<String, Value>, body: &[u8]) -> Option<u16> {
+    put_upload(&format!("{url}/v1/captures/{id}"), &Value::Object(meta.clone()).to_string(), body)
+}
+
+/// Sends the part of a simulated device-day as a device does. `None`: there was no answer.
+#[must_use]
+pub fn put_part(url: &str, DeviceDay { meta, part, .. }: &DeviceDay) -> Option<u16> {
+    put_upload(&format!("{url}/v1/ledgers/{ID}"), &meta.to_json(), &packed(part))
+}
+
+fn put_upload(url: &str, meta: &str, body: &[u8]) -> Option<u16> {
     let digest = STANDARD.encode(hmac_sha256::Hash::hash(body));
-    let meta = URL_SAFE_NO_PAD.encode(Value::Object(meta.clone()).to_string());
     let headers = [
         ("Content-Encoding", "zstd".to_owned()),
         ("Content-Digest", format!("sha-256=:{digest}:")),
-        ("X-Tracetee-Meta", meta),
+        ("X-Tracetee-Meta", URL_SAFE_NO_PAD.encode(meta)),
         ("If-None-Match", "*".to_owned()),
         ("Content-Length", body.len().to_string()),
     ];
     let request = Request {
         method: "PUT",
-        url: format!("{url}/v1/captures/{id}"),
+        url: url.to_owned(),
         headers: headers.map(|(name, value)| (name.to_owned(), value)).to_vec(),
         body: Body::Bytes(body),
         timeout: Duration::from_secs(5),
