@@ -112,6 +112,7 @@ impl Plan {
                 why: Some("simulated".to_owned()),
                 refresh_hz: Some(HZ),
                 pid: Some(4000),
+                notes_stops: Some(true),
                 ..CaptureMeta::default()
             };
             let moment = Moment {

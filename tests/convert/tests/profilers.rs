@@ -126,15 +126,6 @@ fn googles_pprof_shows_the_time_of_each_callstack_that_folded_stacks_have() {
         let lines = text.lines().filter_map(|line| line.strip_prefix(below)?.rsplit_once(' '));
         lines.map(|(stack, us)| (stack.to_owned(), us.parse().unwrap())).collect()
     };
-    // A report's stacks of late frames, of one capture and of several.
-    for inputs in [&["x.ftrace"][..], &["x.ftrace", "x.ftrace"]] {
-        let _ = run(&[&["report", "-o", "late.pb"], inputs].concat());
-        let text = run(&[&["report", "--format", "folded"], inputs].concat());
-        let found = traces(&["late.pb"], directory.path());
-        assert!(text.contains("com.app.Feed.bind;com.app.Feed.fit 20000"), "{text}");
-        assert_eq!(found, folded(text, ""));
-    }
-    // All samples of a capture.
     let _ = run(&["convert", "x.ftrace", "-q", "-o", "all.pb"]);
     let text = run(&["convert", "x.ftrace", "-q", "--to", "folded", "-o", "-"]);
     let found = traces(&["-sample_index=sampled", "all.pb"], directory.path());

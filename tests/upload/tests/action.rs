@@ -38,7 +38,7 @@ fn a_comparison_becomes_a_comment_and_the_status_says_what_is_worse() {
     let (succeeded, said) = run(&ask, "2.0", READER, "worse");
     assert!(succeeded, "{said}");
     let comment = std::fs::read_to_string(own.path().join("comment.md")).unwrap();
-    assert!(comment.contains("| **worse** |"), "{comment}");
+    assert!(comment.contains("  WORSE\n"), "{comment}");
     let (succeeded, said) = run(&judge, "2.0", READER, "worse");
     assert!(!succeeded && !said.contains("in 0 rows"), "the plan makes 2.1 worse: {said}");
     let (succeeded, said) = run(&judge, "2.0", READER, "never");

@@ -54,7 +54,7 @@ function death(of) {
 
 function single() {
   const report = data.report;
-  const { totals } = report;
+  const { totals, stood_still: still } = report;
   const rows = [...report.causes, ...report.frames.filter((frame) => frame.screen !== null)];
   page.append(
     make("h1", {}, (report.app || `Process ${report.pid}`) + (report.ver === "unknown" ? "" : " " + report.ver)),
