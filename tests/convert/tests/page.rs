@@ -153,9 +153,9 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
     {
         assert!(!page.contains(reference), "{reference}");
     }
-    // One address is where the button goes, the other names SVG.
+    // The address where the button goes.
     let addresses: Vec<_> = page.match_indices("://").collect();
-    assert_eq!(addresses.len(), 2, "{addresses:?}");
+    assert_eq!(addresses.len(), 1, "{addresses:?}");
     // Perfetto and catapult find the text where systrace has it.
     assert!(
         page.contains(
