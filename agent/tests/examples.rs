@@ -86,7 +86,7 @@ fn c_example(name: &str, directory: &Path) -> Command {
 fn the_c_example_writes_its_sections() {
     let directory = tempfile::tempdir().unwrap();
     let mut records = run(&mut c_example("capture", directory.path()), directory.path());
-    let of_function = records.iter().position(|record| record == "B|wait_for_nothing").unwrap();
+    let of_function = records.iter().position(|record| record == "B|spin").unwrap();
     assert_eq!(records.drain(of_function..of_function + 2).nth(1).as_deref(), Some("E"));
     assert_eq!(records, EXPECTED);
 }

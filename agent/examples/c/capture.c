@@ -15,7 +15,7 @@ static int failed(const char *what) {
     return 1;
 }
 
-static void wait_for_nothing(void) {
+static void spin(void) {
     TRACETEE_FUNCTION_SECTION; // ends with the function
     for (volatile int turn = 0; turn < 1000; turn++) {}
 }
@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
         return failed("start");
     tracetee_begin_section("work");
     for (int round = 1; round <= 3; round++) tracetee_counter("sum", (int64_t)sum_to(round * 1000ul));
-    wait_for_nothing();
+    spin();
     tracetee_end_section();
     tracetee_instant("done");
     if (tracetee_stop() != 0) return failed("stop");

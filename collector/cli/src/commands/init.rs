@@ -166,10 +166,10 @@ build's manifest.
     let _ = write!(
         text,
         "
-After a change of {REMOTE}, raise its \"seq\", check it and sign it:
+After a change of {REMOTE}, raise its \"seq\", sign it and check both:
 
-    tracetee config check {out}/{REMOTE}
     openssl pkeyutl -sign -rawin -inkey {out}/{KEY} -in {out}/{REMOTE} -out {out}/{SIGNATURE}
+    tracetee config check {out}/{REMOTE} --public-key {out}/{PUBLIC_KEY}
 
 Copy {out}/{SERVER} to the server. Keep {KEY} where only you can read it, and not there: whoever has it decides what your apps
 record.

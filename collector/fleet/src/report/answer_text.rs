@@ -108,9 +108,10 @@ impl SingleReport {
         let (verb, end) = markers.map_or(("were late for people", String::new()), |judged| {
             let Missed { likely, least, most } = judged.missed;
             let late = grouped(judged.late);
-            let (verb, whose) = match judged.late == slow {
-                true => ("took longer than one period", "these".to_owned()),
-                false => ("were late", format!("the {late} that the app's markers judge")),
+            let (verb, whose) = if judged.late == slow {
+                ("took longer than one period", "these".to_owned())
+            } else {
+                ("were late", format!("the {late} that the app's markers judge"))
             };
             let [likely, least, most] = [likely, least, most].map(grouped);
             (

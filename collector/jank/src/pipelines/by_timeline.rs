@@ -2,7 +2,8 @@
 //! what their threads did: the main thread works on a frame until it wakes the render thread for the last time, which draws it.
 //! A render thread that is still busy with the frame before is not woken: it wakes the main thread, which waits for it, once it
 //! begins with this one, or is awake in all of it; one that animates alone gets the vsync itself. Where none is known, the main
-//! thread worked on the frame in the sections that it began in it. A process that gets no vsyncs draws none: another one, whose vsync the frame has, moves its layer.
+//! thread worked on the frame in the sections that it began in it. A process that gets no vsyncs draws none: another one, whose
+//! vsync the frame has, moves its layer.
 
 use super::wakes::{is_ready, wakes};
 use crate::deadline::gives_vsyncs;

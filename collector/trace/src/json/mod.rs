@@ -397,7 +397,7 @@ fn pair(events: &mut [Event]) {
                     begin.order = Some(end_ns - begin.at_ns);
                     end.order = Some(u64::MAX);
                 } else {
-                    // What is in a slice of no duration stays there.
+                    // Slices inside one of no duration stay inside it.
                     inner.iter_mut().take(MAX_LOOKED_AT).for_each(|inner| inner.order = None);
                 }
             }

@@ -34,9 +34,6 @@ const BATCH: usize = 5_000;
 /// Maximum time that a capture waits for others of its batch; and in a rebuild, where nobody reads the tables yet.
 const BATCH_WAIT: Duration = Duration::from_millis(200);
 const BATCH_WAIT_OF_REBUILD: Duration = Duration::from_secs(5);
-/// The maximum time after a batch of [`MANY`]: an item of a batch of thousands takes a third of the time.
-const BATCH_WAIT_OF_MANY: Duration = Duration::from_secs(2);
-const MANY: usize = 200;
 /// Rows of a transaction, unless it is a single capture's: the others wait meanwhile.
 const BATCH_ROWS: usize = MAX_ROWS / 2;
 /// Captures to be analysed again that may wait.
@@ -354,11 +351,10 @@ struct Writer {
 
 impl Writer {
     fn run(&mut self) {
-        let mut wait = self.batch_wait;
         while let Ok(first) = self.made.recv() {
             let mut rows = first.row_count();
             let mut batch = vec![first];
-            let until = std::time::Instant::now() + wait;
+            let until = std::time::Instant::now() + self.batch_wait;
             while batch.len() < BATCH && rows < BATCH_ROWS {
                 match self.made.recv_deadline(until) {
                     Ok(made) => {
@@ -368,8 +364,6 @@ impl Writer {
                     Err(_) => break,
                 }
             }
-            let is_many = batch.len() >= MANY;
-            wait = self.batch_wait.max(if is_many { BATCH_WAIT_OF_MANY } else { Duration::ZERO });
             let (mut new, mut again, mut gone) = (Vec::new(), Vec::new(), Vec::new());
             let mut tokens = Vec::new();
             let mut held = Batch { state: &self.state, rows, waited: 0, chunks: Vec::new() };
