@@ -26,10 +26,10 @@ fn part_of(device: u64) -> DeviceDay {
 }
 
 /// Sends until it is acknowledged, as devices do; a 412 acknowledges too. Returns false if the test ends before.
-fn send(stop: &AtomicBool, url: &Mutex<String>, put: &dyn Fn(&str) -> Option<u16>) -> bool {
+fn send(stop: &AtomicBool, url: &Mutex<String>, attempt: &dyn Fn(&str) -> Option<u16>) -> bool {
     while !stop.load(Ordering::Relaxed) {
         let url = url.lock().unwrap().clone();
-        if matches!(put(&url), Some(201 | 412)) {
+        if matches!(attempt(&url), Some(201 | 412)) {
             return true;
         }
         std::thread::sleep(Duration::from_millis(2));
