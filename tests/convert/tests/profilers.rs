@@ -176,6 +176,8 @@ const FUNCTIONS: [&str; 6] =
     ["(garbage collector)", "(root)", "leaf", "middle", "recurse", "texts"];
 /// The Firefox Profiler leaves out samples that come sooner after the one before.
 const INTERVAL_NS: u64 = 500_000;
+/// It adds up times in floating point. No sum of multiples of this is so near to its interval that rounding decides.
+const DELTA_US: i64 = 7;
 
 /// Samples in each of these functions itself, and in it or what it calls.
 fn functions(trace: &Trace) -> BTreeMap<String, (i64, i64)> {
@@ -188,6 +190,10 @@ fn functions(trace: &Trace) -> BTreeMap<String, (i64, i64)> {
         before_ns = sample.at_ns;
         let frames = trace.stacks.frames(sample.stack);
         let names: Vec<_> = frames.map(|frame| trace.names.text(frame.function)).collect();
+        // The command line of the Firefox Profiler lists no idle samples.
+        if names[0] == "(idle)" {
+            continue;
+        }
         for name in FUNCTIONS {
             let (own, whole) = found.entry(name.to_owned()).or_default();
             *own += i64::from(names[0] == name);
@@ -228,7 +234,12 @@ fn profiles_of_v8_have_the_samples_that_the_firefox_profiler_reads() {
     let node = ["--cpu-prof", "--cpu-prof-name=x.cpuprofile", "program.js"];
     let status = Command::new("node").args(node).current_dir(directory.path()).status().unwrap();
     assert!(status.success());
-    let profile = serde_json::from_slice(&std::fs::read(at("x.cpuprofile")).unwrap()).unwrap();
+    let mut profile: Value =
+        serde_json::from_slice(&std::fs::read(at("x.cpuprofile")).unwrap()).unwrap();
+    for delta in profile["timeDeltas"].as_array_mut().unwrap() {
+        *delta = (delta.as_i64().unwrap().max(0) / DELTA_US * DELTA_US).into();
+    }
+    std::fs::write(at("x.cpuprofile"), profile.to_string()).unwrap();
     std::fs::write(at("chunks.json"), in_chunks(&profile).to_string()).unwrap();
     for file in ["x.cpuprofile", "chunks.json"] {
         let trace = tracetee_trace::read_file(&at(file)).unwrap();
