@@ -71,6 +71,43 @@ impl Cause {
     /// All causes.
     pub const ALL: &[Self] = Self::VARIANTS;
 
+    /// Says what the thread did in this time: the end of a sentence that begins with "The thread".
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Gc => "waited for the garbage collector, or collected",
+            Self::Lock => "waited for a lock that another thread held",
+            Self::Binder => "waited for a call into another process",
+            Self::Inflate => "inflated layouts",
+            Self::Resources => "loaded resources, assets, themes, drawables",
+            Self::ClassLoading => "loaded or verified classes and libraries",
+            Self::Jit => "compiled code, or waited for that",
+            Self::Buffer => "waited for a free buffer of the display",
+            Self::Io => "waited for a disk or a database",
+            Self::RenderWait => "waited for the render thread",
+            Self::Graphics => "prepared shaders, textures and layers",
+            Self::Sleep => "slept until a timer",
+            Self::Wait => "slept until another thread went on",
+            Self::Idle => "had nothing to do (in start-ups)",
+            Self::Gpu => "had drawn, and the graphics processor worked on",
+            Self::System => {
+                "was done, or not called yet, and SurfaceFlinger or the composer was late"
+            }
+            Self::Core => "ran on a little core, unlike in frames in time",
+            Self::Clock => {
+                "ran at a clock far below that of frames in time: what the usual clock would have saved, whatever ran"
+            }
+            Self::Preempted => "was ready to run; one other thread had the processor",
+            Self::Runnable => "was ready to run; no processor was free",
+            Self::Kernel => "waited inside the kernel, not for a disk",
+            Self::Swap => "waited for memory that was swapped out",
+            Self::Compose => "composed (Jetpack Compose)",
+            Self::Code => "ran a function that samples of the callstack show",
+            Self::Section => "ran a section of the app or of a library",
+            Self::Unexplained => "did something that nothing in the trace names",
+        }
+    }
+
     /// Says what to do about the cause, in a few words that begin with a verb.
     #[must_use]
     pub const fn action(self) -> &'static str {

@@ -411,14 +411,16 @@ fn packages_that_a_capture_names_are_the_app_s_instead_of_its_id() {
 }
 
 #[test]
-fn the_page_of_causes_has_each_with_its_action() {
+fn the_page_of_causes_has_each_with_its_meaning_and_action() {
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/REPORTS.md"));
     let page = page.unwrap();
     let rows = page.lines().filter_map(|line| {
         let (cause, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
-        Some((cause, rest.split_once(" | ")?.1.strip_suffix(" |")?))
+        Some((cause, rest.strip_suffix(" |")?))
     });
-    let expected = Cause::ALL.iter().map(|cause| (<&str>::from(*cause), cause.action()));
-    assert!(rows.eq(expected));
+    let expected = Cause::ALL
+        .iter()
+        .map(|cause| (<&str>::from(*cause), format!("{} | {}", cause.meaning(), cause.action())));
+    assert!(rows.map(|(cause, rest)| (cause, rest.to_owned())).eq(expected));
 }

@@ -159,6 +159,19 @@ fn a_fleet_s_page_shows_what_is_so() {
     let mut timeline = String::new();
     flate2::read::GzDecoder::new(&*packed).read_to_string(&mut timeline).unwrap();
     assert!(timeline.contains("tracing_mark_write: B|") && timeline.contains("\"why\":{"));
+    // Each cause leads to what it means, at the page's end.
+    let script = "<script>
+        const causes = [...document.querySelectorAll('td button[title^=\"The thread \"]')];
+        const meanings = causes.map((button) => document.getElementById('meaning-' + button.textContent));
+        causes[0].click();
+        document.title = `${causes.length > 5} ${meanings.every(Boolean)} ${document.activeElement === meanings[0]}`;
+        </script></body>";
+    std::fs::write(&page, in_file.replace("</body>", script)).unwrap();
+    let opened = rendered(&chromium, &format!("file://{}", page.display()));
+    assert!(opened.contains("<title>true true true</title>"));
+    assert!(opened.contains(
+        "The thread waited for a lock that another thread held. What to do: hold the lock"
+    ));
     // A stand-in for the browser's new window: a script's click opens none.
     let script = "<script>
         const other = {};

@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use tracetee_jank::{Cause, Named};
 
 const PAGE: &str = include_str!("../../web/report.html");
 const STYLE: &str = include_str!("../../web/report.css");
@@ -41,7 +42,7 @@ pub fn fleet(
 ) -> String {
     let timelines: BTreeMap<_, _> =
         timelines.iter().map(|(id, gzip)| (id, STANDARD.encode(gzip))).collect();
-    page(&json!({
+    page(json!({
         "kind": "fleet", "report": report, "captures_at": captures_at, "live_s": null, "timelines": timelines,
     }))
 }
@@ -49,7 +50,7 @@ pub fn fleet(
 /// Makes the page of a fleet for a collector, which has the captures. The page reloads its data every `live_s` seconds.
 #[must_use]
 pub fn live_fleet(report: &FleetReport, live_s: u32) -> String {
-    page(&json!({
+    page(json!({
         "kind": "fleet", "report": report, "captures_at": "", "live_s": live_s, "timelines": {},
     }))
 }
@@ -92,7 +93,7 @@ pub fn single(
         Timeline::Without(why) => (Value::Null, Some(why)),
     };
     let unknown: Vec<_> = report.unknown.iter().map(|unknown| unknown.text()).collect();
-    page(&json!({
+    page(json!({
         "kind": "single", "report": report, "trace": trace, "timeline": timeline, "unknown": unknown,
         "without_timeline": without, "profile": profile,
     }))
@@ -111,7 +112,13 @@ pub fn policy() -> String {
     )
 }
 
-fn page(data: &Value) -> String {
+/// Makes the page of its data, and of the meanings of causes.
+fn page(mut data: Value) -> String {
+    let meanings: serde_json::Map<_, _> = Cause::ALL
+        .iter()
+        .map(|cause| (cause.name().to_owned(), json!([cause.meaning(), cause.action()])))
+        .collect();
+    data["meanings"] = meanings.into();
     // In a script element `</script` and `<!--` would end it.
     let data = data.to_string().replace('<', "\\u003c");
     PAGE.replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT).replace("/*DATA*/", &data)
@@ -123,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_page_without_a_trace_is_small() {
-        let page = page(&json!({}));
+        let page = page(json!({}));
         assert!(page.len() < 120 * 1024, "{}", page.len());
         assert!(!page.contains("/*SCRIPT*/") && !page.contains("/*STYLE*/"));
     }

@@ -2,14 +2,6 @@
 
 const MOST = 3;
 const sumOf = (rows, field) => rows.reduce((total, row) => total + row[field], 0);
-const goTo = (id, text) => link(text, () => {
-  const target = document.getElementById(id);
-  if (!target) return;
-  if (target.tagName === "DETAILS") target.open = true;
-  target.scrollIntoView();
-  target.tabIndex = -1;
-  target.focus({ preventScroll: true });
-});
 /** Words and nodes as one sentence. */
 const sentence = (...parts) => make("p", {}, ...parts);
 /** Nodes with commas, and "and" before the last. */

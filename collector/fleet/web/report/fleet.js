@@ -34,13 +34,13 @@ const examples = (cause) => {
   return holder;
 };
 const causeColumns = (more) => [
-  ...more, ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
+  ...more, causeColumn, ["what", (row) => row.key, true],
   ["devices", (row) => count(row.devices)], ["frames", (row) => count(row.frames)],
   ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)], ["p50", (row) => ms(row.p50_ns)], ["p90", (row) => ms(row.p90_ns)], ["p99", (row) => ms(row.p99_ns)],
 ];
 const worstOf = ({ capture_id: id }) => (data.live_s ? make("a", { href: "captures/" + encodeURIComponent(id) }, id.slice(-8)) : id);
 const deathColumns = (before, after) => [
-  ...before, ["reason", (row) => row.reason, true], ["cause", (row) => row.cause, true], ...after,
+  ...before, ["reason", (row) => row.reason, true], causeColumn, ...after,
   ["ends", (row) => count(row.deaths)], ["seen by a user", (row) => count(row.by_user)],
   ["in the background", (row) => count(row.deaths - row.by_user - row.frozen)], ["frozen", (row) => count(row.frozen)],
   ["devices", (row) => count(row.devices)], ["versions", (row) => count(row.versions)],
@@ -88,7 +88,7 @@ function app(report) {
     page.append(make("h2", {}, "Gain of a fix"),
       make("p", { class: "faint" }, `Late frames that would be in time without the cause. One fix alone saves ${share(fixes.saved_by_any, fixes.late)} of the ${count(fixes.late)} late frames that rates count; “once”: each frame at the fix that gains most. ±: 95 %, over devices. ${share(fixes.late_stateless, fixes.late)} of the late frames have no scheduler states: their waits are taken to last as long as they did.`),
       table([
-        ["screen", (fix) => (fix.screen === null ? "(all)" : named(fix.screen)), true], ["cause", (fix) => fix.cause, true], ["what", (fix) => fix.key, true],
+        ["screen", (fix) => (fix.screen === null ? "(all)" : named(fix.screen)), true], causeColumn, ["what", (fix) => fix.key, true],
         ["frames", (fix) => count(fix.saved)], ["removed", (fix) => `${fixed(fix.percent)} % ± ${fixed((fix.percent_from_to[1] - fix.percent_from_to[0]) / 2)}`],
         ["halved", (fix) => share(fix.saved_halved, fix.late)], ["off the first thread", (fix) => share(fix.saved_moved, fix.late)], ["once", (fix) => share(fix.saved_most, fix.late)],
         ["devices", (fix) => `${count(fix.devices)} of ${count(fix.all_devices)}`],

@@ -1,7 +1,7 @@
 // A late frame: its causes, its critical path as a picture and as a table.
 
 const partTable = (parts) => table([
-  ["cause", (part) => part.cause, true],
+  causeColumn,
   ["what", (part) => part.key + (part.name === part.key ? "" : " (" + part.name + ")") + (part.owner ? ", held by " + part.owner : ""), true],
   ["thread", (part) => part.thread, true],
   ["time", (part) => ms(part.self_ns + part.carried_ns)], ...carriedColumn(parts), ["past the deadline", (part) => ms(part.overrun_ns)], ...statesColumn(parts),
@@ -68,7 +68,7 @@ const explanation = (explained) => {
   return make("div", {},
     make("p", { class: "faint" }, `Due at its vsync (${SOURCES[explained.start_source] || explained.start_source}), deadline ${since(explained.deadline_ns)} later, complete ${ms(explained.overrun_ns)} after that${late}.`),
     make("h3", {}, "Causes"), table([
-      ["cause", (row) => row.cause, true], ["what", (row) => row.key, true], ["time", (row) => ms(row.self_ns + row.carried_ns)],
+      causeColumn, ["what", (row) => row.key, true], ["time", (row) => ms(row.self_ns + row.carried_ns)],
       ...carriedColumn(explained.causes), ["past the deadline", (row) => ms(row.overrun_ns)], ...statesColumn(explained.causes),
     ], explained.causes),
     make("h3", {}, "Critical path"), pathChart(explained),

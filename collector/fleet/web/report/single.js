@@ -49,7 +49,7 @@ function death(of) {
     of.owners.length ? table([["lock", (row) => row.lock, true], ["held by", (row) => row.thread, true], ["state", (row) => row.state, true], ["in", (row) => row.function, true]], of.owners) : null,
     make("p", {}, dump),
     of.stack.length ? make("details", {}, make("summary", {}, `Stack of ${of.thread}`), make("pre", {}, of.stack.join("\n"))) : null,
-    of.before.length ? table([["the main thread in the last 5 s", (row) => row.name, true], ["cause", (row) => row.cause, true], ["time", (row) => ms(row.ns)], ["", (row) => (row.open ? "not ended" : ""), true]], of.before) : null);
+    of.before.length ? table([["the main thread in the last 5 s", (row) => row.name, true], causeColumn, ["time", (row) => ms(row.ns)], ["", (row) => (row.open ? "not ended" : ""), true]], of.before) : null);
 }
 
 function single() {
@@ -98,7 +98,7 @@ function single() {
   const overrun = report.causes.reduce((sum, row) => sum + row.overrun_ns, 0);
   page.append(make("h2", { id: "causes" }, "Causes of the late frames"),
     report.causes.length ? table([
-      ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
+      causeColumn, ["what", (row) => row.key, true],
       ["frames", (row) => count(row.frames)], ["in time without it", (row) => count(row.saved)], ["with half of it", (row) => count(row.saved_halved)],
       ["off the first thread", (row) => count(row.saved_moved)], ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)],
       ...carriedColumn(report.causes), ...statesColumn(report.causes), ["what to do", (row) => row.action, true],

@@ -5,8 +5,10 @@ const accuracy = (of) => (of.frames_percent ? ` Counts and sums are exact. p50, 
 
 function draw() {
   page.replaceChildren();
+  namedCauses.clear();
   if (data.kind === "single") single();
   else fleet();
+  meanings();
   document.title = data.kind === "single" ? `${data.report.app}: frames` : "tracetee: jank";
   document.documentElement.dataset.drawn = "yes";
 }

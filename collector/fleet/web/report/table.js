@@ -64,3 +64,20 @@ function toggleAll(id) {
   if (!all.delete(id)) all.add(id);
   change({ all: [...all].join(",") });
 }
+
+// The causes that the tables of the page name: each leads to its meaning, at the page's end.
+const namedCauses = new Set();
+const causeColumn = ["cause", ({ cause }) => {
+  const [meaning] = data.meanings[cause] || [];
+  if (!meaning) return cause || "";
+  namedCauses.add(cause);
+  return goTo(`meaning-${cause}`, cause, `The thread ${meaning}`);
+}, true];
+function meanings() {
+  if (!namedCauses.size) return;
+  const entries = [...namedCauses].sort().flatMap((cause) => {
+    const [meaning, action] = data.meanings[cause];
+    return [make("dt", { id: `meaning-${cause}` }, cause), make("dd", {}, `The thread ${meaning}. What to do: ${action}.`)];
+  });
+  page.append(make("h2", { id: "meanings" }, "The causes"), make("dl", {}, ...entries));
+}

@@ -27,6 +27,14 @@ const link = (text, act, title) => {
   button.addEventListener("click", act);
   return button;
 };
+const goTo = (id, text, title) => link(text, () => {
+  const target = document.getElementById(id);
+  if (!target) return;
+  if (target.tagName === "DETAILS") target.open = true;
+  target.scrollIntoView();
+  target.tabIndex = -1;
+  target.focus({ preventScroll: true });
+}, title);
 
 const tile = (title, value) => make("div", { class: "tile" }, make("span", { class: "faint" }, title), make("b", {}, value));
 // Perfetto's interface takes a trace from the page that has opened it: it never goes to a server.
