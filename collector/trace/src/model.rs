@@ -438,6 +438,12 @@ const MAX_SHOWN: usize = 20;
 const SHOWN_BYTES: usize = 200;
 
 impl Losses {
+    pub(crate) fn not_read(&mut self, what: &str, count: u64) {
+        if count > 0 {
+            *self.unread.entry(what.to_owned()).or_default() += count;
+        }
+    }
+
     pub(crate) fn bad(&mut self, number: u64, why: &'static str, line: &[u8]) {
         self.bad_lines += 1;
         if self.shown.len() < MAX_SHOWN {

@@ -19,7 +19,7 @@ impl Builder {
     /// theirs several times and end them once): as in Perfetto, the first begin counts.
     pub(crate) fn begin_marked_async(&mut self, key: AsyncKey, begun: Async) {
         if self.is_async_open(&key) && key.track.is_none() {
-            *self.trace.losses.unread.entry(BEGUN_AGAIN.to_owned()).or_default() += 1;
+            self.not_read(BEGUN_AGAIN, 1);
         } else {
             self.begin_async(key, begun);
         }

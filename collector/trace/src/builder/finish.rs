@@ -51,11 +51,9 @@ impl Builder {
             thread.slices.shrink_to_fit();
             self.trace.threads.insert(running.key, running.thread);
         }
-        if of_others > 0 {
-            let why =
-                "slices that name another process than their thread's, put into that of the thread";
-            self.trace.losses.unread.insert(why.to_owned(), of_others);
-        }
+        let why =
+            "slices that name another process than their thread's, put into that of the thread";
+        self.trace.losses.not_read(why, of_others);
         self.trace.losses.unclosed_asyncs =
             self.open_asyncs.values().map(|open| open.len() as u64).sum();
         self.trace

@@ -233,9 +233,7 @@ impl Builder {
 
     /// Counts what is in the input and not in the trace.
     pub(crate) fn not_read(&mut self, what: &str, count: u64) {
-        if count > 0 {
-            *self.trace.losses.unread.entry(what.to_owned()).or_default() += count;
-        }
+        self.trace.losses.not_read(what, count);
     }
 
     /// Counts what is read, and is not written as it was.

@@ -42,10 +42,8 @@ pub(super) fn read<R: BufRead>(
     let (methods, stacks) = (HashMap::new(), HashMap::new());
     let mut reader = Reader { trace, frequency, methods, stacks, rounded: 0 };
     let end = reader.parts(input);
-    if reader.rounded > 0 {
-        let rounded = reader.rounded;
-        trace.losses.unread.insert(ROUNDED.to_owned(), rounded);
-    }
+    let rounded = reader.rounded;
+    trace.losses.not_read(ROUNDED, rounded);
     end
 }
 

@@ -168,7 +168,7 @@ pub(super) fn take_line(trace: &mut MethodTrace, part: &mut Part, line: &[u8]) {
                 Part::Methods => method(&text).map(|(method, has_file)| {
                     trace.methods.push(method);
                     if has_file {
-                        *trace.losses.unread.entry(FILES.to_owned()).or_default() += 1;
+                        trace.losses.not_read(FILES, 1);
                     }
                 }),
                 Part::End => Ok(()),
