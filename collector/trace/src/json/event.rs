@@ -1,5 +1,6 @@
 //! One event of the trace event format.
 
+use super::samples::{self, Attached};
 use crate::model::{Counter, FlowKind, Losses, MAX_NS, Trace};
 use crate::names::NameId;
 use serde::Deserialize;
@@ -7,8 +8,6 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Members of events that are not read.
-const STACK: &str = "callstacks of events";
 /// Category of async slices that have none, in files of ours.
 const NO_CATEGORY: &str = "async";
 
@@ -92,6 +91,8 @@ struct Text<'a> {
     flow_out: Option<bool>,
     sf: Option<&'a RawValue>,
     stack: Option<&'a RawValue>,
+    esf: Option<&'a RawValue>,
+    estack: Option<&'a RawValue>,
     args: Option<&'a RawValue>,
 }
 
@@ -105,9 +106,12 @@ struct Id2<'a> {
 /// An event, and the texts that stand for its process and thread.
 pub(crate) type Parsed = (Event, [Option<NameId>; 2]);
 
-/// Reads one.
-pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static str> {
-    let Trace { names, losses, .. } = trace;
+/// Reads one, and adds its callstacks to the others.
+pub(crate) fn parse(
+    text: &[u8],
+    trace: &mut Trace,
+    attached: &mut Vec<Attached>,
+) -> Result<Parsed, &'static str> {
     let repaired;
     let text: Text<'_> = match serde_json::from_slice(text) {
         Ok(text) => text,
@@ -123,9 +127,6 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
             })?
         }
     };
-    if text.sf.or(text.stack).is_some() {
-        *losses.unread.entry(STACK.to_owned()).or_default() += 1;
-    }
     let name_text = text.name.as_deref().unwrap_or_default();
     let &[ph] = text.ph.as_bytes() else { return Err("the ph of an event is not a letter") };
     let kind = match ph {
@@ -156,13 +157,19 @@ pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Parsed, &'static s
     };
     let id = |text: &RawValue| process(text.get());
     let (pid, tid) = (text.pid.map_or(0, id), text.tid.map_or(0, id));
+    let time = text.ts.map(RawValue::get).and_then(ns);
+    let took_ns = if let Kind::Complete { dur_ns, .. } = kind { dur_ns } else { None };
+    let end = time.zip(took_ns).map(|(at_ns, ns)| at_ns.saturating_add(ns).min(MAX_NS));
+    samples::attach(trace, attached, (pid, tid, time), [text.sf, text.stack]);
+    samples::attach(trace, attached, (pid, tid, end), [text.esf, text.estack]);
+    let Trace { names, losses, .. } = trace;
     let named = [text.pid, text.tid].map(|id| {
         let id = id?.get();
         let id: Cow<'_, str> = serde_json::from_str(id.starts_with('"').then_some(id)?).ok()?;
         id.parse::<i64>().is_err().then(|| names.id(id.as_bytes()))
     });
     let is_timeless = matches!(kind, Kind::ThreadName | Kind::ProcessName | Kind::Other(_));
-    let at_ns = match text.ts.map(RawValue::get).and_then(ns) {
+    let at_ns = match time {
         Some(at_ns) => at_ns,
         None if is_timeless => 0,
         None => return Err("the ts of an event is not a time"),
@@ -365,8 +372,7 @@ fn number(text: &str) -> i64 {
     if let Ok(number) = text.parse::<i64>() {
         return number;
     }
-    let text = text.trim_matches('"');
-    let (text, _) = without_hash(text);
+    let (text, _) = without_hash(text.trim_matches('"'));
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16).unwrap_or_else(|_| hash(text)).cast_signed()
 }

@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::names::NameId;
 use event::{Event, Kind, Parsed};
-use samples::Profiles;
+use samples::{Attached, Profiles};
 use scan::{Scanner, Take};
 use serde_json::Value;
 use std::cmp::Reverse;
@@ -33,7 +33,7 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     if let Some(packets) = scanner.packets.take() {
         return crate::perfetto::read(&*packets);
     }
-    let is_profile = samples::take(&mut reader.builder, &mut scanner.members);
+    let is_profile = samples::take(&mut reader.builder, &mut scanner.members, &mut reader.attached);
     let losses = &mut reader.builder.trace.losses;
     if let Some(end) = end {
         if losses.lines == 0 {
@@ -91,6 +91,8 @@ struct Reader {
     /// Names of threads, which may come last.
     names: HashMap<(u32, u32), NameId>,
     profiles: Profiles,
+    /// Callstacks of events.
+    attached: Vec<Attached>,
 }
 
 struct ThreadOf {
@@ -128,7 +130,7 @@ struct Open {
 impl Take for Reader {
     fn event(&mut self, text: &[u8]) {
         self.builder.trace.losses.lines += 1;
-        let parsed = event::parse(text, &mut self.builder.trace);
+        let parsed = event::parse(text, &mut self.builder.trace, &mut self.attached);
         let number = self.builder.trace.losses.lines;
         match parsed {
             Ok(parsed) => self.parsed(parsed),

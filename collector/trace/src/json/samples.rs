@@ -1,11 +1,12 @@
-//! Samples of callstacks in JSON: those beside the events of Chrome and Hermes, the `.cpuprofile` of V8 and Hermes, and V8's profile
-//! in events of Chrome.
+//! Samples of callstacks in JSON: those of events and beside the events of Chrome and Hermes, the `.cpuprofile` of V8 and Hermes, and
+//! V8's profile in events of Chrome.
 
 use super::event::{self, Event};
 use crate::builder::Builder;
 use crate::model::{MAX_NS, NO_PARENT, Trace};
 use crate::names::NameId;
 use crate::samples::{MAX_FRAMES, Sample, StackFrame};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -13,6 +14,8 @@ use std::collections::HashMap;
 const OF_PROFILE: u32 = 1;
 /// Reason why samples are not read.
 const NO_STACK: &str = "samples";
+/// Callstacks of events that are not read: without a time, frames, or their frames in `stackFrames`.
+const OF_EVENT: &str = "callstacks of events";
 
 /// Frames by their id.
 #[derive(Default)]
@@ -20,6 +23,33 @@ struct Tree {
     frames: HashMap<String, (NameId, Option<String>)>,
     /// Those that are in the model's stacks.
     nodes: HashMap<String, u32>,
+}
+
+/// The callstack of an event, a sample of its thread, as of Perfetto's events; and the id of the innermost frame in `stackFrames`,
+/// none if the event itself has the frames.
+pub(super) type Attached = (Sample, NameId);
+
+/// Attaches the callstack of an event to its thread and time: `frame` refers to `stackFrames`, `stack` lists the frames, the outermost
+/// first.
+pub(super) fn attach(
+    trace: &mut Trace,
+    attached: &mut Vec<Attached>,
+    (pid, tid, at_ns): (u32, u32, Option<u64>),
+    [frame, stack]: [Option<&RawValue>; 2],
+) {
+    let (Some(_), Some(at_ns)) = (frame.or(stack), at_ns) else {
+        return trace.losses.not_read(OF_EVENT, frame.or(stack).is_some().into());
+    };
+    let frames = serde_json::from_str(stack.map_or("[]", RawValue::get));
+    let frames: Vec<Value> = frames.unwrap_or_default();
+    let inside = frames.iter().skip(frames.len().saturating_sub(MAX_FRAMES));
+    let stack = inside.filter_map(text).fold(NO_PARENT, |caller, name| {
+        let function = trace.names.id(name.as_bytes());
+        trace.stacks.node(caller, StackFrame { function, ..StackFrame::default() })
+    });
+    let frame = frame.map_or("", |id| id.get().trim_matches('"'));
+    let frame = trace.names.id(frame.as_bytes());
+    attached.push((Sample { pid, tid, stack, ..Sample::new(at_ns) }, frame));
 }
 
 /// A profile of V8, in one object or in parts.
@@ -88,8 +118,12 @@ impl Profile {
     }
 }
 
-/// Moves the samples of an object's members into the trace. Returns true if the object is a profile.
-pub(super) fn take(builder: &mut Builder, members: &mut Map<String, Value>) -> bool {
+/// Moves the samples of an object's members and those of its events into the trace. Returns true if the object is a profile.
+pub(super) fn take(
+    builder: &mut Builder,
+    members: &mut Map<String, Value>,
+    attached: &mut Vec<Attached>,
+) -> bool {
     if members.get("nodes").is_some_and(Value::is_array) {
         let now_ns = members.get("startTime").and_then(ns).unwrap_or_default();
         builder.new_thread(OF_PROFILE, Some(OF_PROFILE));
@@ -104,6 +138,16 @@ pub(super) fn take(builder: &mut Builder, members: &mut Map<String, Value>) -> b
     let of_events = members.remove("stackFrames");
     for (id, frame) in of_events.as_ref().and_then(Value::as_object).into_iter().flatten() {
         tree.add(&mut builder.trace, id.clone(), &frame["name"], text(&frame["parent"]));
+    }
+    for (mut sample, frame) in std::mem::take(attached) {
+        let id = builder.trace.names.text(frame).to_owned();
+        if !id.is_empty() {
+            sample.stack = tree.stack(&mut builder.trace, &id);
+        }
+        match sample.stack {
+            NO_PARENT => builder.not_read(OF_EVENT, 1),
+            _ => builder.sample(sample),
+        }
     }
     if tree.frames.is_empty() || !members.get("samples").is_some_and(Value::is_array) {
         return false;

@@ -420,7 +420,7 @@ fn what_is_no_json_in_an_event_is_text_and_texts_in_place_of_ids_are_names() {
     assert_eq!(args, [r#"{"x":"NaN","y":"-Infinity","z":["inf"]}"#]);
     let unread: Vec<_> =
         trace.losses.unread.iter().map(|(what, count)| (&**what, *count)).collect();
-    assert_eq!(unread, [("callstacks of events", 1), ("samples", 2), ("systemTraceEvents", 1)]);
+    assert_eq!(unread, [("samples", 2), ("systemTraceEvents", 1)]);
 }
 
 #[test]
@@ -530,6 +530,31 @@ fn a_whole_profile_in_an_event_becomes_samples_of_the_events_thread() {
     ];
     assert_eq!(found, expected);
     assert!(trace.instants.is_empty());
+}
+
+#[test]
+fn callstacks_of_events_are_samples_of_their_threads() {
+    let trace = parsed(
+        r#"{"traceEvents":[
+        {"ph":"X","name":"a","ts":2,"dur":7,"pid":1,"tid":5,"sf":2,"esf":"1"},
+        {"ph":"B","name":"b","ts":3,"pid":1,"tid":5,"stack":["0x1","main",7]},
+        {"ph":"E","ts":4,"pid":1,"tid":5,"sf":"1"},
+        {"ph":"i","name":"c","ts":5,"pid":1,"tid":6,"sf":"3"},
+        {"ph":"X","name":"d","ts":5,"pid":1,"tid":6,"estack":["f"]},
+        {"ph":"i","name":"e","ts":6,"pid":1,"tid":6,"stack":[]},
+        {"ph":"M","name":"thread_name","pid":1,"tid":6,"sf":1,"args":{"name":"x"}}],
+        "stackFrames":{"1":{"name":"[root]"},"2":{"name":"render","parent":1}}}"#,
+    );
+    let expected = [
+        (2000, 2000, 1, 5, "render<[root]".to_owned()),
+        (3000, 3000, 1, 5, "7<main<0x1".to_owned()),
+        (4000, 4000, 1, 5, "[root]".to_owned()),
+        (9000, 9000, 1, 5, "[root]".to_owned()),
+    ];
+    assert_eq!(samples(&trace), expected);
+    // No frame of this id, no time of an end, no frames, no time.
+    assert_eq!(trace.losses.unread, [("callstacks of events".to_owned(), 4)].into());
+    assert_eq!((trace.slice_count(), trace.instants.len(), trace.losses.bad_lines), (3, 2, 0));
 }
 
 #[test]
