@@ -19,9 +19,8 @@ const MAGICS: &[Foreign] = &[
     foreign(
         b"PERFILE2",
         "perf.data of simpleperf or perf",
-        "pass the output of `simpleperf report-sample --show-callchain` or `perf script`",
+        "pass the output of `simpleperf report-sample --show-callchain` (or `--protobuf`) or of `perf script`",
     ),
-    foreign(b"SIMPLEPERF", "simpleperf's protobuf", "pass the text of `report-sample`"),
     foreign(b"JAVA PROFILE 1.0", "a heap dump (HPROF)", HEAP),
     foreign(
         b"FLR\0",

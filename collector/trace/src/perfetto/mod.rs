@@ -23,7 +23,7 @@ mod processes;
 mod put;
 mod sched;
 mod sequence;
-mod stacks;
+pub(crate) mod stacks;
 mod track_event;
 mod tracks;
 mod unread;

@@ -11,6 +11,8 @@ use crate::model::NO_PARENT;
 use crate::names::NameId;
 use crate::samples::{Sample, StackFrame};
 
+/// Loss that perf reports.
+pub(crate) const BY_KERNEL: &str = "samples lost by the kernel";
 /// Reason of a sample without a callstack: nobody asked for that of its process.
 const NOT_IN_SCOPE: u64 = 4;
 /// Limit of the frames of an inline callstack.
@@ -35,9 +37,7 @@ impl Reader {
                 perf_sample::tid => sample.tid = value.u32()?,
                 perf_sample::callstack_iid => callstack = Some(value.number()?),
                 perf_sample::timebase_count => sample.weight = value.number()?,
-                perf_sample::kernel_records_lost => {
-                    self.lost("samples lost by the kernel", value.number()?)
-                }
+                perf_sample::kernel_records_lost => self.lost(BY_KERNEL, value.number()?),
                 // Samples of processes out of scope are taken for their counters alone.
                 perf_sample::sample_skipped_reason => is_skipped = value.number()? != NOT_IN_SCOPE,
                 perf_sample::producer_event => return Ok(()),

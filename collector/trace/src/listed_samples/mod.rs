@@ -1,7 +1,9 @@
-//! Samples of callstacks as `perf script` and simpleperf's `report-sample` print them, with or without their callchains.
+//! Samples of callstacks as `perf script` and simpleperf's `report-sample` list them, with or without their callchains.
 //!
 //! `perf script` prints a line for each sample, `COMM [PID/]TID [[CPU]] TIME: [COUNT] EVENT:`, and one for each frame, the innermost
-//! first; simpleperf prints a field a line.
+//! first; simpleperf prints a field a line, or writes its [`protobuf`].
+
+mod protobuf;
 
 use crate::builder::Builder;
 use crate::error::Error;
@@ -17,6 +19,8 @@ use std::sync::LazyLock;
 const HEADER: &[u8] = b"# ========\n# captured on";
 /// Samples of another event than the first one, whose weights are in another unit.
 const OTHER_EVENT: &str = "stack samples of several events, whose weights become one sum";
+/// Blocks of simpleperf, which say when a thread runs.
+const SWITCHES: &str = "context switches of simpleperf";
 /// Threads whose lines have no process' id.
 const NO_PROCESS: &str =
     "threads without a process, each shown as one (`perf script -F +pid` prints processes)";
@@ -36,13 +40,14 @@ static FRAME: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"(?-u){symbol}\((?<file>[^()]*(?: \(deleted\))?)\)$")).unwrap()
 });
 
-/// True if a text begins as a list of samples.
+/// True if a file begins as a list of samples.
 pub(crate) fn begins(text: &[u8]) -> bool {
     let mut lines = text.split(|&byte| byte == b'\n');
     let first = lines.find(|line| !line.is_empty() && !line.starts_with(b"#")).unwrap_or_default();
     let first = first.trim_ascii();
     let is_simpleperf = matches!(first, b"sample:" | b"meta_info:" | b"context_switch:");
     is_simpleperf
+        || text.starts_with(protobuf::MAGIC)
         || text.starts_with(HEADER)
         || (text::split(first).is_err() && SAMPLE.is_match(first))
 }
@@ -51,10 +56,14 @@ pub(crate) fn begins(text: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`Error::NoTrace`] if there is no sample with a time.
-pub(crate) fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
+pub(crate) fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
     let mut reader = Reader::default();
-    text::read_lines(text, &mut reader)?;
-    reader.put();
+    if text.fill_buf().is_ok_and(|head| head.starts_with(protobuf::MAGIC)) {
+        protobuf::read(text, &mut reader)?;
+    } else {
+        text::read_lines(text, &mut reader)?;
+        reader.put();
+    }
     let mut trace = reader.builder.finish();
     trace.samples.sort_by_key(|sample| sample.at_ns);
     if trace.samples.is_empty() {
@@ -62,9 +71,7 @@ pub(crate) fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
         return Err(Error::NoTrace(why.to_owned()));
     }
     let alone = trace.threads.values().filter(|thread| thread.pid.is_none()).count();
-    if alone > 0 {
-        trace.losses.unread.insert(NO_PROCESS.to_owned(), alone as u64);
-    }
+    trace.losses.not_read(NO_PROCESS, alone as u64);
     Ok(trace)
 }
 
@@ -115,6 +122,7 @@ impl TakeLine for Reader {
                 }
                 _ => {
                     self.put();
+                    self.builder.not_read(SWITCHES, (text == b"context_switch:").into());
                     let is_simpleperf = text == b"sample:";
                     self.open = is_simpleperf.then(|| Open { is_simpleperf, ..Open::default() });
                 }
@@ -229,8 +237,8 @@ mod tests {
     use std::io::Cursor;
 
     /// Samples as `comm pid/tid cpu since..at weight outer;…;inner`.
-    fn rows(text: &str) -> Vec<String> {
-        let trace = read_any(Cursor::new(text.as_bytes().to_vec())).unwrap();
+    pub(super) fn rows(text: impl AsRef<[u8]>) -> Vec<String> {
+        let trace = read_any(Cursor::new(text.as_ref().to_vec())).unwrap();
         let row = |sample: &Sample| {
             let frames = trace.stacks.frames(sample.stack);
             let mut stack: Vec<String> = frames
@@ -263,10 +271,10 @@ mod tests {
         ] {
             let stack = "\t  1f v8::call(int, bool)+0x10 (/tmp/n)\n\t 2f [unknown] (/memfd:x (deleted))\n\n";
             let expected = format!("{expected}/memfd:x (deleted)+2f;v8::call(int, bool)");
-            assert_eq!(rows(&format!("# a comment\n{line}\n{stack}")), [&*expected], "{line}");
+            assert_eq!(rows(format!("# a comment\n{line}\n{stack}")), [&*expected], "{line}");
             // The frames of old versions have no indent.
             let flat = stack.replace("\n\t ", "\n").replace('\t', "");
-            assert_eq!(rows(&format!("{line}\n{flat}{line}\n{stack}")), [&*expected, &expected]);
+            assert_eq!(rows(format!("{line}\n{flat}{line}\n{stack}")), [&*expected, &expected]);
         }
         let text = "sh 6/6 [003] 1.000002: x:\n\napp 6/6 1.000003: x:\n\nb 6/7 1.000004: x:\n\nc 8 1.000005: x:\n\n";
         let trace = read(text.as_bytes()).unwrap();
@@ -276,10 +284,10 @@ mod tests {
         assert_eq!(trace.threads[&7].pid, Some(6));
         assert_eq!(trace.losses.unread.get(NO_PROCESS), Some(&1), "thread 8 alone");
         let single = "perf 7 [000] 1.000002:  1 cycles: ffff1f native_write ([kernel.kallsyms])\n";
-        assert_eq!(rows(&single.repeat(2)).len(), 2);
+        assert_eq!(rows(single.repeat(2)).len(), 2);
         assert!(rows(single)[0].ends_with(" 1 native_write"), "{:?}", rows(single));
         let header = format!("# ========\n# captured on: today\n{}", "# cpu x\n".repeat(9_000));
-        assert_eq!(rows(&format!("{header}{single}")), rows(single));
+        assert_eq!(rows(format!("{header}{single}")), rows(single));
     }
 
     #[test]
@@ -294,7 +302,9 @@ mod tests {
             "app: 1 7/7 0 1500..2000 500 a::outer(int);inner",
         ];
         assert_eq!(rows(text), expected);
-        assert_eq!(rows(&text.replace('\n', "\r\n")), expected);
+        assert_eq!(rows(text.replace('\n', "\r\n")), expected);
+        let unread = read(text.as_bytes()).unwrap().losses.unread;
+        assert_eq!(unread.get(SWITCHES), Some(&1));
     }
 
     #[test]
