@@ -1,0 +1,83 @@
+//! Samples of callstacks: those that others encode are read whole, and those of JSON events reach trace_processor, or are named.
+
+use serde_json::{Value, json};
+use std::process::Command;
+use tracetee_tests::root;
+use tracetee_tests_convert::{Engine, python, run_tool};
+use tracetee_trace::read_file;
+
+#[test]
+fn simpleperfs_protobuf_of_another_encoder_is_read_whole() {
+    let Some(python) = python() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("samples.trace");
+    let script = root().join("tests/convert/simpleperf.py");
+    let output = Command::new(python).arg(script).arg(&file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let written = String::from_utf8(output.stdout).unwrap();
+    let written: Vec<Value> =
+        written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let trace = read_file(&file).unwrap();
+    let name = |id| trace.names.text(id);
+    let read = trace.samples.iter().map(|sample| {
+        let frames = trace.stacks.frames(sample.stack).map(|frame| match name(frame.function) {
+            "" => format!("{}+{:#x}", name(frame.mapping), frame.rel_pc),
+            function => function.to_owned(),
+        });
+        let thread = &trace.threads[&sample.tid];
+        let frames: Vec<String> = frames.collect();
+        json!([
+            sample.at_ns,
+            sample.pid,
+            sample.tid,
+            thread.name(&trace.names),
+            sample.weight,
+            frames
+        ])
+    });
+    let read: Vec<Value> = read.collect();
+    assert_eq!((read.len(), written.len()), (2000, 2000));
+    for (read, written) in read.iter().zip(&written) {
+        assert_eq!(read, written);
+    }
+    assert_eq!(trace.losses.lost["samples lost by the kernel"], 17);
+    assert_eq!(trace.losses.unread["context switches of simpleperf"], 2000);
+    let (_, said) =
+        run_tool(directory.path(), &["convert", "samples.trace", "-o", "samples.pftrace"]);
+    assert!(said.contains("not read: 2000 context switches of simpleperf"), "{said}");
+}
+
+#[test]
+fn callstacks_of_json_events_reach_perfetto_and_are_named_elsewhere() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let input = r#"{"traceEvents":[
+        {"ph":"X","name":"a","ts":2,"dur":7,"pid":1,"tid":5,"sf":2,"esf":"1"},
+        {"ph":"B","name":"b","ts":3,"pid":1,"tid":5,"stack":["0x1","main","leaf"]},
+        {"ph":"E","name":"b","ts":4,"pid":1,"tid":5}],
+        "stackFrames":{"1":{"name":"root"},"2":{"name":"render","parent":1}}}"#;
+    std::fs::write(path.join("in.json"), input).unwrap();
+    let (_, said) = run_tool(path, &["convert", "in.json", "-o", "out.pftrace"]);
+    assert_eq!(said, "", "nothing is lost");
+    // The same by the model: what we write is what we read.
+    let _ = run_tool(path, &["convert", "out.pftrace", "-o", "again.pftrace", "--pid", "1"]);
+    let query = "select s.ts, p.pid, t.tid, f.name as leaf, g.name as caller from perf_sample s \
+        join thread t using (utid) join process p using (upid) \
+        join stack_profile_callsite c on c.id = s.callsite_id join stack_profile_frame f on f.id = c.frame_id \
+        left join stack_profile_callsite d on d.id = c.parent_id left join stack_profile_frame g on g.id = d.frame_id \
+        order by 1";
+    let all = engine.rows(path, &["out.pftrace", "again.pftrace"], &[query]);
+    let expected = [
+        json!([2000, 1, 5, "render", "root"]).to_string(),
+        json!([3000, 1, 5, "leaf", "main"]).to_string(),
+        json!([9000, 1, 5, "root", null]).to_string(),
+    ];
+    for rows in all {
+        assert_eq!(rows[0], expected);
+    }
+    for format in ["json", "ftrace"] {
+        let (_, said) = run_tool(path, &["convert", "in.json", "-o", &format!("out.{format}")]);
+        assert!(said.contains("3 stack samples"), "{format}: {said}");
+    }
+}
