@@ -60,7 +60,7 @@ fn inputs() -> Vec<Vec<u8>> {
         out
     });
     let values = br#"{"traceEvents":[{"ph":"M","name":"process_name","pid":1,"args":{"name":"com.example"}},
-        {"ph":"X","name":"a","cat":"Dart","pid":1,"tid":2,"ts":10,"dur":5,"args":{"x":[1,{},[]],"n":null,"y.z":1e3}},
+        {"ph":"X","name":"a","cat":"Dart","pid":1,"tid":2,"ts":10,"dur":5,"sf":"2","estack":["x","y"],"args":{"x":[1,{},[]],"n":null,"y.z":1e3}},
         {"ph":"s","name":"f","id":5,"pid":1,"tid":2,"ts":12},{"ph":"C","name":"c","pid":1,"ts":13,"args":{"a":1,"b":"2"}},
         {"ph":"b","name":"t","cat":"k","id":"0x9","pid":1,"tid":3,"ts":14},{"ph":"e","name":"t","cat":"k","id":"0x9","pid":1,"tid":3,"ts":19},
         {"ph":"f","bp":"e","name":"f","id":5,"pid":1,"tid":2,"ts":14},{"ph":"i","s":"g","name":"i","pid":1,"tid":2,"ts":15}],
