@@ -5,6 +5,8 @@
 //! the same devices can be made again.
 
 use fastrand::Rng;
+use plan::devices::PlannedDevice;
+use tracetee_ledger::Sums;
 use tracetee_protocol::CaptureMeta;
 use tracetee_protocol::json::Decimal;
 use uuid::Uuid;
@@ -18,7 +20,7 @@ mod truth;
 mod world;
 
 pub use plan::{
-    Plan, PlannedCause, PlannedChange, PlannedClass, PlannedPipeline, PlannedRollout,
+    Plan, PlannedCause, PlannedChange, PlannedClass, PlannedDeath, PlannedPipeline, PlannedRollout,
     PlannedVersion, Plant,
 };
 pub use truth::{TrueCause, TrueFrames, TrueVersion, Truth};
@@ -42,6 +44,8 @@ pub struct Simulated {
     pub meta: CaptureMeta,
     /// The text.
     pub text: String,
+    /// Counts of its frames, as the device's ledger has them.
+    pub sums: Sums,
 }
 
 impl Simulated {
@@ -64,19 +68,25 @@ fn in_1000(factor: f64) -> u64 {
 }
 
 impl Plan {
-    /// Makes the captures of a device, and the truth about them.
-    #[must_use]
-    pub fn device(&self, seed: u64, number: u64) -> (Vec<Simulated>, Truth) {
+    /// Draws a device and its id. Returns the generator, too.
+    fn drawn(&self, seed: u64, number: u64) -> Option<(Rng, PlannedDevice<'_>, String)> {
         // Neighbours' generators must not be alike.
         let mut rng = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         rng.u64(..);
-        let version = plan::devices::chosen(&mut rng, &self.versions, |version| version.share);
-        let mut truth = Truth::default();
-        let Some(version) = version else { return (Vec::new(), truth) };
+        let version = plan::devices::chosen(&mut rng, &self.versions, |version| version.share)?;
         let device = self.planned_device(&mut rng, version);
         let install_id =
             format!("{:032x}", u128::from(rng.u64(..)) << 64 | u128::from(rng.u64(..)));
-        let mut captures = Vec::new();
+        Some((rng, device, install_id))
+    }
+
+    /// Makes the captures of a device, and the truth about them.
+    #[must_use]
+    pub fn device(&self, seed: u64, number: u64) -> (Vec<Simulated>, Truth) {
+        let (mut captures, mut truth) = Default::default();
+        let Some((mut rng, device, install_id)) = self.drawn(seed, number) else {
+            return (captures, truth);
+        };
         let of_days = self.world.days(&mut rng, usize::try_from(self.days).unwrap_or(0));
         truth.world.newcomers = device.is_newcomer.into();
         truth.world.bots = device.is_bot.into();
@@ -135,9 +145,9 @@ impl Plan {
                 is_first_day: moment.is_first_day,
                 is_garbage,
             };
-            let text = capture::capture(self, &mut rng, &about, &mut truth);
+            let (text, sums) = capture::capture(self, &mut rng, &about, &mut truth);
             meta.made_ms = Some(made_ms);
-            captures.push(Simulated { id, meta, text });
+            captures.push(Simulated { id, meta, text, sums });
         }
         (captures, truth)
     }

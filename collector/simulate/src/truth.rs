@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use tracetee_ledger::Sums;
 
 /// The ground truth, which a report must state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -48,6 +49,10 @@ pub struct TrueVersion {
     pub days: BTreeMap<u64, TrueFrames>,
     /// Frames on the days of devices' updates, after them.
     pub first_days: TrueFrames,
+    /// Ledgers.
+    pub ledgers: u64,
+    /// Ends of processes by reason, and those of them that a user saw.
+    pub deaths: BTreeMap<String, [u64; 2]>,
 }
 
 /// Counted frames.
@@ -97,6 +102,18 @@ fn count_of<S: serde::Serializer>(set: &BTreeSet<u64>, serializer: S) -> Result<
 }
 
 impl Truth {
+    /// Adds the truth about a ledger.
+    pub(super) fn count_ledger(&mut self, version: &str, sums: &Sums) {
+        let of_version = self.versions.entry(version.to_owned()).or_default();
+        of_version.ledgers += 1;
+        let Sums { exits, visible_exits, .. } = sums;
+        for (number, counts) in [exits, visible_exits].into_iter().enumerate() {
+            for (reason, count) in counts.iter() {
+                of_version.deaths.entry(reason.to_owned()).or_default()[number] += count;
+            }
+        }
+    }
+
     /// Adds the truth about other devices.
     pub fn add(&mut self, other: Self) {
         for (name, more) in other.versions {
@@ -112,6 +129,11 @@ impl Truth {
                 sum.days.entry(day).or_default().count(&more);
             }
             sum.first_days.count(&more.first_days);
+            sum.ledgers += more.ledgers;
+            for (reason, more) in more.deaths {
+                let sum = sum.deaths.entry(reason).or_default();
+                sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            }
         }
         for (name, more) in other.causes {
             let sum = self.causes.entry(name).or_default();

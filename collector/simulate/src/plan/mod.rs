@@ -3,6 +3,7 @@
 use crate::World;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tracetee_ledger::Pipeline;
 
 pub(crate) mod devices;
 
@@ -32,6 +33,9 @@ pub struct Plan {
     /// Classes of devices; without any, devices do not name their model.
     #[serde(default)]
     pub classes: Vec<PlannedClass>,
+    /// Ends of processes, which ledgers count; without any, devices send no ledgers.
+    #[serde(default)]
+    pub deaths: Vec<PlannedDeath>,
     /// The way from a version to the next; without it, each device has one version, by the versions' shares.
     pub rollout: Option<PlannedRollout>,
     /// Influences on jank besides the versions.
@@ -79,11 +83,11 @@ pub enum PlannedPipeline {
 }
 
 impl PlannedPipeline {
-    /// Returns the name of the pipeline that the analysis must find.
-    pub(crate) const fn name(self) -> &'static str {
+    /// Returns the pipeline that the analysis must find.
+    pub(crate) const fn found(self) -> Pipeline {
         match self {
-            Self::Flutter => "flutter",
-            Self::Gl => "gl",
+            Self::Flutter => Pipeline::Flutter,
+            Self::Gl => Pipeline::Gl,
         }
     }
 }
@@ -129,6 +133,22 @@ pub struct PlannedCause {
     #[serde(default)]
     pub screens: Vec<String>,
     /// Versions with the cause; empty: all.
+    #[serde(default)]
+    pub versions: Vec<String>,
+}
+
+/// A reason of ends of processes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedDeath {
+    /// The reason, as ledgers name it.
+    pub reason: String,
+    /// Ends in ten thousand days of a device; on the day of its update, with each version.
+    pub in_10000: u64,
+    /// Share of them that a user saw, percent; the other processes were in the background or frozen.
+    #[serde(default)]
+    pub seen_percent: u64,
+    /// Versions with it; empty: all.
     #[serde(default)]
     pub versions: Vec<String>,
 }
@@ -186,6 +206,7 @@ impl Default for Plan {
                 },
             ],
             changes: Vec::new(),
+            deaths: Vec::new(),
             classes: Vec::new(),
             rollout: None,
             world: World::default(),
@@ -258,6 +279,10 @@ impl Plan {
         }
         if self.slow_in_10000 > 10_000 {
             return Some("slow_in_10000: must be at most 10,000");
+        }
+        let is_wrong = |death: &PlannedDeath| death.in_10000 > 10_000 || death.seen_percent > 100;
+        if self.deaths.iter().any(is_wrong) {
+            return Some("deaths: in_10000 must be at most 10,000, and seen_percent at most 100");
         }
         if self.pipelines.keys().any(|screen| !self.screens.contains(screen)) {
             return Some("pipelines: name screens of the plan");
