@@ -104,19 +104,16 @@ impl Sender<'_> {
             if number >= self.fleet.devices || self.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let Fleet { plan, seed, .. } = *self.fleet;
-            let (captures, mut truth) = plan.device(seed, number);
-            let ledgers = plan.ledgers(seed, number, &captures, &mut truth);
-            let sent = captures.iter().try_for_each(|capture| {
-                let to = format!("{}{}", http::CAPTURES, capture.id);
-                self.put(&mut http, &to, http::FTRACE_TEXT, &capture.meta, &capture.body()?)
+            let (captures, truth, ledgers) = self.fleet.plan.device(self.fleet.seed, number);
+            let captures = captures.iter().map(|one| {
+                (format!("{}{}", http::CAPTURES, one.id), http::FTRACE_TEXT, &one.meta, one.body())
             });
-            let sent = sent.and_then(|()| {
-                // The collector knows a ledger by its content, whatever its id is.
-                let to = format!("{}{ANY_ID}", http::LEDGERS);
-                ledgers.iter().try_for_each(|ledger| {
-                    self.put(&mut http, &to, http::LEDGER, &ledger.meta, &ledger.body()?)
-                })
+            // The collector knows a ledger by its content, whatever its id is.
+            let ledgers = ledgers.iter().map(|one| {
+                (format!("{}{ANY_ID}", http::LEDGERS), http::LEDGER, &one.meta, one.body())
+            });
+            let sent = captures.chain(ledgers).try_for_each(|(to, kind, meta, body)| {
+                self.put(&mut http, (&to, kind), meta, &body?)
             });
             if let Err(error) = sent {
                 self.stop.store(true, Ordering::Relaxed);
@@ -130,11 +127,11 @@ impl Sender<'_> {
     fn put(
         &self,
         client: &mut Http,
-        to: &str,
-        content_type: &str,
+        of: (&str, &str),
         meta: &CaptureMeta,
         body: &[u8],
     ) -> Result<()> {
+        let (to, content_type) = of;
         let mut headers = (self.fleet.headers)(content_type, body, self.fleet.token);
         let meta = URL_SAFE_NO_PAD.encode(meta.to_json());
         let create = (http::IF_NONE_MATCH.to_owned(), http::IF_NOTHING_STORED.to_owned());

@@ -1,7 +1,7 @@
 //! The frames of a simulated capture, and the truth about them.
 
 use super::ledger::count;
-use super::plan::{Plan, PlannedCause, PlannedClass, PlannedPipeline, Plant};
+use super::plan::{Plan, PlannedCause, PlannedClass, PlannedPipeline, Plant, has};
 use super::text::{Drawn, Text};
 use super::truth::{TrueFrames, Truth, share};
 use super::{PERIOD_NS, VSYNC_US};
@@ -106,7 +106,7 @@ pub(super) fn capture(
         };
         let pipeline = pipeline.map_or(Pipeline::Views, PlannedPipeline::found);
         let is_frozen = shown.dur_ns > FROZEN_NS;
-        count(&mut sums, screen, pipeline, is_frozen, shown.jank_ns.div_ceil(1000));
+        count(&mut sums, (screen, pipeline), is_frozen, shown.jank_ns.div_ceil(1000));
         if is_counted {
             of_version.all.count(&shown.truth());
             of_version.days.entry(about.day).or_default().count(&shown.truth());
@@ -171,10 +171,8 @@ impl Recording<'_> {
         version: &str,
         at: u64,
     ) -> Vec<Planted<'a>> {
-        let is_here = |cause: &&PlannedCause| {
-            Plan::has_on(cause, screen)
-                && (cause.versions.is_empty() || cause.versions.iter().any(|name| name == version))
-        };
+        let is_here =
+            |cause: &&PlannedCause| Plan::has_on(cause, screen) && has(&cause.versions, version);
         let rate = |cause: &PlannedCause| {
             let percent = self.class.map_or(100, |class| class.causes_percent);
             let changed = plan.change(version, cause, screen, self.class).rate_percent;

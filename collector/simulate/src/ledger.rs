@@ -1,7 +1,7 @@
 //! Ledgers of simulated device-days, with every frame and start that they count.
 
-use crate::plan::devices::PlannedDevice;
-use crate::{DAY_MS, Plan, PlannedDeath, Simulated, Truth};
+use crate::plan::{devices::PlannedDevice, has};
+use crate::{DAY_MS, Plan, PlannedDeath, PlannedVersion, Simulated};
 use fastrand::Rng;
 use tracetee_ledger::{Part, Pipeline, RowKey, Source, StartType, Sums};
 use tracetee_protocol::CaptureMeta;
@@ -29,20 +29,9 @@ pub const SCREENS: [&str; 8] =
     ["", "Feed", "Search", "Product", "Cart", "Checkout", "Profile", "Settings"];
 
 /// Counts a frame.
-pub(crate) fn count(
-    sums: &mut Sums,
-    screen: &str,
-    pipeline: Pipeline,
-    is_frozen: bool,
-    overrun_us: u64,
-) {
-    let key = RowKey {
-        screen: screen.to_owned(),
-        refresh_mhz: 60_000,
-        pipeline,
-        source: Source::FrameMetrics,
-    };
-    let row = sums.row(key);
+pub(crate) fn count(sums: &mut Sums, of: (&str, Pipeline), is_frozen: bool, overrun_us: u64) {
+    let (screen, pipeline, source) = (of.0.to_owned(), of.1, Source::FrameMetrics);
+    let row = sums.row(RowKey { screen, refresh_mhz: 60_000, pipeline, source });
     row.frames += 1;
     row.frozen += u64::from(is_frozen);
     if overrun_us > 0 {
@@ -92,7 +81,7 @@ impl DeviceDay {
             let late_us = 1 + (rng.u64(1..1 << 21) >> rng.u32(0..21));
             let overrun_us = if rng.u8(0..100) < late_percent { late_us } else { 0 };
             let is_frozen = overrun_us + PERIOD_US > FROZEN_US;
-            count(sums, screen, Pipeline::Views, is_frozen, overrun_us);
+            count(sums, (screen, Pipeline::Views), is_frozen, overrun_us);
             made.frames.push((screen, overrun_us));
         }
         for kind in StartType::ALL {
@@ -118,12 +107,9 @@ impl DeviceDay {
 
 /// Draws the ends of a version's processes on a day.
 fn end(rng: &mut Rng, deaths: &[PlannedDeath], version: &str, sums: &mut Sums) {
-    let is_here = |death: &&PlannedDeath| {
-        death.versions.is_empty() || death.versions.iter().any(|name| name == version)
-    };
-    for PlannedDeath { reason, in_10000, seen_percent, .. } in deaths.iter().filter(is_here) {
+    for PlannedDeath { reason, in_10000, seen_percent, versions } in deaths {
         let is_seen = rng.u64(0..100) < *seen_percent;
-        if rng.u64(0..10_000) < *in_10000 {
+        if has(versions, version) && rng.u64(0..10_000) < *in_10000 {
             sums.exits.record(reason, 1);
             sums.visible_exits.record(reason, is_seen.into());
         }
@@ -132,50 +118,34 @@ fn end(rng: &mut Rng, deaths: &[PlannedDeath], version: &str, sums: &mut Sums) {
 
 impl Plan {
     /// Makes the ledgers of a device that sends `captures`: one for each of its days and versions, with the frames of the captures.
-    /// Adds to the truth. A device with a wrong clock sends none: the collector refuses most of its days.
-    #[must_use]
-    pub fn ledgers(
+    /// A device with a wrong clock sends none: the collector refuses most of its days.
+    pub(crate) fn ledgers(
         &self,
-        seed: u64,
-        number: u64,
+        rng: &mut Rng,
+        device: &PlannedDevice<'_>,
+        meta_of: impl Fn(&PlannedVersion) -> CaptureMeta,
         captures: &[Simulated],
-        truth: &mut Truth,
     ) -> Vec<DeviceDay> {
-        let has_any =
-            |device: &PlannedDevice<'_>| device.wrong_days == 0 && !self.deaths.is_empty();
-        let drawn = self.drawn(seed, number).filter(|(_, device, _)| has_any(device));
-        let Some((mut rng, device, install_id)) = drawn else { return Vec::new() };
+        let mut made = Vec::new();
+        if self.deaths.is_empty() || device.wrong_days != 0 {
+            return made;
+        }
         let times = device.times_ms(self);
-        let mut made: Vec<DeviceDay> = Vec::new();
         for day in times.start / DAY_MS..times.end.div_ceil(DAY_MS) {
             let ends = [day, day + 1].map(|day| (day * DAY_MS).clamp(times.start, times.end));
-            let moments = [ends[0], ends[1] - 1];
-            let mut versions = moments.map(|ms| device.version_at(ms)).to_vec();
+            let mut versions = [ends[0], ends[1] - 1].map(|ms| device.version_at(ms)).to_vec();
             versions.dedup();
             for version in versions {
-                let is_of = |one: &&Simulated| {
-                    one.meta.version_code == Some(version.code)
-                        && one.meta.made_ms.map(|ms| ms / DAY_MS) == Some(day)
-                };
-                let meta = CaptureMeta {
-                    app: Some(self.app.clone()),
-                    install_id: Some(install_id.clone()),
-                    version_name: Some(version.name.clone()),
-                    version_code: Some(version.code),
-                    model: device.model.clone(),
-                    api: Some(device.api),
-                    ..CaptureMeta::default()
-                };
                 let of_day = u32::try_from(day).unwrap_or_default();
-                let part = Part { day: of_day, version_code: version.code, ..Part::default() };
-                let mut one = DeviceDay { meta, part, frames: Vec::new(), starts: Vec::new() };
-                let sums = &mut one.part.sums;
-                captures.iter().filter(is_of).for_each(|capture| sums.merge(&capture.sums));
-                sums.sessions = rng.u64(1..9);
-                sums.observed_s = rng.u64(60..7_200);
-                end(&mut rng, &self.deaths, &version.name, sums);
-                truth.count_ledger(&version.name, sums);
-                made.push(one);
+                let mut part = Part { day: of_day, version_code: version.code, ..Part::default() };
+                let is_of = |one: &&Simulated| {
+                    let of = (one.meta.version_code, one.meta.made_ms.map(|ms| ms / DAY_MS));
+                    of == (Some(version.code), Some(day))
+                };
+                captures.iter().filter(is_of).for_each(|one| part.sums.merge(&one.sums));
+                end(rng, &self.deaths, &version.name, &mut part.sums);
+                let meta = meta_of(version);
+                made.push(DeviceDay { meta, part, frames: Vec::new(), starts: Vec::new() });
             }
         }
         made

@@ -48,7 +48,7 @@ fn a_plan_has_a_world_that_can_be() {
         serde_json::from_str(&serde_json::to_string(&Plan::default()).unwrap()).unwrap();
     assert_eq!(plan, Plan::default());
     plan.world.garbage_in_10000 = 10_000;
-    let (captures, truth) = plan.device(1, 1);
+    let (captures, truth, _) = plan.device(1, 1);
     assert_eq!(truth.world.garbage, captures.len() as u64);
     assert!(captures.iter().all(|capture| capture.text.contains("total_ns=500000000000")));
 }
@@ -83,15 +83,13 @@ fn ends_of_processes_come_at_the_planned_rates_of_each_version() {
     let (plan, mut truth) = (deadly(), Truth::default());
     let mut frames = [0; 2];
     for number in 0..300 {
-        let (captures, of_device) = plan.device(5, number);
+        let (_, of_device, ledgers) = plan.device(5, number);
         truth.add(of_device);
-        let mut of_ledgers = Truth::default();
-        for day in plan.ledgers(5, number, &captures, &mut of_ledgers) {
+        for day in ledgers {
             let later = usize::from(day.part.version_code == 210);
             let rows = day.part.sums.rows().iter();
             frames[later] += rows.map(|(_, row)| row.frames).sum::<u64>();
         }
-        truth.add(of_ledgers);
     }
     assert!(truth.versions.values().all(|version| version.ledgers > 500));
     let expected = [
@@ -115,12 +113,12 @@ fn ends_of_processes_come_at_the_planned_rates_of_each_version() {
 
 #[test]
 fn without_planned_ends_of_processes_there_are_no_ledgers_and_the_same_captures() {
-    let (plan, mut truth) = (deadly(), Truth::default());
+    let plan = deadly();
     let texts =
         |plan: &Plan| plan.device(5, 1).0.into_iter().map(|one| one.text).collect::<Vec<_>>();
     let silent = Plan { deaths: Vec::new(), ..plan.clone() };
     assert_eq!(texts(&silent), texts(&plan));
-    assert!(silent.ledgers(5, 1, &[], &mut truth).is_empty());
+    assert!(silent.device(5, 1).2.is_empty());
     let mut certain = plan;
     certain.deaths[0].in_10000 = 10_001;
     assert!(certain.fault().unwrap().starts_with("deaths:"));

@@ -1,8 +1,8 @@
 //! The ground truth about a simulated fleet.
 
+use crate::ledger::DeviceDay;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use tracetee_ledger::Sums;
 
 /// The ground truth, which a report must state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -102,14 +102,17 @@ fn count_of<S: serde::Serializer>(set: &BTreeSet<u64>, serializer: S) -> Result<
 }
 
 impl Truth {
-    /// Adds the truth about a ledger.
-    pub(super) fn count_ledger(&mut self, version: &str, sums: &Sums) {
-        let of_version = self.versions.entry(version.to_owned()).or_default();
-        of_version.ledgers += 1;
-        let Sums { exits, visible_exits, .. } = sums;
-        for (number, counts) in [exits, visible_exits].into_iter().enumerate() {
-            for (reason, count) in counts.iter() {
-                of_version.deaths.entry(reason.to_owned()).or_default()[number] += count;
+    /// Adds the truth about ledgers.
+    pub(super) fn count_ledgers(&mut self, ledgers: &[DeviceDay]) {
+        for DeviceDay { meta, part, .. } in ledgers {
+            let version = meta.version_name.clone().unwrap_or_default();
+            let of_version = self.versions.entry(version).or_default();
+            of_version.ledgers += 1;
+            let of_parts = [&part.sums.exits, &part.sums.visible_exits];
+            for (number, counts) in of_parts.into_iter().enumerate() {
+                for (reason, count) in counts.iter() {
+                    of_version.deaths.entry(reason.to_owned()).or_default()[number] += count;
+                }
             }
         }
     }

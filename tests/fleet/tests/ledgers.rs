@@ -16,7 +16,7 @@ use tracetee_fleet::rows::Rows;
 use tracetee_ledger::Part;
 use tracetee_protocol::{CaptureMeta, http};
 use tracetee_simulate::ledger::DeviceDay;
-use tracetee_simulate::{Plan, PlannedDeath, Truth};
+use tracetee_simulate::{Plan, PlannedDeath};
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::{rows_of_day, today};
 use tracetee_tests_upload::collector::{Collector, METRICS, TOKEN, file, packed, run};
@@ -367,8 +367,7 @@ fn deadly(crashes_percent: u64) -> Plan {
 fn found_worse(plan: &Plan, seed: u64) -> [Vec<String>; 2] {
     let mut rows = Vec::new();
     for number in 0..500 {
-        let days = plan.ledgers(seed, number, &[], &mut Truth::default());
-        rows.extend(days.iter().map(rows_of_day));
+        rows.extend(plan.device(seed, number).2.iter().map(rows_of_day));
     }
     let fleets = database(&rows).fleets(&plan.app, VERSIONS, &Segment::default(), false).unwrap();
     let deaths = fleets.iter().find(|fleet| fleet.source == Source::Deaths).unwrap();

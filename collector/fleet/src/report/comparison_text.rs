@@ -40,10 +40,8 @@ pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
     text.push_str(&toned_table(shown_rows, &columns, |row| tone_of(row.verdict)));
     let _ = writeln!(text, "  {devices_sentence}");
     let [level, change, same] = [*level, LEAST_CHANGE, SAME_BELOW].map(|share| share * 100.0);
-    let of_causes = match source {
-        Source::Captures => " A cause counts in frames of which it took a tenth or more.",
-        Source::Ledgers | Source::Deaths => "",
-    };
+    let of_causes = " A cause counts in frames of which it took a tenth or more.";
+    let of_causes = if *source == Source::Captures { of_causes } else { "" };
     let _ = writeln!(
         text,
         "  {}: means of the devices that updated, before and after it, and of the others, before the release \

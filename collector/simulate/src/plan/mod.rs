@@ -139,17 +139,15 @@ pub struct PlannedCause {
 
 /// A reason of ends of processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct PlannedDeath {
     /// The reason, as ledgers name it.
     pub reason: String,
     /// Ends in ten thousand days of a device; on the day of its update, with each version.
     pub in_10000: u64,
     /// Share of them that a user saw, percent; the other processes were in the background or frozen.
-    #[serde(default)]
     pub seen_percent: u64,
     /// Versions with it; empty: all.
-    #[serde(default)]
     pub versions: Vec<String>,
 }
 
@@ -307,6 +305,11 @@ impl Plan {
 
     /// True if a frame of the cause may be on the screen.
     pub(crate) fn has_on(cause: &PlannedCause, screen: &str) -> bool {
-        cause.screens.is_empty() || cause.screens.iter().any(|name| name == screen)
+        has(&cause.screens, screen)
     }
+}
+
+/// True if a list of a plan has a name, or is empty: then it has all.
+pub(crate) fn has(names: &[String], name: &str) -> bool {
+    names.is_empty() || names.iter().any(|one| one == name)
 }
