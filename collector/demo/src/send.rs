@@ -127,11 +127,11 @@ impl Sender<'_> {
     fn put(
         &self,
         client: &mut Http,
-        of: (&str, &str),
+        kind: (&str, &str),
         meta: &CaptureMeta,
         body: &[u8],
     ) -> Result<()> {
-        let (to, content_type) = of;
+        let (to, content_type) = kind;
         let mut headers = (self.fleet.headers)(content_type, body, self.fleet.token);
         let meta = URL_SAFE_NO_PAD.encode(meta.to_json());
         let create = (http::IF_NONE_MATCH.to_owned(), http::IF_NOTHING_STORED.to_owned());

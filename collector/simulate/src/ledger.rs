@@ -29,8 +29,8 @@ pub const SCREENS: [&str; 8] =
     ["", "Feed", "Search", "Product", "Cart", "Checkout", "Profile", "Settings"];
 
 /// Counts a frame.
-pub(crate) fn count(sums: &mut Sums, of: (&str, Pipeline), is_frozen: bool, overrun_us: u64) {
-    let (screen, pipeline, source) = (of.0.to_owned(), of.1, Source::FrameMetrics);
+pub(crate) fn count(sums: &mut Sums, at: (&str, Pipeline), is_frozen: bool, overrun_us: u64) {
+    let (screen, pipeline, source) = (at.0.to_owned(), at.1, Source::FrameMetrics);
     let row = sums.row(RowKey { screen, refresh_mhz: 60_000, pipeline, source });
     row.frames += 1;
     row.frozen += u64::from(is_frozen);
@@ -139,8 +139,8 @@ impl Plan {
                 let of_day = u32::try_from(day).unwrap_or_default();
                 let mut part = Part { day: of_day, version_code: version.code, ..Part::default() };
                 let is_of = |one: &&Simulated| {
-                    let of = (one.meta.version_code, one.meta.made_ms.map(|ms| ms / DAY_MS));
-                    of == (Some(version.code), Some(day))
+                    let of_it = (one.meta.version_code, one.meta.made_ms.map(|ms| ms / DAY_MS));
+                    of_it == (Some(version.code), Some(day))
                 };
                 captures.iter().filter(is_of).for_each(|one| part.sums.merge(&one.sums));
                 end(rng, &self.deaths, &version.name, &mut part.sums);

@@ -282,7 +282,7 @@ fn crashes_of_a_version_by_ledgers_are_in_the_answer_though_captures_know_nothin
         }
     }
     let [captures, deaths] = [&app["comparison"], &app["ledgers"]["comparisons"][1]];
-    let sentence = |of: &Value| of["sentence"].as_str().unwrap().to_owned();
+    let sentence = |one: &Value| one["sentence"].as_str().unwrap().to_owned();
     assert!(sentence(captures).starts_with("Cannot know"), "{captures}");
     assert!(sentence(deaths).starts_with("2.1 is worse than 2.0: "), "{deaths}");
     assert_eq!(
