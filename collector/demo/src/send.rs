@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tracetee_protocol::http;
-use tracetee_simulate::{Plan, Simulated, Truth};
+use tracetee_protocol::{CaptureMeta, http};
+use tracetee_simulate::{Plan, Truth};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Body, Request, Transport};
 
@@ -18,6 +18,9 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// Number of attempts with a capture that the collector defers.
 const TRIES: u32 = 20;
+
+/// An id of uploads.
+const ANY_ID: &str = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
 
 /// Names and values of headers.
 pub type Headers = Vec<(String, String)>;
@@ -101,29 +104,43 @@ impl Sender<'_> {
             if number >= self.fleet.devices || self.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let (captures, truth) = self.fleet.plan.device(self.fleet.seed, number);
-            for capture in &captures {
-                if let Err(error) = self.put(&mut http, capture) {
-                    self.stop.store(true, Ordering::Relaxed);
-                    return Err(error);
-                }
+            let (captures, truth, ledgers) = self.fleet.plan.device(self.fleet.seed, number);
+            let captures = captures.iter().map(|one| {
+                (format!("{}{}", http::CAPTURES, one.id), http::FTRACE_TEXT, &one.meta, one.body())
+            });
+            // The collector knows a ledger by its content, whatever its id is.
+            let ledgers = ledgers.iter().map(|one| {
+                (format!("{}{ANY_ID}", http::LEDGERS), http::LEDGER, &one.meta, one.body())
+            });
+            let sent = captures.chain(ledgers).try_for_each(|(to, kind, meta, body)| {
+                self.put(&mut http, (&to, kind), meta, &body?)
+            });
+            if let Err(error) = sent {
+                self.stop.store(true, Ordering::Relaxed);
+                return Err(error);
             }
             self.sent.lock().unwrap_or_else(PoisonError::into_inner).truth.add(truth);
             (self.fleet.note_device)(self.fleet.devices);
         }
     }
 
-    fn put(&self, client: &mut Http, capture: &Simulated) -> Result<()> {
-        let body = capture.body()?;
-        let mut headers = (self.fleet.headers)(http::FTRACE_TEXT, &body, self.fleet.token);
-        let meta = URL_SAFE_NO_PAD.encode(capture.meta.to_json());
+    fn put(
+        &self,
+        client: &mut Http,
+        kind: (&str, &str),
+        meta: &CaptureMeta,
+        body: &[u8],
+    ) -> Result<()> {
+        let (to, content_type) = kind;
+        let mut headers = (self.fleet.headers)(content_type, body, self.fleet.token);
+        let meta = URL_SAFE_NO_PAD.encode(meta.to_json());
         let create = (http::IF_NONE_MATCH.to_owned(), http::IF_NOTHING_STORED.to_owned());
         headers.extend([create, (http::META.to_owned(), meta)]);
         let request = Request {
             method: "PUT",
-            url: format!("{}{}{}", self.fleet.url, http::CAPTURES, capture.id),
+            url: format!("{}{to}", self.fleet.url),
             headers,
-            body: Body::Bytes(&body),
+            body: Body::Bytes(body),
             timeout: TIMEOUT,
             max_answer_bytes: MAX_ANSWER_BYTES,
             stop: &self.stop,
@@ -152,8 +169,7 @@ impl Sender<'_> {
             std::thread::sleep(Duration::from_millis(100) * (attempt + 1));
         }
         bail!(
-            "the collector refused capture {} {TRIES} times because it is busy; use fewer --connections",
-            capture.id
+            "the collector refused {to} {TRIES} times because it is busy; use fewer --connections"
         )
     }
 }

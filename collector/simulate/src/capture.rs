@@ -1,11 +1,13 @@
 //! The frames of a simulated capture, and the truth about them.
 
-use super::plan::{Plan, PlannedCause, PlannedClass, PlannedPipeline, Plant};
+use super::ledger::count;
+use super::plan::{Plan, PlannedCause, PlannedClass, PlannedPipeline, Plant, has};
 use super::text::{Drawn, Text};
 use super::truth::{TrueFrames, Truth, share};
 use super::{PERIOD_NS, VSYNC_US};
 use fastrand::Rng;
 use std::collections::BTreeSet;
+use tracetee_ledger::{Pipeline, Sums};
 use tracetee_protocol::CaptureMeta;
 
 /// Time that a slow frame takes in addition to the 2.2 to 4.5 ms of others: between one and two periods in total.
@@ -19,6 +21,9 @@ const LATE_NS: u64 = 500_000;
 
 /// Total time of a frame by a record that cannot be right, ns.
 const GARBAGE_NS: u64 = 500_000_000_000;
+
+/// Longest time of a frame that is not frozen, ns.
+const FROZEN_NS: u64 = 700_000_000;
 
 /// Parts of a capture that the plan does not say.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +57,13 @@ struct Shown {
     next_us: u64,
 }
 
-/// Makes the text of a capture, and adds to the truth.
-pub(super) fn capture(plan: &Plan, rng: &mut Rng, about: &About<'_>, truth: &mut Truth) -> String {
+/// Makes the text of a capture and the counts of its frames, and adds to the truth.
+pub(super) fn capture(
+    plan: &Plan,
+    rng: &mut Rng,
+    about: &About<'_>,
+    truth: &mut Truth,
+) -> (String, Sums) {
     let About { meta, device, class, .. } = *about;
     let version = meta.version_name.as_deref().unwrap_or_default();
     let of_version = truth.versions.entry(version.to_owned()).or_default();
@@ -67,6 +77,7 @@ pub(super) fn capture(plan: &Plan, rng: &mut Rng, about: &About<'_>, truth: &mut
     let of_a_screen = plan.frames.div_ceil(screens.len() as u64);
     let slowness = class.map_or(100, |class| class.slowness_percent);
     let text = Text::new(meta, slowness);
+    let mut sums = Sums::default();
     let mut recording = Recording {
         text,
         rng,
@@ -93,14 +104,16 @@ pub(super) fn capture(plan: &Plan, rng: &mut Rng, about: &About<'_>, truth: &mut
             Some(PlannedPipeline::Flutter) => recording.flutter(plan, at, planted),
             Some(PlannedPipeline::Gl) => recording.swap(plan, at, planted, is_first),
         };
+        let pipeline = pipeline.map_or(Pipeline::Views, PlannedPipeline::found);
+        let is_frozen = shown.dur_ns > FROZEN_NS;
+        count(&mut sums, (screen, pipeline), is_frozen, shown.jank_ns.div_ceil(1000));
         if is_counted {
-            let pipeline = pipeline.map_or("views", PlannedPipeline::name);
             of_version.all.count(&shown.truth());
             of_version.days.entry(about.day).or_default().count(&shown.truth());
             if about.is_first_day {
                 of_version.first_days.count(&shown.truth());
             }
-            let of_pipeline = of_version.pipelines.entry(pipeline.to_owned()).or_default();
+            let of_pipeline = of_version.pipelines.entry(pipeline.name().to_owned()).or_default();
             of_pipeline.count(&shown.truth());
         }
         for Planted { cause, us } in planted.into_iter().filter(|_| shown.jank_ns > 0) {
@@ -121,7 +134,7 @@ pub(super) fn capture(plan: &Plan, rng: &mut Rng, about: &About<'_>, truth: &mut
         }
         at = shown.next_us;
     }
-    recording.text.finish()
+    (recording.text.finish(), sums)
 }
 
 /// A cause in a frame, and its time in µs.
@@ -158,10 +171,8 @@ impl Recording<'_> {
         version: &str,
         at: u64,
     ) -> Vec<Planted<'a>> {
-        let is_here = |cause: &&PlannedCause| {
-            Plan::has_on(cause, screen)
-                && (cause.versions.is_empty() || cause.versions.iter().any(|name| name == version))
-        };
+        let is_here =
+            |cause: &&PlannedCause| Plan::has_on(cause, screen) && has(&cause.versions, version);
         let rate = |cause: &PlannedCause| {
             let percent = self.class.map_or(100, |class| class.causes_percent);
             let changed = plan.change(version, cause, screen, self.class).rate_percent;
@@ -306,7 +317,7 @@ impl Shown {
             frames: 1,
             slow: u64::from(self.jank_ns > 0),
             janky: u64::from(self.is_janky),
-            frozen: u64::from(self.dur_ns > 700_000_000),
+            frozen: u64::from(self.dur_ns > FROZEN_NS),
             jank_ns: self.jank_ns,
         }
     }

@@ -5,6 +5,8 @@
 //! the same devices can be made again.
 
 use fastrand::Rng;
+use ledger::DeviceDay;
+use tracetee_ledger::Sums;
 use tracetee_protocol::CaptureMeta;
 use tracetee_protocol::json::Decimal;
 use uuid::Uuid;
@@ -18,7 +20,7 @@ mod truth;
 mod world;
 
 pub use plan::{
-    Plan, PlannedCause, PlannedChange, PlannedClass, PlannedPipeline, PlannedRollout,
+    Plan, PlannedCause, PlannedChange, PlannedClass, PlannedDeath, PlannedPipeline, PlannedRollout,
     PlannedVersion, Plant,
 };
 pub use truth::{TrueCause, TrueFrames, TrueVersion, Truth};
@@ -42,6 +44,8 @@ pub struct Simulated {
     pub meta: CaptureMeta,
     /// The text.
     pub text: String,
+    /// Counts of its frames, as the device's ledger has them.
+    pub sums: Sums,
 }
 
 impl Simulated {
@@ -64,19 +68,27 @@ fn in_1000(factor: f64) -> u64 {
 }
 
 impl Plan {
-    /// Makes the captures of a device, and the truth about them.
+    /// Makes the captures of a device, the truth about them, and its ledgers.
     #[must_use]
-    pub fn device(&self, seed: u64, number: u64) -> (Vec<Simulated>, Truth) {
+    pub fn device(&self, seed: u64, number: u64) -> (Vec<Simulated>, Truth, Vec<DeviceDay>) {
         // Neighbours' generators must not be alike.
         let mut rng = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         rng.u64(..);
         let version = plan::devices::chosen(&mut rng, &self.versions, |version| version.share);
-        let mut truth = Truth::default();
-        let Some(version) = version else { return (Vec::new(), truth) };
+        let (mut captures, mut truth) = (Vec::new(), Truth::default());
+        let Some(version) = version else { return (captures, truth, Vec::new()) };
         let device = self.planned_device(&mut rng, version);
         let install_id =
             format!("{:032x}", u128::from(rng.u64(..)) << 64 | u128::from(rng.u64(..)));
-        let mut captures = Vec::new();
+        let meta_of = |version: &PlannedVersion| CaptureMeta {
+            app: Some(self.app.clone()),
+            install_id: Some(install_id.clone()),
+            version_name: Some(version.name.clone()),
+            version_code: Some(version.code),
+            model: device.model.clone(),
+            api: Some(device.api),
+            ..CaptureMeta::default()
+        };
         let of_days = self.world.days(&mut rng, usize::try_from(self.days).unwrap_or(0));
         truth.world.newcomers = device.is_newcomer.into();
         truth.world.bots = device.is_bot.into();
@@ -97,23 +109,16 @@ impl Plan {
             let mut random = [0; 10];
             random.fill_with(|| rng.u8(..));
             let id = uuid::Builder::from_unix_timestamp_millis(made_ms, &random).into_uuid();
-            let version = device.version_at(at_ms);
             let mut meta = CaptureMeta {
                 id: Some(id.to_string()),
-                app: Some(self.app.clone()),
-                install_id: Some(install_id.to_string()),
                 opens: Some(opens.to_owned()),
-                version_name: Some(version.name.clone()),
-                version_code: Some(version.code),
-                model: device.model.clone(),
-                api: Some(device.api),
                 os: Some("android".to_owned()),
                 window: Some(if opens == "schedule" { "sample" } else { "jank" }.to_owned()),
                 why: Some("simulated".to_owned()),
                 refresh_hz: Some(HZ),
                 pid: Some(4000),
                 notes_stops: Some(true),
-                ..CaptureMeta::default()
+                ..meta_of(device.version_at(at_ms))
             };
             let moment = Moment {
                 ms: at_ms.cast_signed(),
@@ -135,11 +140,13 @@ impl Plan {
                 is_first_day: moment.is_first_day,
                 is_garbage,
             };
-            let text = capture::capture(self, &mut rng, &about, &mut truth);
+            let (text, sums) = capture::capture(self, &mut rng, &about, &mut truth);
             meta.made_ms = Some(made_ms);
-            captures.push(Simulated { id, meta, text });
+            captures.push(Simulated { id, meta, text, sums });
         }
-        (captures, truth)
+        let ledgers = self.ledgers(&mut rng, &device, meta_of, &captures);
+        truth.count_ledgers(&ledgers);
+        (captures, truth, ledgers)
     }
 }
 

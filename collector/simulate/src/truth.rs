@@ -1,5 +1,6 @@
 //! The ground truth about a simulated fleet.
 
+use crate::ledger::DeviceDay;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,6 +49,10 @@ pub struct TrueVersion {
     pub days: BTreeMap<u64, TrueFrames>,
     /// Frames on the days of devices' updates, after them.
     pub first_days: TrueFrames,
+    /// Ledgers.
+    pub ledgers: u64,
+    /// Ends of processes by reason, and those of them that a user saw.
+    pub deaths: BTreeMap<String, [u64; 2]>,
 }
 
 /// Counted frames.
@@ -97,6 +102,21 @@ fn count_of<S: serde::Serializer>(set: &BTreeSet<u64>, serializer: S) -> Result<
 }
 
 impl Truth {
+    /// Adds the truth about ledgers.
+    pub(super) fn count_ledgers(&mut self, ledgers: &[DeviceDay]) {
+        for DeviceDay { meta, part, .. } in ledgers {
+            let version = meta.version_name.clone().unwrap_or_default();
+            let of_version = self.versions.entry(version).or_default();
+            of_version.ledgers += 1;
+            let of_parts = [&part.sums.exits, &part.sums.visible_exits];
+            for (number, counts) in of_parts.into_iter().enumerate() {
+                for (reason, count) in counts.iter() {
+                    of_version.deaths.entry(reason.to_owned()).or_default()[number] += count;
+                }
+            }
+        }
+    }
+
     /// Adds the truth about other devices.
     pub fn add(&mut self, other: Self) {
         for (name, more) in other.versions {
@@ -112,6 +132,11 @@ impl Truth {
                 sum.days.entry(day).or_default().count(&more);
             }
             sum.first_days.count(&more.first_days);
+            sum.ledgers += more.ledgers;
+            for (reason, more) in more.deaths {
+                let sum = sum.deaths.entry(reason).or_default();
+                sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            }
         }
         for (name, more) in other.causes {
             let sum = self.causes.entry(name).or_default();

@@ -59,7 +59,7 @@ fn arm(directory: &Path, plan: &Plan, seed: u64, minute: u64) -> PathBuf {
             "Feed_scroll_iter{run:03}_2026-11-28-10-{:02}-00.perfetto-trace",
             2 * run + minute
         );
-        let (captures, _) = plan.device(seed, run);
+        let captures = plan.device(seed, run).0;
         std::fs::write(directory.join(&name), &captures[0].text).unwrap();
         let frames = read(&directory.join(&name)).unwrap().analysis.frames;
         runs.push(frames.iter().map(|frame| frame.dur_ns as f64 / 1e6).collect::<Vec<_>>());
@@ -81,7 +81,7 @@ fn arm(directory: &Path, plan: &Plan, seed: u64, minute: u64) -> PathBuf {
 fn field(directory: &Path, plan: &Plan, seed: u64) -> Vec<(String, Capture)> {
     let path = directory.join("field.ftrace");
     let devices = (0..DEVICES).map(|device| {
-        let (captures, _) = plan.device(seed, device);
+        let captures = plan.device(seed, device).0;
         std::fs::write(&path, &captures[0].text).unwrap();
         (device.to_string(), read(&path).unwrap())
     });

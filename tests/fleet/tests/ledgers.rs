@@ -16,6 +16,7 @@ use tracetee_fleet::rows::Rows;
 use tracetee_ledger::Part;
 use tracetee_protocol::{CaptureMeta, http};
 use tracetee_simulate::ledger::DeviceDay;
+use tracetee_simulate::{Plan, PlannedDeath};
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::{rows_of_day, today};
 use tracetee_tests_upload::collector::{Collector, METRICS, TOKEN, file, packed, run};
@@ -336,6 +337,67 @@ fn the_guard_and_bisect_find_ends_of_processes_that_grow_and_nothing_where_nothi
                 assert!(text.contains(" ms in 1,000 frames, from ledgers, "), "{text}");
             }
         }
+    }
+}
+
+/// A simulated rollout whose later version has so many crashes, percent of those of the version before.
+fn deadly(crashes_percent: u64) -> Plan {
+    let death = |reason: &str, in_10000, seen_percent, version: &str| PlannedDeath {
+        reason: reason.to_owned(),
+        in_10000,
+        seen_percent,
+        versions: vec![version.to_owned()],
+    };
+    let of_version = |version: &str, crashes| {
+        [
+            death("anr", 400, 100, version),
+            death("crash", crashes, 100, version),
+            death("memory_limiter", 300, 0, version),
+            death("low_memory", 2_000, 0, version),
+        ]
+    };
+    let [from, to] = VERSIONS;
+    let deaths = [of_version(from, 1_000), of_version(to, 10 * crashes_percent)].concat();
+    let mut plan = Plan { frames: 6, deaths, from_s: 20_697 * 86_400, ..Plan::rollout() };
+    plan.rollout.as_mut().unwrap().captures = 1;
+    plan
+}
+
+/// Compares the ends of processes of a simulated rollout, and asks the guard: the reasons that either finds worse.
+fn found_worse(plan: &Plan, seed: u64) -> [Vec<String>; 2] {
+    let mut rows = Vec::new();
+    for number in 0..500 {
+        rows.extend(plan.device(seed, number).2.iter().map(rows_of_day));
+    }
+    let fleets = database(&rows).fleets(&plan.app, VERSIONS, &Segment::default(), false).unwrap();
+    let deaths = fleets.iter().find(|fleet| fleet.source == Source::Deaths).unwrap();
+    let [from, to] = VERSIONS;
+    let compared = comparison::comparison(from, to, deaths, 1).rows;
+    let is_worse = |row: &&comparison::Difference| row.verdict == comparison::Verdict::Worse;
+    let compared = compared.iter().filter(is_worse).map(|row| row.key.clone());
+    let findings = answer(&fleets, 10.0).findings;
+    let findings = findings.iter().filter(|finding| finding.root.source == Source::Deaths);
+    [compared.collect(), findings.map(|finding| finding.root.key.to_string()).collect()]
+}
+
+#[test]
+fn of_simulated_rollouts_those_whose_later_version_crashes_twice_as_often_raise_an_alarm() {
+    // The bound of Clopper and Pearson for no alarm.
+    let rollouts = std::env::var("ROLLOUTS").map_or(6, |text| text.parse().unwrap());
+    for seed in 0..rollouts {
+        assert_eq!(found_worse(&deadly(100), seed), [[""; 0]; 2], "{seed}");
+    }
+    let bound = 1.0 - 0.05_f64.powf(1.0 / f64::from(u32::try_from(rollouts).unwrap()));
+    println!("no alarm in {rollouts} rollouts of the same code: at most {:.2} %", 100.0 * bound);
+    let found = (0..rollouts.div_ceil(2)).map(|seed| found_worse(&deadly(200), seed));
+    let found: Vec<_> = found.collect();
+    for by in 0..2 {
+        let with_crash = found.iter().filter(|found| found[by].iter().any(|key| key == "crash"));
+        let count = with_crash.count();
+        println!("crashes found in {count} of {} rollouts", found.len());
+        assert!(count * 10 >= found.len() * 8, "{found:?}");
+        let is_known = |key: &String| key.is_empty() || key == "crash";
+        assert!(found.iter().all(|found| found[by].iter().all(is_known)), "{found:?}");
     }
 }
 

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
+use tracetee_simulate::{Plan, PlannedDeath};
 use tracetee_tests::tools::{chromium, rendered};
+use tracetee_tests_fleet::today;
 use tracetee_tests_upload::collector::{Collector, ID, put_capture};
 
 const SCRIPT: &str = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>";
@@ -234,4 +236,71 @@ fn a_fleet_s_page_shows_what_is_so() {
     assert!(kept.files("raw").is_empty());
     kept.settle();
     assert!(kept.tracetee(&["report", "--store", "store"]).contains("retention_age"));
+}
+
+#[test]
+fn crashes_of_a_version_by_ledgers_are_in_the_answer_though_captures_know_nothing() {
+    let Some(chromium) = chromium() else { return };
+    let collector = Collector::start(&[]);
+    let death = |reason: &str, in_10000, seen_percent, versions: &[&str]| PlannedDeath {
+        reason: reason.to_owned(),
+        in_10000,
+        seen_percent,
+        versions: versions.iter().map(ToString::to_string).collect(),
+    };
+    let mut plan = Plan { frames: 6, ..Plan::rollout() };
+    plan.from_s = (u64::from(today()) - plan.days) * 86_400;
+    plan.rollout.as_mut().unwrap().captures = 1;
+    plan.deaths = vec![
+        death("low_memory", 500, 0, &[]),
+        death("crash", 300, 100, &[]),
+        death("crash", 3_000, 100, &["2.1"]),
+    ];
+    let directory = collector.directory.path();
+    std::fs::write(directory.join("plan"), serde_json::to_string(&plan).unwrap()).unwrap();
+    let said = collector.simulate(120, 6, &["--plan", "plan", "--truth", "truth"]);
+    assert!(said.contains(" ledgers of 120 devices, "), "{said}");
+    let compare = ["report", "--store", "store", "--compare", "2.0", "2.1"];
+    let report = collector.tracetee(&[&compare[..], &["--format", "json"]].concat());
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let truth = std::fs::read_to_string(directory.join("truth")).unwrap();
+    let truth: Value = serde_json::from_str(&truth).unwrap();
+    let app = &report["apps"][0];
+    for (ver, truth) in truth["versions"].as_object().unwrap() {
+        let ledgers = app["ledgers"]["versions"].as_array().unwrap();
+        let of_version = ledgers.iter().find(|row| row["ver"] == **ver).unwrap();
+        assert_eq!(of_version["parts"], truth["ledgers"]);
+        for (reason, counts) in truth["deaths"].as_object().unwrap() {
+            for (kind, expected) in [("exit", &counts[0]), ("visible_exit", &counts[1])] {
+                let counts = app["ledgers"]["counts"].as_array().unwrap();
+                let row = counts.iter().find(|row| {
+                    (&row["ver"], &row["kind"], &row["name"])
+                        == (&json!(ver), &json!(kind), &json!(reason))
+                });
+                assert_eq!(row.map_or(&json!(0), |row| &row["amount"]), expected, "{ver} {reason}");
+            }
+        }
+    }
+    let [captures, deaths] = [&app["comparison"], &app["ledgers"]["comparisons"][1]];
+    let sentence = |one: &Value| one["sentence"].as_str().unwrap().to_owned();
+    assert!(sentence(captures).starts_with("Cannot know"), "{captures}");
+    assert!(sentence(deaths).starts_with("2.1 is worse than 2.0: "), "{deaths}");
+    assert_eq!(
+        (&deaths["rows"][1]["key"], &deaths["rows"][1]["verdict"]),
+        (&json!("crash"), &json!("worse"))
+    );
+    collector.tracetee(&[&compare[..], &["-o", "fleet.html"]].concat());
+    let dom = rendered(&chromium, &format!("file://{}", directory.join("fleet.html").display()));
+    let answer =
+        dom.split("aria-label=\"Answer\"").nth(1).and_then(|rest| rest.split("</section>").next());
+    let answer = answer.unwrap();
+    assert!(answer.contains(&sentence(captures)) && answer.contains(&sentence(deaths)), "{answer}");
+    let text = collector.tracetee(&compare);
+    for said in [text, dom] {
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let of_deaths = said.rsplit("deaths in 1,000 days, from ledgers: means").next().unwrap();
+        let note = of_deaths.split("excluded").next().unwrap();
+        assert!(!note.contains("frames"), "{note}");
+        assert!(note.contains("at least 2 % of change"), "{note}");
+    }
 }

@@ -66,10 +66,12 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
     };
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     let rate = took.len() as f64 / seconds;
+    let ledgers: u64 = truth.versions.values().map(|version| version.ledgers).sum();
+    let captures = took.len() as u64 - ledgers;
+    let of_ledgers = if ledgers > 0 { format!(" and {ledgers} ledgers") } else { String::new() };
     print(&format!(
-        "{} captures of {} devices, {bytes} bytes, in {seconds:.1} s over {} connections: {rate:.0} per second\n\
+        "{captures} captures{of_ledgers} of {} devices, {bytes} bytes, in {seconds:.1} s over {} connections: {rate:.0} per second\n\
          response time: p50 {:.1} ms, p90 {:.1} ms, p99 {:.1} ms; {put_off} retries\n",
-        took.len(),
         args.devices,
         args.connections,
         rank(50),

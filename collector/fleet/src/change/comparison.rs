@@ -212,7 +212,7 @@ impl Comparison {
         let is_apart = |day: &&Estimate| day.percent_interval[0] > 0.0 && day.is_change();
         if let Some(first) = self.first_day.as_ref().filter(is_apart) {
             text += &format!(
-                " On the first day after the update it has {:+.0} % of jank, which is not charged to it.",
+                " On the first day after the update it has {:+.0} % of {noun}, which is not charged to it.",
                 first.percent
             );
         }

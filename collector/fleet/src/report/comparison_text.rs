@@ -3,6 +3,7 @@
 use super::fleet_text::push_title;
 use super::table::{left, right, toned_table};
 use super::tone::Tone;
+use crate::change::Source;
 use crate::change::comparison::{Comparison, Difference, Verdict};
 use crate::change::constants::{LEAST_CHANGE, SAME_BELOW};
 use std::fmt::Write;
@@ -39,11 +40,13 @@ pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
     text.push_str(&toned_table(shown_rows, &columns, |row| tone_of(row.verdict)));
     let _ = writeln!(text, "  {devices_sentence}");
     let [level, change, same] = [*level, LEAST_CHANGE, SAME_BELOW].map(|share| share * 100.0);
+    let of_causes = " A cause counts in frames of which it took a tenth or more.";
+    let of_causes = if *source == Source::Captures { of_causes } else { "" };
     let _ = writeln!(
         text,
         "  {}: means of the devices that updated, before and after it, and of the others, before the release \
-         and since. The change is that beyond the change of devices like them on the same days, with its interval of 95 %. A cause counts in frames of which it took a tenth or \
-         more. p is adjusted by Holm for all causes. \"WORSE\" and \"better\": p below {level} %, at least {change} % of change, \
+         and since. The change is that beyond the change of devices like them on the same days, with its interval of 95 %.{of_causes} \
+         p is adjusted by Holm for all causes. \"WORSE\" and \"better\": p below {level} %, at least {change} % of change, \
          {least_devices} devices. \"same\": a rise of {same} % is excluded.",
         source.unit()
     );

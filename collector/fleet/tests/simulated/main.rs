@@ -47,7 +47,7 @@ fn rows_of(capture: &Simulated, day: &str) -> Rows {
 fn rows_and_truth(plan: &Plan, seed: u64, devices: u64) -> (Vec<Rows>, Truth) {
     let (mut truth, mut all) = (Truth::default(), Vec::new());
     for number in 0..devices {
-        let (captures, device) = plan.device(seed, number);
+        let (captures, device, _) = plan.device(seed, number);
         truth.add(device);
         all.extend(captures.iter().map(|capture| rows_of(capture, "2026-09-21")));
     }

@@ -66,7 +66,7 @@ fn fleet(plan: &Plan, devices: u64) -> (Database, Truth) {
     let mut database = Database::open(Path::new(":memory:")).unwrap();
     let mut truth = Truth::default();
     for number in 0..devices {
-        let (captures, device) = plan.device(9, number);
+        let (captures, device, _) = plan.device(9, number);
         truth.add(device);
         let day = |ms: u64| (ms / 86_400_000).saturating_sub(plan.from_s / 86_400).to_string();
         let all: Vec<_> = captures

@@ -72,22 +72,22 @@ function answerOfFleet(report, rates) {
     : sentence(`${counted(sumOf(report.versions, "captures"), "capture")}, none of them by schedule: they do not say how many frames are late.`));
   const atCause = (row) => [row.examples.length ? timelineOf(row, row.examples[0], "worst frame") : null, devicesOf(row, "which devices")];
   made.append(causesSentence(report.causes.filter(isWanted), `causes-${report.app}`, atCause) || "");
-  made.append(changeSentence(report) || "");
+  made.append(...changeSentences(report));
   return made;
 }
 
-/** Returns the sentence about the change between versions, with its certainty. */
-function changeSentence(report) {
-  const { comparison } = report;
-  if (comparison) {
-    const isSure = (row) => row.cause !== null && (row.verdict === "worse" || row.verdict === "better");
-    return sentence(goTo("comparison", comparison.sentence), ...pairOf(report, comparison.rows.find(isSure) || report.causes[0]));
-  }
+/** Returns the sentences about the change between versions, with their certainty: by captures, then by ledgers. */
+function changeSentences(report) {
+  const { comparison, ledgers } = report;
+  const isSure = (row) => row.cause !== null && (row.verdict === "worse" || row.verdict === "better");
+  const made = ledgers.comparisons.map((one) => sentence("From ledgers, which count every device: ", goTo(comparisonId(report.app, one), one.sentence)));
+  if (comparison) made.unshift(sentence(goTo("comparison", comparison.sentence), ...pairOf(report, comparison.rows.find(isSure) || report.causes[0])));
+  if (made.length) return made;
   const known = report.versions.filter((row) => row.smoothness && isWanted(row));
-  if (known.length < 2) return null;
+  if (known.length < 2) return [];
   const [before, after] = known.slice(-2), rate = (row) => fixed(row.smoothness.jank_ms_in_1000);
-  return sentence(goTo(`versions-${report.app}`, `${after.ver} has ${rate(after)} ms of jank in a thousand frames, ${before.ver} had ${rate(before)}`), "; whether the version is the reason, only a comparison of like devices says (",
-    data.live_s ? link("compare them", () => ask({ compare: `${before.ver}..${after.ver}` })) : `report --compare ${before.ver} ${after.ver}`, ").");
+  return [sentence(goTo(`versions-${report.app}`, `${after.ver} has ${rate(after)} ms of jank in a thousand frames, ${before.ver} had ${rate(before)}`), "; whether the version is the reason, only a comparison of like devices says (",
+    data.live_s ? link("compare them", () => ask({ compare: `${before.ver}..${after.ver}` })) : `report --compare ${before.ver} ${after.ver}`, ").")];
 }
 
 /** The worst pair of a comparison: a capture of each version, of the cause that differs most, or has most time if none is sure, side by side. */

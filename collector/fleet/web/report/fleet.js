@@ -160,7 +160,7 @@ function ledgers({ app: of, ledgers: { versions, frames, screens, counts, compar
       ["p50", time("p50_ns")], ["p90", time("p90_ns")], ["p99", time("p99_ns")],
     ], counts, { id: `ledger-counts.${of}` }));
   }
-  for (const comparison of comparisons) compared(comparison, `comparison-of-${comparison.source}-${of}`);
+  for (const comparison of comparisons) compared(comparison, comparisonId(of, comparison));
 }
 
 // All apps, below the filters of the page.

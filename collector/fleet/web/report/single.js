@@ -4,6 +4,8 @@ const LEVELS = { normal: "#fb8c00", middle: "#f4511e", high: "#e53935", frozen: 
 const LEGEND = [["#7cb342", "in time"], ["#fdd835", "late"], ["#fb8c00", "jank"], ["#f4511e", "jank, from 9 missed frames"], ["#e53935", "from 24"], ["#6a1b9a", "from 42"]];
 const colourOf = (frame) => LEVELS[frame.level] || (frame.janky ? "#fb8c00" : frame.slow ? "#fdd835" : "#7cb342");
 
+const PERIODS = { said: "reported by the app", vsync: "from the vsyncs", spacing: "from the spacing of frames", assumed: "assumed" };
+
 // The threads of a frame, by what made it. A frame of Flutter whose UI thread is not in the trace has its raster thread alone.
 const threadNames = (worst) => ({
   flutter: worst.parts.some((part) => part.thread === "ui") ? ["UI", "raster"] : ["raster", "raster"],
@@ -16,7 +18,7 @@ function frameCharts(report) {
   if (!report.frames.length) return;
   const period = report.period.ns / 1e6, pipelines = [...new Set(report.frames.map((frame) => frame.pipeline))];
   page.append(make("h2", { id: "frames" }, "Frames"),
-    make("p", { class: "faint" }, `How long each took, in ms; a frame may take ${period.toFixed(1)} ms (${report.period.source}). Click on one for its cause.`),
+    make("p", { class: "faint" }, `How long each took, in ms; a frame may take ${period.toFixed(1)} ms (${PERIODS[report.period.source]}). Click on one for its cause.`),
     make("p", { id: "judged" }, judged(report)));
   for (const pipeline of pipelines) {
     const frames = report.frames.filter((frame) => frame.pipeline === pipeline && isWanted(frame));

@@ -1,7 +1,7 @@
 //! The devices of a simulated fleet: classes with their speeds and models, the way from a version to the next, and what a
 //! version changes.
 
-use super::{Plan, PlannedCause, PlannedVersion};
+use super::{Plan, PlannedCause, PlannedVersion, has};
 use crate::DAY_MS;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
@@ -195,8 +195,6 @@ impl Plan {
         screen: &str,
         class: Option<&PlannedClass>,
     ) -> Changed {
-        let has =
-            |names: &[String], name: &str| names.is_empty() || names.iter().any(|one| one == name);
         let class = class.map_or("", |class| &class.name);
         let mut changed = Changed { rate_percent: 100, time_percent: 100 };
         for change in &self.changes {

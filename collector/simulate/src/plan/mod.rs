@@ -3,6 +3,7 @@
 use crate::World;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tracetee_ledger::Pipeline;
 
 pub(crate) mod devices;
 
@@ -32,6 +33,9 @@ pub struct Plan {
     /// Classes of devices; without any, devices do not name their model.
     #[serde(default)]
     pub classes: Vec<PlannedClass>,
+    /// Ends of processes, which ledgers count; without any, devices send no ledgers.
+    #[serde(default)]
+    pub deaths: Vec<PlannedDeath>,
     /// The way from a version to the next; without it, each device has one version, by the versions' shares.
     pub rollout: Option<PlannedRollout>,
     /// Influences on jank besides the versions.
@@ -79,11 +83,11 @@ pub enum PlannedPipeline {
 }
 
 impl PlannedPipeline {
-    /// Returns the name of the pipeline that the analysis must find.
-    pub(crate) const fn name(self) -> &'static str {
+    /// Returns the pipeline that the analysis must find.
+    pub(crate) const fn found(self) -> Pipeline {
         match self {
-            Self::Flutter => "flutter",
-            Self::Gl => "gl",
+            Self::Flutter => Pipeline::Flutter,
+            Self::Gl => Pipeline::Gl,
         }
     }
 }
@@ -130,6 +134,20 @@ pub struct PlannedCause {
     pub screens: Vec<String>,
     /// Versions with the cause; empty: all.
     #[serde(default)]
+    pub versions: Vec<String>,
+}
+
+/// A reason of ends of processes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PlannedDeath {
+    /// The reason, as ledgers name it.
+    pub reason: String,
+    /// Ends in ten thousand days of a device; on the day of its update, with each version.
+    pub in_10000: u64,
+    /// Share of them that a user saw, percent; the other processes were in the background or frozen.
+    pub seen_percent: u64,
+    /// Versions with it; empty: all.
     pub versions: Vec<String>,
 }
 
@@ -186,6 +204,7 @@ impl Default for Plan {
                 },
             ],
             changes: Vec::new(),
+            deaths: Vec::new(),
             classes: Vec::new(),
             rollout: None,
             world: World::default(),
@@ -259,6 +278,10 @@ impl Plan {
         if self.slow_in_10000 > 10_000 {
             return Some("slow_in_10000: must be at most 10,000");
         }
+        let is_wrong = |death: &PlannedDeath| death.in_10000 > 10_000 || death.seen_percent > 100;
+        if self.deaths.iter().any(is_wrong) {
+            return Some("deaths: in_10000 must be at most 10,000, and seen_percent at most 100");
+        }
         if self.pipelines.keys().any(|screen| !self.screens.contains(screen)) {
             return Some("pipelines: name screens of the plan");
         }
@@ -282,6 +305,11 @@ impl Plan {
 
     /// True if a frame of the cause may be on the screen.
     pub(crate) fn has_on(cause: &PlannedCause, screen: &str) -> bool {
-        cause.screens.is_empty() || cause.screens.iter().any(|name| name == screen)
+        has(&cause.screens, screen)
     }
+}
+
+/// True if a list of a plan has a name, or is empty: then it has all.
+pub(crate) fn has(names: &[String], name: &str) -> bool {
+    names.is_empty() || names.iter().any(|one| one == name)
 }

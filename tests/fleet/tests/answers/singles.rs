@@ -43,6 +43,9 @@ pub(crate) fn check(found: &mut Found, report: &Report, drawn: &Drawn) {
     if frames == 0 {
         return;
     }
+    let source = report.text.split(" Hz (").nth(1).and_then(|rest| rest.split([',', ')']).next());
+    let source = format!(" ms ({}). Click", source.unwrap_or_default());
+    found.has("source of the period", &drawn.paragraphs.join(" "), &source);
     let headline = format!(
         "({}), {} janky ({}), {} frozen; {} beyond the frame budget in total",
         percent(slow, frames),
