@@ -2,14 +2,15 @@
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tempfile::TempDir;
+use tracetee_tests::tools::{on_path, tool};
 use tracetee_tests::{fixture, libcutils, stderr, trace, tracetee};
-use tracetee_tests_upload::collector::{Collector, ID, TOKEN};
+use tracetee_tests_upload::collector::{Collector, ID, TOKEN, run};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Body, Request, Transport};
 
@@ -479,4 +480,52 @@ fn each_outcome_is_counted_and_has_a_line_in_the_log() {
         assert!(!line.to_string().contains(TOKEN));
     }
     assert_eq!(collector.send("GET", "/readyz", &[], b"").body, b"ok\n");
+}
+
+/// Lines of `strace` for a call, each with what comes after its name and "(".
+fn calls<'a>(log: &'a str, name: &str) -> Vec<(usize, &'a str)> {
+    let lines = log.lines().enumerate();
+    lines.filter_map(|(at, line)| Some((at, line.split_once(&format!(" {name}("))?.1))).collect()
+}
+
+#[test]
+fn the_directories_of_what_is_acknowledged_are_on_the_disk() {
+    let Some(strace) = tool(on_path(&["strace"]), "strace") else { return };
+    let directory = TempDir::new().unwrap();
+    let log = directory.path().join("strace.txt");
+    let mut process = Command::new(strace)
+        .args(["-f", "-y", "-e", "trace=mkdir,fsync,write,writev,sendto", "-o"])
+        .args([&log, tracetee()])
+        .args(["collect", "--listen", "127.0.0.1:0", "--store", "store"])
+        .current_dir(directory.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.split_whitespace().nth(2).unwrap().trim_end_matches(',').to_owned();
+    let mut collector = Collector { directory, process, url };
+    assert_eq!(collector.put(&format!("/v1/captures/{ID}"), &[], &zstd(b"# tracer: nop\n")), 201);
+    let pid = collector.process.id();
+    let traced = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    run(Command::new("kill").arg(traced.trim()));
+    collector.process.wait().unwrap();
+
+    let log = std::fs::read_to_string(log).unwrap();
+    let answered = log.lines().position(|line| line.contains("HTTP/1.1 201")).unwrap();
+    let made = calls(&log, "mkdir");
+    let synced = calls(&log, "fsync");
+    let store = ["store\"", "store/raw\"", "store/raw/"];
+    let made =
+        made.into_iter().filter(|(_, call)| store.iter().any(|path| call[1..].starts_with(path)));
+    let made: Vec<_> = made.collect();
+    // The store, raw, v1, app=APP, dt=DAY and ver=VERSION.
+    assert!(made.len() >= 6, "{log}");
+    for (at, call) in made {
+        let path = collector.directory.path().join(call.split('"').nth(1).unwrap());
+        let above = format!("<{}>", path.parent().unwrap().display());
+        let is_above =
+            |(when, call): &(usize, &str)| (at..answered).contains(when) && call.contains(&above);
+        assert!(synced.iter().any(|sync| is_above(sync)), "{above}\n{log}");
+    }
 }

@@ -11,7 +11,9 @@ use crate::store::captures::days::day;
 use crate::store::captures::id_index;
 use crate::store::captures::quarantined::{Bodies, Quarantined};
 use crate::store::captures::retention::Retention;
-use crate::store::objects::disk::{lock_file, make_parent, note, remove, sidecar_of, walk};
+use crate::store::objects::disk::{
+    lock_file, make_directory, make_parent, note, remove, sidecar_of, walk,
+};
 use crate::store::objects::intents;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
@@ -57,8 +59,7 @@ impl LocalStore {
         let reports = ReportKind::ALL.map(ReportKind::directory);
         for directory in ["raw/v1", "quarantine", "incoming"].into_iter().chain(reports) {
             let path = root.join(directory);
-            fs::create_dir_all(&path)
-                .with_context(|| format!("cannot create {}", path.display()))?;
+            make_directory(&path).with_context(|| format!("cannot create {}", path.display()))?;
         }
         let lock = lock(root)?;
         id_index::build(root)?;

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use tracetee_fleet::object_keys::RawKey;
 
 /// Path of the tables of a local store.
@@ -48,10 +49,29 @@ pub(crate) fn lock_file(path: &Path, busy: String) -> Result<File> {
     }
 }
 
+/// Makes the directory of a file, as [`make_directory`] does.
 pub(crate) fn make_parent(path: &Path) -> io::Result<&Path> {
     let directory = path.parent().unwrap_or(path);
-    fs::create_dir_all(directory)?;
+    make_directory(directory)?;
     Ok(directory)
+}
+
+/// Makes a directory and those above it. Their names are on the disk when it returns: a loss of power takes a file whose own
+/// directory was synced with the name of one above it that was not.
+pub(crate) fn make_directory(directory: &Path) -> io::Result<()> {
+    // Held until a name is on the disk: nobody may find the directory before.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let missing: Vec<_> = directory.ancestors().take_while(|above| !above.is_dir()).collect();
+    for new in missing.into_iter().rev().filter(|new| !new.as_os_str().is_empty()) {
+        match fs::create_dir(new) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let above = new.parent().filter(|above| !above.as_os_str().is_empty());
+        File::open(above.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// Deletes a capture, a loss report, or a note in quarantine, with what lies beside it.

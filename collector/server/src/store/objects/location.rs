@@ -1,8 +1,8 @@
 //! Where a store is, as the command line says it.
 
+use crate::store::objects::disk::make_directory;
 use crate::store::objects::{Directory, Objects, Shared};
 use anyhow::{Context, Result};
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl<'a> StoreLocation<'a> {
     pub(crate) fn open(self) -> Result<Arc<dyn Objects>> {
         match self {
             Self::Directory(path) => {
-                fs::create_dir_all(path)
+                make_directory(path)
                     .with_context(|| format!("cannot create {}", path.display()))?;
                 Ok(Arc::new(Directory(path.to_owned())))
             }
