@@ -526,6 +526,6 @@ fn the_directories_of_what_is_acknowledged_are_on_the_disk() {
         let above = format!("<{}>", path.parent().unwrap().display());
         let is_above =
             |(when, call): &(usize, &str)| (at..answered).contains(when) && call.contains(&above);
-        assert!(synced.iter().any(|sync| is_above(sync)), "{above}\n{log}");
+        assert!(synced.iter().any(is_above), "{above}\n{log}");
     }
 }
