@@ -3,7 +3,8 @@
 //! Recovery calls it on the agent's thread. An end and a recorder belong together if both have the process's name, its
 //! id, and the random id that the state summary carries. Without our summary, the times must agree: the clock was not set
 //! since the start in this boot, the end lies shortly after the last record, and no second pair is possible. A
-//! recorder that is in doubt is not joined: a wrong reason is worse than none.
+//! recorder that is in doubt is not joined: a wrong reason is worse than none. One case is not seen: the clock was set back
+//! before the start, an earlier process of this name and id ended at such a time, and no end of the recorder's is told in time.
 
 use super::budget_ledger::Now;
 use super::process_signals;
@@ -220,7 +221,8 @@ mod tests {
     }
 
     /// Pids are reused, two processes have a name, clocks are set, records are missing: no end gets a recorder of another
-    /// process, and one whose process left a summary gets its own.
+    /// process, and one whose process left a summary gets its own. Excepted is what nobody can know: by a clock that was set back,
+    /// a process ended during a later one, whose own end is not told, or comes too long after its last record.
     #[test]
     fn no_end_gets_the_recorder_of_another_process() {
         let found_by = Cell::new([0, 0]);
@@ -273,7 +275,13 @@ mod tests {
                 let its = recorders.iter().position(|one| one.run.id == lived[&index]);
                 match found {
                     Some((recorder, by)) => {
-                        prop_assert_eq!(Some(*recorder), its);
+                        let [ended, recorded] = [&lived[&index], &recorders[*recorder].run.id]
+                            .map(|id| usize::from_str_radix(id, 16).unwrap());
+                        let nobody_knows = *by == super::START
+                            && ended < recorded
+                            && (!lives[recorded].has_exit || lives[recorded].silent_ms > SILENT_MS)
+                            && lives[ended..recorded].iter().any(|life| life.clock_ms < 0);
+                        prop_assert!(ended == recorded || nobody_knows, "{ended} {recorded}");
                         let [summary, start] = found_by.get();
                         let is_start = usize::from(*by == super::START);
                         found_by.set([summary + 1 - is_start, start + is_start]);
