@@ -111,6 +111,7 @@ fn a_fleet_s_page_shows_what_is_so() {
         "Jank by day",
         "<svg",
         "captures/0",
+        "hold the lock for less time in the thread that has it</td>",
     ] {
         assert!(dom.contains(part), "{part}");
     }

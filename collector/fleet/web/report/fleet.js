@@ -69,7 +69,7 @@ function app(report) {
   page.append(make("h2", { id: `causes-${report.app}` }, "Causes of late frames"),
     make("p", { class: "faint" }, "Ranked by devices × overrun: the cause's share of the time past the deadlines. A cause's captures show it best."));
   if (report.causes.length) {
-    page.append(table([...causeColumns([]), ["devices × s", (cause) => barCell(cause.score / score, (cause.score / 1000).toFixed(cause.score < 10000 ? 1 : 0))], ["best example", examples, true]], report.causes, { id: `causes.${report.app}`, noise: quiet }));
+    page.append(table([...causeColumns([]), ["devices × s", (cause) => barCell(cause.score / score, (cause.score / 1000).toFixed(cause.score < 10000 ? 1 : 0))], ["best example", examples, true], actionColumn], report.causes, { id: `causes.${report.app}`, noise: quiet }));
   } else page.append(make("p", {}, report.versions.length ? "No frame was late." : "No capture has frames."));
 
   const { breakdowns } = report;

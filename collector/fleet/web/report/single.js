@@ -103,7 +103,7 @@ function single() {
       causeColumn, ["what", (row) => row.key, true],
       ["frames", (row) => count(row.frames)], ["in time without it", (row) => count(row.saved)], ["with half of it", (row) => count(row.saved_halved)],
       ["off the first thread", (row) => count(row.saved_moved)], ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)],
-      ...carriedColumn(report.causes), ...statesColumn(report.causes), ["what to do", (row) => row.action, true],
+      ...carriedColumn(report.causes), ...statesColumn(report.causes), actionColumn,
     ], report.causes, { id: "causes", noise: { share: (row) => row.overrun_ns / (overrun || 1), of: "the time past the deadlines" } })
       : make("p", {}, totals.frames ? "No frame was late." : "The trace has no frames of this process: no doFrame, no frame of Flutter, Unity or a swap of buffers. Another process may have them."));
   if (report.worst.length) {

@@ -73,6 +73,7 @@ const causeColumn = ["cause", ({ cause }) => {
   namedCauses.add(cause);
   return goTo(`meaning-${cause}`, cause, `The thread ${meaning}`);
 }, true];
+const actionColumn = ["what to do", ({ cause }) => data.meanings[cause]?.[1] ?? "", true];
 function meanings() {
   if (!namedCauses.size) return;
   const entries = [...namedCauses].sort().flatMap((cause) => {
