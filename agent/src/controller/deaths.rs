@@ -3,8 +3,10 @@
 //! Recovery calls it on the agent's thread. An end and a recorder belong together if both have the process's name, its
 //! id, and the random id that the state summary carries. Without our summary, the times must agree: the clock was not set
 //! since the start in this boot, the end lies shortly after the last record, and no second pair is possible. A
-//! recorder that is in doubt is not joined: a wrong reason is worse than none. One case is not seen: the clock was set back
-//! before the start, an earlier process of this name and id ended at such a time, and no end of the recorder's is told in time.
+//! recorder that is in doubt is not joined: a wrong reason is worse than none.
+//!
+//! One wrong join stays possible. The clock is set back after a process has ended. A later process gets its name and id, and by
+//! the new clock it runs at the time of that end. Android tells no end of the later process within `SILENT_MS` of its last record.
 
 use super::budget_ledger::Now;
 use super::process_signals;
@@ -221,8 +223,8 @@ mod tests {
     }
 
     /// Pids are reused, two processes have a name, clocks are set, records are missing: no end gets a recorder of another
-    /// process, and one whose process left a summary gets its own. Excepted is what nobody can know: by a clock that was set back,
-    /// a process ended during a later one, whose own end is not told, or comes too long after its last record.
+    /// process, and one whose process left a summary gets its own. The wrong join
+    /// that the module's documentation describes is excepted.
     #[test]
     fn no_end_gets_the_recorder_of_another_process() {
         let found_by = Cell::new([0, 0]);

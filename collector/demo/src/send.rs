@@ -19,7 +19,7 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// Number of attempts with a capture that the collector defers.
 const TRIES: u32 = 20;
 
-/// An id of uploads.
+/// The id under which each ledger is sent.
 const ANY_ID: &str = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
 
 /// Names and values of headers.

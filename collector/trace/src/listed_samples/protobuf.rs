@@ -47,7 +47,7 @@ struct Tables<'a> {
 /// [`Error::At`] if the version is another one, [`Error::NoTrace`] if the file is too large.
 pub(super) fn read(text: impl BufRead, reader: &mut Reader) -> Result<(), Error> {
     let mut whole = Vec::new();
-    // What is read before an error of the compression is read; the last record then is cut.
+    // After an error of the compression, the bytes before it are used; their last record is cut.
     let read = text.take(MAX_BYTES + 1).read_to_end(&mut whole);
     let mut failed = read.err().map(|error| error.to_string());
     if whole.len() as u64 > MAX_BYTES {
