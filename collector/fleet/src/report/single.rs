@@ -259,7 +259,8 @@ fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
         parts,
     };
     if frame.slow {
-        worst.sentence = worst.sentence();
+        let explained = worst.explanation.and_then(|index| analysis.explanations.get(index));
+        worst.sentence = worst.sentence(explained.map_or(&[], |one| &one.path));
     }
     Some(worst)
 }

@@ -5,14 +5,15 @@ use super::single_judged::lateness;
 use super::single_rows::{PartRow, Worst};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tracetee_jank::{Cause, Named, Outcome, StateTimes, ThreadRole};
+use tracetee_jank::{Cause, Named, Outcome, StateTimes, Step, ThreadRole, ThreadState};
 
 /// Names of a part of a frame which no thread of the process is known to have made.
 const UNSEEN: [&str; 2] = ["(no thread is known to draw it)", "(another process moves its layer)"];
 
 impl Worst {
     /// Writes the sentence, for instance "16.0 ms late, 1 vsync missed: main slept 25.8 ms in obtainView until a timer".
-    pub(super) fn sentence(&self) -> String {
+    /// `path`: the critical path, empty if it is not known.
+    pub(super) fn sentence(&self, path: &[Step]) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
         let is_late = |part: &&PartRow| is_ready(part) && part.overrun_ns > 0;
         // A thread waits for a processor for one reason, whoever has it.
@@ -35,7 +36,10 @@ impl Worst {
             Reverse((self.outcome == Outcome::System && is_blamed(part), overrun_ns(part)))
         };
         match self.parts.iter().min_by_key(weight) {
-            Some(part) => format!("{late}: {}", cause_of(part, wait(part).map(|wait| wait.1))),
+            Some(part) => {
+                let cause = cause_of(part, wait(part).map(|wait| wait.1));
+                format!("{late}: {cause}{}", meanwhile(part, path).unwrap_or_default())
+            }
             None => late,
         }
     }
@@ -49,6 +53,41 @@ const fn is_ready(part: &PartRow) -> bool {
 /// True for the time of a frame which no thread is known to have made.
 fn is_unseen(part: &PartRow) -> bool {
     part.thread == ThreadRole::Render && UNSEEN.contains(&&*part.name)
+}
+
+/// Says what the thread that a part waited for did in most of that time, or the one that it waited for in turn.
+fn meanwhile(part: &PartRow, path: &[Step]) -> Option<String> {
+    let peer = match part.cause {
+        Cause::Lock => part.owner.as_deref()?,
+        _ => part.key.strip_prefix("woken by ")?,
+    };
+    // Steps of other threads without one of the frame's own between them.
+    let waits = path.chunk_by(|one, next| (one.depth > 0) == (next.depth > 0));
+    let for_peer = |wait: &&[Step]| wait.iter().any(|step| step.depth > 0 && step.thread == peer);
+    let mut sums: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
+    for step in waits.filter(for_peer).flatten().filter(|step| step.joined == 1) {
+        if !matches!(step.state, ThreadState::Asleep | ThreadState::Unknown) {
+            let key = (&*step.thread, verb(step.state), &*step.what);
+            *sums.entry(key).or_default() += step.to_ns - step.from_ns;
+        }
+    }
+    let ((thread, did, what), ns) = sums.into_iter().max_by_key(|(_, ns)| *ns)?;
+    let inside = if what.starts_with('(') { String::new() } else { format!(" in {what}") };
+    // More than the wait itself is of other parts, too.
+    let is_most = ns * 2 >= part.self_ns && ns <= part.self_ns;
+    is_most.then(|| format!("; meanwhile {thread} {did} {}{inside}", ms(ns)))
+}
+
+/// Says what a thread did, before the time that it took.
+const fn verb(state: ThreadState) -> &'static str {
+    match state {
+        ThreadState::Running => "ran",
+        ThreadState::Runnable => "waited for a processor for",
+        ThreadState::Asleep => "slept",
+        ThreadState::Uninterruptible => "waited in the kernel for",
+        ThreadState::Io => "waited for a disk for",
+        ThreadState::Unknown => "took",
+    }
 }
 
 /// Says what a part was; `waited_ns` is the time of all parts in which its thread waited for a processor.
@@ -73,20 +112,20 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
     let StateTimes { running_ns, runnable_ns, asleep_ns, uninterruptible_ns, io_ns, unknown_ns } =
         part.states;
     let states = [
-        (running_ns, "ran"),
-        (runnable_ns, "waited for a processor for"),
-        (asleep_ns, "slept"),
-        (uninterruptible_ns, "waited in the kernel for"),
-        (io_ns, "waited for a disk for"),
+        (running_ns, ThreadState::Running),
+        (runnable_ns, ThreadState::Runnable),
+        (asleep_ns, ThreadState::Asleep),
+        (uninterruptible_ns, ThreadState::Uninterruptible),
+        (io_ns, ThreadState::Io),
         // Of equals the last counts: without scheduler states all are 0.
-        (unknown_ns, "took"),
+        (unknown_ns, ThreadState::Unknown),
     ];
     let did = match (part.cause, states.into_iter().max_by_key(|&(ns, _)| ns)) {
         // Time that an earlier frame carries has no states.
         _ if is_ready(part) => "waited for a processor for",
         (Cause::Swap, _) => "waited for swapped-out memory for",
         (Cause::Sleep | Cause::Wait, Some((0, _))) => "slept",
-        (_, did) => did.map_or("took", |(_, did)| did),
+        (_, longest) => verb(longest.map_or(ThreadState::Unknown, |(_, state)| state)),
     };
     let inside = if is_section { format!(" in {name}") } else { String::new() };
     let why = match (part.cause, &*part.key) {
@@ -151,13 +190,13 @@ mod tests {
         let name = "(compositor)";
         let waited = part(ThreadRole::Gpu, Cause::System, name, name, 4);
         let said =
-            |outcome| Worst { outcome, ..worst(vec![ran.clone(), waited.clone()]) }.sentence();
+            |outcome| Worst { outcome, ..worst(vec![ran.clone(), waited.clone()]) }.sentence(&[]);
         assert!(said(Outcome::System).ends_with("it waited 8.0 ms for the compositor"));
         assert!(said(Outcome::App).contains(": main "), "{}", said(Outcome::App));
     }
 
     fn sentence(parts: Vec<PartRow>) -> String {
-        let sentence = worst(parts).sentence();
+        let sentence = worst(parts).sentence(&[]);
         sentence.strip_prefix("16.0 ms late, 1 vsync missed: ").unwrap_or(&sentence).to_owned()
     }
 
@@ -193,6 +232,57 @@ mod tests {
         let unknown = "(no thread is known to draw it)";
         let part = part(ThreadRole::Render, Cause::Unexplained, unknown, unknown, 10);
         assert_eq!(sentence(vec![part]), "for 20.0 ms, no thread is known to draw it");
+    }
+
+    #[test]
+    fn a_sentence_of_a_wait_goes_on_to_the_thread_that_was_waited_for() {
+        let step = |depth, thread: &str, state, ms: u64, what: &str| Step {
+            from_ns: 0,
+            to_ns: ms * 1_000_000,
+            tid: None,
+            thread: thread.to_owned(),
+            pid: None,
+            what: what.to_owned(),
+            state,
+            cpu: None,
+            woken_by: None,
+            depth,
+            joined: 1,
+        };
+        let main = |ms| step(0, "main", ThreadState::Running, ms, "traversal");
+        let held = |thread, state, ms, what| step(1, thread, state, ms, what);
+        let lock = part(ThreadRole::Main, Cause::Lock, "a held by b", "bind", 10);
+        let lock = PartRow { owner: Some("bg1".to_owned()), ..lock };
+        let wait = part(ThreadRole::Main, Cause::Wait, "woken by bg1", "bind", 10);
+        let said = |part: &PartRow, path: &[Step]| meanwhile(part, path).unwrap_or_default();
+        let path = [
+            main(5),
+            held("bg1", ThreadState::Io, 6, "fsync"),
+            held("bg1", ThreadState::Running, 7, "COMMIT"),
+            held("bg1", ThreadState::Io, 6, "fsync"),
+            main(5),
+            // Another wait of the frame.
+            held("bg2", ThreadState::Running, 30, "(no section)"),
+        ];
+        for part in [&lock, &wait] {
+            assert_eq!(said(part, &path), "; meanwhile bg1 waited for a disk for 12.0 ms in fsync");
+        }
+        let of_bg2 = PartRow { owner: Some("bg2".to_owned()), self_ns: 30_000_000, ..lock.clone() };
+        assert_eq!(said(&of_bg2, &path), "; meanwhile bg2 ran 30.0 ms");
+        // The holder waits for a third thread, which makes most of the time.
+        let through = [
+            held("bg1", ThreadState::Running, 1, "COMMIT"),
+            step(2, "bg2", ThreadState::Running, 19, "gc"),
+        ];
+        assert_eq!(said(&lock, &through), "; meanwhile bg2 ran 19.0 ms in gc");
+        let longer = PartRow { self_ns: 29_000_000, ..of_bg2 };
+        assert_eq!(said(&longer, &path), "");
+        // Nothing took most of it; it slept; it did short steps; the path is not known.
+        assert_eq!(said(&lock, &path[2..3]), "");
+        assert_eq!(said(&lock, &[held("bg1", ThreadState::Asleep, 20, "bind")]), "");
+        let short = Step { joined: 2, ..held("bg1", ThreadState::Running, 20, "(short steps)") };
+        assert_eq!(said(&lock, &[short]), "");
+        assert_eq!(said(&lock, &[]), "");
     }
 
     #[test]

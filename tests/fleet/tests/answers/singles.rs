@@ -5,6 +5,7 @@ use super::{
     text, without_links,
 };
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 const WAYS: [(&str, &str); 8] = [
     ("in_time", "in time"),
@@ -165,8 +166,11 @@ fn worst(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
     let worst = rows(json, "worst");
     let order: Vec<u64> = worst.iter().map(|one| number(one, "overrun_ns")).collect();
     found.is_true("order of the worst frames", order.is_sorted_by(|a, b| a >= b));
+    let explanations = rows(json, "explanations");
     for one in worst {
-        let said = sentence(one);
+        let explained = one["explanation"].as_u64();
+        let explained = explained.map(|index| &explanations[usize::try_from(index).unwrap()]);
+        let said = sentence(one, explained);
         let [took, at] = ["dur_ns", "at_ns"].map(|field| ms(number(one, field)));
         found.same("a frame's sentence", text(one, "sentence"), &said);
         let summary = format!("{took} at {at}, {said}; ");
@@ -180,8 +184,7 @@ fn worst(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
         let overrun = number(one, "overrun_ns");
         // Each part is rounded down to a ns.
         found.is_true("overruns of parts", parts <= overrun && overrun - parts <= 64);
-        if let Some(index) = one["explanation"].as_u64() {
-            let explained = &rows(json, "explanations")[usize::try_from(index).unwrap()];
+        if let Some(explained) = explained {
             let expected = format!(", complete {} after that", ms(number(explained, "overrun_ns")));
             found.has("an explanation", &drawn.paragraphs.join(" "), &expected);
             let of_causes = sum(rows(explained, "causes"), "overrun_ns");
@@ -190,8 +193,43 @@ fn worst(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
     }
 }
 
+/// Writes the end of a sentence: the work of the thread that a part waited for, or of a thread that this one waited for.
+fn meanwhile(part: &Value, explained: &Value) -> String {
+    let peer = match text(part, "cause") {
+        "lock" => part["owner"].as_str(),
+        _ => text(part, "key").strip_prefix("woken by "),
+    };
+    let Some(peer) = peer else { return String::new() };
+    let mut waits: Vec<Vec<&Value>> = vec![Vec::new()];
+    for step in rows(explained, "path") {
+        match number(step, "depth") {
+            0 => waits.push(Vec::new()),
+            _ => waits.last_mut().unwrap().push(step),
+        }
+    }
+    waits.retain(|wait| wait.iter().any(|step| text(step, "thread") == peer));
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for step in waits.into_iter().flatten().filter(|step| number(step, "joined") == 1) {
+        let did = match text(step, "state") {
+            "running" => "ran",
+            "runnable" => "waited for a processor for",
+            "uninterruptible" => "waited in the kernel for",
+            "io" => "waited for a disk for",
+            _ => continue,
+        };
+        let (thread, doing) = (text(step, "thread"), text(step, "what"));
+        let inside = if doing.starts_with('(') { String::new() } else { format!(" in {doing}") };
+        let took = number(step, "to_ns") - number(step, "from_ns");
+        *sums.entry(format!("; meanwhile {thread} {did} TIME{inside}")).or_default() += took;
+    }
+    let longest = sums.into_iter().max_by_key(|(_, ns)| *ns);
+    let wait = number(part, "self_ns");
+    let longest = longest.filter(|(_, ns)| (wait.div_ceil(2)..=wait).contains(ns));
+    longest.map_or(String::new(), |(text, ns)| text.replace("TIME", &ms(ns)))
+}
+
 /// Writes a frame's sentence.
-fn sentence(one: &Value) -> String {
+fn sentence(one: &Value, explained: Option<&Value>) -> String {
     let dropped = number(one, "dropped");
     let lateness = match (text(one, "evidence"), text(one, "outcome")) {
         ("markers", _) => "over one period".to_owned(),
@@ -277,5 +315,6 @@ fn sentence(one: &Value) -> String {
         (cause, key) if name.ends_with(key) => format!(" ({cause})"),
         (cause, key) => format!(" ({cause}: {key})"),
     };
-    format!("{late}: {} {did} {took}{inside}{why}", text(part, "thread"))
+    let end = explained.map_or(String::new(), |explained| meanwhile(part, explained));
+    format!("{late}: {} {did} {took}{inside}{why}{end}", text(part, "thread"))
 }
