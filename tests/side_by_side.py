@@ -5,10 +5,9 @@
 
 `cargo test` runs one file of tests after the other. Most files have one test, or wait for a program, and leave
 processors idle. This runs one test at a time in each file, a file on each processor, and one more while some of them
-wait: TIMES has how long each file took in the last run, and how much of a processor. In CI there is none more: a
-failure for want of time costs more than the minutes. The file that took longest begins first. A file that takes longer
-than LONGEST_S is ended, and has failed. All files run, whatever fails; the output of those that failed comes again at
-the end.
+wait: TIMES has how long each file took in the last run, and how much of a processor. The file that took longest begins
+first. A file that takes longer than LONGEST_S is ended, and has failed. All files run, whatever fails; the output of
+those that failed comes again at the end.
 
 A file that has passed is not run again while its program is the same, and so are the other programs and libraries that
 Cargo made, all files of the tree that Rust does not compile, Debian's packages, and what is installed beside TIMES. With
@@ -31,8 +30,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 LONGEST_S = 900
-# Processes that a test ends without waiting for them are not in its time.
-LEAST_PROCESSORS = 0.4
+# Processes that a test ends without waiting for them are not in its time: browsers and Spark's Java are such.
+LEAST_PROCESSORS = 0.5
 
 
 class Job(NamedTuple):
@@ -165,7 +164,7 @@ def schedule(ordered: list[Job], times: Times, pool: ThreadPoolExecutor) -> Iter
     while waiting or at_work:
         while waiting:
             need = times[waiting[0].name].processors if waiting[0].name in times else 1
-            is_room = len(at_work) == processors and sum(at_work.values()) + need <= processors and "CI" not in os.environ
+            is_room = len(at_work) == processors and sum(at_work.values()) + need <= processors
             if len(at_work) >= processors and not is_room:
                 break
             at_work[pool.submit(run, waiting.popleft())] = need
