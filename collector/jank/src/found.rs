@@ -24,6 +24,8 @@ pub(crate) struct Found {
     pub(crate) gpu_ns: Option<u64>,
     /// Next vsync that SurfaceFlinger skipped, because the display did not have the frame before yet.
     pub(crate) pending_ns: Option<u64>,
+    /// Name of the compositor, if its main thread shows why the complete frame waited for it.
+    pub(crate) waited: Option<&'static str>,
     /// True if another process makes the frame, of a layer of this one.
     pub(crate) is_moved: bool,
     /// True if records are missing: the next frame begins inside of this one.
@@ -50,6 +52,7 @@ impl Found {
             draws: Vec::new(),
             gpu_ns: None,
             pending_ns: None,
+            waited: None,
             is_moved: false,
             is_torn: false,
         }

@@ -126,7 +126,7 @@ impl FrameSlices {
 
     /// Makes the frames. Each look at the trace costs one of `looks`.
     pub(crate) fn frames(
-        &self,
+        &mut self,
         trace: &Trace,
         process: &Process,
         periods: &Periods,
@@ -135,7 +135,10 @@ impl FrameSlices {
     ) -> Vec<Frame> {
         let expected = self.expected(trace, periods, looks);
         let starts_ns: Vec<u64> = expected.iter().map(|expected| expected.start_ns).collect();
-        let latches = Latches::find(trace, process, periods, &self.found, &starts_ns);
+        let latches = Latches::find(trace, process, periods, (&self.found, &starts_ns), looks);
+        for (index, found) in self.found.iter_mut().enumerate() {
+            found.waited = latches.judgement(index).and_then(|judgement| judgement.waited);
+        }
         let judged = |found: &Found| Judged::new(found, periods.at(found.ui.start_ns));
         let cadences = Cadences::find(self.found.iter().map(judged));
         let of_ids = self.of_ids();
@@ -256,7 +259,7 @@ impl FrameSlices {
         screens: &Screens,
     ) -> Frame {
         let Expected { start_ns, source, deadline_ns: allowed_until_ns } = expected;
-        let Judgement { evidence, outcome, late, missed, deadline_ns, end_ns } = judgement;
+        let Judgement { evidence, outcome, late, missed, deadline_ns, end_ns, .. } = judgement;
         // A buffer in time waits for the display; that is no time of the frame.
         let is_part = late || evidence != Evidence::Buffers;
         let frame_end_ns = self.own_end_ns(found).max(if is_part { end_ns } else { 0 });

@@ -26,11 +26,14 @@ pub(crate) struct Judgement {
     pub(crate) deadline_ns: u64,
     /// Time at which it was.
     pub(crate) end_ns: u64,
+    /// Name of the compositor that made it late.
+    pub(crate) waited: Option<&'static str>,
 }
 
 impl Judgement {
     pub(crate) const fn in_time(evidence: Evidence, end_ns: u64, deadline_ns: u64) -> Self {
-        Self { evidence, outcome: Outcome::InTime, late: false, missed: 0, deadline_ns, end_ns }
+        let (outcome, late, missed, waited) = (Outcome::InTime, false, 0, None);
+        Self { evidence, outcome, late, missed, deadline_ns, end_ns, waited }
     }
 
     /// The same frame as a late one. If nothing shows its end after the deadline, it is a period behind.

@@ -6,6 +6,7 @@
 //! make no vsync missed; a frame after a pause is due by its own begin.
 
 use crate::buffers::{Buffer, Layer, layers};
+use crate::composed::Composer;
 use crate::found::Found;
 use crate::frame::{Evidence, Outcome};
 use crate::frame_budget::edges;
@@ -36,6 +37,7 @@ pub(crate) struct Latches {
 struct Display<'a> {
     edges: Vec<u64>,
     periods: &'a Periods,
+    composer: Composer<'a>,
 }
 
 impl Display<'_> {
@@ -112,8 +114,8 @@ impl Latches {
         trace: &Trace,
         process: &Process,
         periods: &Periods,
-        found: &[Found],
-        starts_ns: &[u64],
+        (found, starts_ns): (&[Found], &[u64]),
+        looks: &mut u64,
     ) -> Self {
         let (own, views) = layers(trace, process);
         let layers: Vec<Layer> = own.into_iter().chain(views).collect();
@@ -121,7 +123,8 @@ impl Latches {
         if layers.is_empty() {
             return all;
         }
-        let display = Display { edges: edges(trace, "VSYNC-sf"), periods };
+        let composer = Composer::find(trace);
+        let display = Display { edges: edges(trace, "VSYNC-sf"), periods, composer };
         let draws = Draws::find(found);
         let index_of = |buffer: &Buffer| buffer.by.and_then(|by| draws.frame(by));
         let placed: Vec<(Layer, Vec<Option<usize>>)> = layers
@@ -168,7 +171,7 @@ impl Latches {
         };
         for (layer, indices) in &placed {
             let mut of_layer = Self::default();
-            of_layer.judge(layer, indices, &display, wanted_ns);
+            of_layer.judge((layer, indices), &display, wanted_ns, looks);
             // A frame may draw several windows: that which draws most shows it.
             for (index, judgement) in of_layer.judged {
                 all.judged.entry(index).or_insert(judgement);
@@ -185,10 +188,10 @@ impl Latches {
     /// Judges the frames of a layer's buffers. `wanted_ns` is the vsync that a frame was made for.
     fn judge(
         &mut self,
-        layer: &Layer,
-        indices: &[Option<usize>],
+        (layer, indices): (&Layer, &[Option<usize>]),
         display: &Display<'_>,
         wanted_ns: impl Fn(usize) -> u64,
+        looks: &mut u64,
     ) {
         let mut buffers = layer.buffers.iter().zip(indices).peekable();
         // The vsync from which on the display has shown the frame before.
@@ -229,7 +232,21 @@ impl Latches {
                 // The app's work ends when it queues the buffer, which waits from then on.
                 let end_ns = if is_app { buffer.queued_ns } else { latched_ns };
                 let of_frame = Judgement::in_time(Evidence::Buffers, end_ns, deadline_ns);
-                self.add(index, Judgement { outcome, late, missed, ..of_frame });
+                let mut judged = Judgement { outcome, late, missed, ..of_frame };
+                let mut composed = (due_ns, latched_ns);
+                let period_ns = display.periods.at(vsync_ns);
+                let overrun = display.composer.overrun(vsync_ns, latched_ns, period_ns);
+                if let Some((deadline_ns, end_ns)) = overrun.filter(|_| !late && follower.is_none())
+                {
+                    // The display showed it at a later vsync than the one that took it.
+                    composed = (vsync_ns, end_ns);
+                    judged = Judgement { deadline_ns, end_ns, ..judged }.late(period_ns);
+                    judged.outcome = Outcome::System;
+                }
+                if judged.outcome == Outcome::System {
+                    judged.waited = display.composer.name(composed, !late, looks);
+                }
+                self.add(index, judged);
             }
             shown_ns = Some(vsync_ns);
         }

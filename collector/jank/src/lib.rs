@@ -13,6 +13,7 @@ mod attribute;
 mod buffers;
 mod carried;
 mod cause;
+mod composed;
 mod contention;
 mod counted;
 mod critical_path;

@@ -9,7 +9,7 @@ use crate::stacks::{Kin, OTHER};
 use crate::states::{StateTimes, ThreadState};
 use crate::thread_role::ThreadRole;
 use crate::waits::{PACE, Wait, Waits};
-use crate::window::{COMPOSITOR, PENDING};
+use crate::window::PENDING;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracetee_trace::Thread;
@@ -84,7 +84,7 @@ impl<'a> OfFrame<'a> {
         carried_ns: u64,
     ) -> (Cause, Arc<str>) {
         let cause = match role {
-            ThreadRole::Gpu if matches!(name, COMPOSITOR | PENDING) => Cause::System,
+            ThreadRole::Gpu if name == PENDING || name.starts_with("(compositor") => Cause::System,
             ThreadRole::Gpu => Cause::Gpu,
             _ => Cause::Unexplained,
         };

@@ -15,6 +15,12 @@ const MOVED: &str = "(another process moves its layer)";
 const GPU: &str = "(graphics processor)";
 /// Name of the time in which a complete frame waited for the display.
 pub(crate) const COMPOSITOR: &str = "(compositor)";
+/// Names of such a time in which SurfaceFlinger's main thread was too late, by what it did most.
+pub(crate) const COMPOSITOR_RAN: &str = "(compositor, which ran past the display's vsync)";
+pub(crate) const COMPOSITOR_READY: &str =
+    "(compositor, which had no processor until after the display's vsync)";
+pub(crate) const COMPOSITOR_WAITED: &str =
+    "(compositor, which was not done by the display's vsync)";
 /// Name of such a time in which the display did not have the frame before yet.
 pub(crate) const PENDING: &str = "(display, which the frame before still held)";
 
@@ -64,7 +70,7 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
     }
     let is_app = matches!(frame.outcome, Outcome::InTime | Outcome::App);
     let is_pending = found.pending_ns.is_some_and(|at_ns| at_ns < end_ns);
-    let waited = if is_pending { PENDING } else { COMPOSITOR };
+    let waited = found.waited.unwrap_or(if is_pending { PENDING } else { COMPOSITOR });
     push(ThreadRole::Gpu, Err(if is_app { GPU } else { waited }), end_ns);
     windows
 }

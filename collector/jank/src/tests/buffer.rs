@@ -136,6 +136,10 @@ type Made = (u64, Option<(u64, u64)>);
 
 /// Frames of the app, after twelve that are queued 3,000 after their begin and taken at the next vsync.
 fn frames(made: &[Made]) -> Vec<Frame> {
+    analyze(&text(made).trace(), &Options::default()).unwrap().frames
+}
+
+fn text(made: &[Made]) -> Text {
     let mut text = Text::new(HZ_100);
     let usual = (1..=12).map(|n| (n * 10_000, Some((3_000, 8_300))));
     let all: Vec<Made> = usual.chain(made.iter().copied()).collect();
@@ -166,7 +170,7 @@ fn frames(made: &[Made]) -> Vec<Frame> {
     (0..40).for_each(|n| {
         text.mark(SURFACE_FLINGER, 8_000 + n * 10_000, &format!("C|500|VSYNC-sf|{}", n % 2))
     });
-    analyze(&text.trace(), &Options::default()).unwrap().frames
+    text
 }
 
 /// Outcome, missed vsyncs and overrun of the frames that are made.
@@ -263,4 +267,93 @@ fn the_buffer_that_missed_most_counts_for_its_frame_and_of_equals_the_first() {
     assert_eq!(made([(18_500, 28_300), (29_000, 38_300)]), [(App, 2, 10_700)]);
     // Each comes after the vsync at which it was due, 148,000 and 168,000.
     assert_eq!(made([(9_000, 18_300), (29_500, 38_300)]), [(App, 1, 1_200)]);
+}
+
+/// What the compositor did in a late frame; its state from 148,000 on, and its sections: begin, end, name.
+type Composed = (&'static str, &'static [(u64, u64, &'static str)]);
+
+/// The frame of 140,000, whose buffer is taken so long after its begin: outcome, missed vsyncs, overrun, and the compositor's name.
+fn composed(
+    taken: u64,
+    (state, sections): Composed,
+    counts: &[(u64, &str)],
+) -> (Outcome, u64, u64, String) {
+    let mut text = text(&[(140_000, Some((3_000, taken)))]);
+    let sections = sections.iter();
+    sections.for_each(|&(from, to, name)| text.slice(SURFACE_FLINGER, from, to, name));
+    for (us, counted) in counts {
+        text.mark(SURFACE_FLINGER, *us, &format!("C|500|{counted}"));
+    }
+    if !state.is_empty() {
+        text.wake(147_990, 0, SURFACE_FLINGER);
+        text.switch(148_000, 3, 0, "R", SURFACE_FLINGER);
+        text.switch(148_050, 3, SURFACE_FLINGER, state, 0);
+        if state == "S" {
+            text.wake(159_000, 0, SURFACE_FLINGER);
+        }
+        text.switch(159_010, 3, 0, "R", SURFACE_FLINGER);
+    }
+    let found = analyze(&text.trace(), &Options::default()).unwrap();
+    let frame = &found.frames[12];
+    let part = found.parts.iter().find(|part| part.cause == crate::Cause::System);
+    let name = part.map_or(String::new(), |part| part.key.to_string());
+    (frame.outcome, frame.dropped, frame.jank_ns / 1_000, name)
+}
+
+/// Takes the buffer in one section, and composes until 159,500, 1,500 after the display's vsync, in the next one.
+const LONG: &[(u64, u64, &str)] =
+    &[(148_100, 148_600, "onMessageReceived"), (149_100, 159_500, "onMessageReceived")];
+const NEW: &[(u64, u64, &str)] =
+    &[(148_100, 148_600, "commit 7 vsyncIn 9ms"), (148_700, 168_100, "composite 7")];
+
+#[test]
+fn a_frame_that_surfaceflinger_composes_past_the_display_s_vsync_is_late_by_the_system() {
+    let ran = "(compositor, which ran past the display's vsync)";
+    let waited = "(compositor, which was not done by the display's vsync)";
+    let starved = "(compositor, which had no processor until after the display's vsync)";
+    let late = |missed, us, name: &str| (System, missed, us, name.to_owned());
+    let in_time = (InTime, 0, 0, String::new());
+    // Without states the sections say only that it was not done.
+    assert_eq!(composed(8_300, ("", LONG), &[]), late(1, 1_500, waited));
+    assert_eq!(composed(8_300, ("S", LONG), &[]), late(1, 1_500, waited));
+    assert_eq!(composed(8_300, ("R", LONG), &[]), late(1, 1_500, starved));
+    assert_eq!(composed(8_300, ("", NEW), &[]), late(2, 10_100, waited));
+    let mut running = text(&[(140_000, Some((3_000, 8_300)))]);
+    running.switch(147_900, 3, 0, "R", SURFACE_FLINGER);
+    running.switch(160_000, 3, SURFACE_FLINGER, "S", 0);
+    LONG.iter().for_each(|&(from, to, name)| running.slice(SURFACE_FLINGER, from, to, name));
+    let found = analyze(&running.trace(), &Options::default()).unwrap();
+    assert!(found.parts.iter().any(|part| &*part.key == ran), "{:?}", found.parts);
+    // Its own counter says whether the display missed its vsync.
+    let said = |at, value: &'static str| composed(8_300, ("", LONG), &[(at, value)]);
+    assert_eq!(said(160_000, "PrevFrameMissed|1"), late(1, 1_500, waited));
+    assert_eq!(said(160_000, "PrevFrameMissed|0"), in_time);
+    assert_eq!(said(160_000, "HwcFrameMissed|0"), in_time);
+    // Before it was done: of the frame before.
+    assert_eq!(said(148_200, "PrevFrameMissed|0"), late(1, 1_500, waited));
+    // It may have more time than a period.
+    assert_eq!(said(1_000, "VsyncWorkDuration-sf|11500000"), in_time);
+    assert_eq!(said(1_000, "VsyncWorkDuration-sf|11499000"), late(1, 1, waited));
+    // Sections that are in time, that do not compose, of the next vsync, or without the buffer.
+    let others: [&'static [(u64, u64, &'static str)]; 5] = [
+        &[(148_100, 158_000, "commit 7")],
+        &[(148_100, 159_500, "setTransactionState")],
+        &[(148_100, 148_600, "commit 7"), (149_101, 159_500, "composite 7")],
+        &[(148_400, 159_500, "commit 7")],
+        &[(148_050, 148_200, "commit 7"), (148_400, 159_500, "composite 7")],
+    ];
+    for sections in others {
+        assert_eq!(composed(8_300, ("", sections), &[]), in_time, "{sections:?}");
+    }
+}
+
+#[test]
+fn a_buffer_that_surfaceflinger_takes_late_for_want_of_a_processor_is_said_to() {
+    let name = |state| composed(18_300, (state, &[]), &[]);
+    let late = |name: &str| (System, 1, 10_300, name.to_owned());
+    let starved = "(compositor, which had no processor until after the display's vsync)";
+    assert_eq!(name("R"), late(starved));
+    // Asleep, it had nothing to do, or waited for a fence: nothing says which.
+    assert_eq!(name("S"), late("(compositor)"));
+    assert_eq!(name(""), late("(compositor)"));
 }
