@@ -27,6 +27,7 @@ pub(crate) struct Composer<'a> {
     works: Vec<(u64, u64)>,
     /// Whether the frame before was shown late.
     missed: Vec<(u64, bool)>,
+    /// Time that it has from its vsync on, if that is more than a period.
     allowed_ns: u64,
 }
 
@@ -53,7 +54,7 @@ impl<'a> Composer<'a> {
     }
 
     /// Returns the deadline and the end of the composition for a vsync that took a buffer, if it was too late for the display.
-    pub(crate) fn overrun(
+    pub(crate) fn late(
         &self,
         vsync_ns: u64,
         latched_ns: u64,

@@ -396,6 +396,7 @@ fn base(found: &Found, screens: &Screens, start_ns: u64, dur_ns: u64) -> Frame {
         screen: screens.at(found.ui.start_ns),
         start_ns,
         start_source: StartSource::Begin,
+        ui_tid: found.ui_tid,
         ui_start_ns: found.ui.start_ns,
         deadline_ns: start_ns,
         timeline: None,

@@ -5,6 +5,7 @@
 
 use crate::frame::{Frame, Outcome, TimelineVerdict};
 use crate::name_index::cut;
+use crate::pipeline::Pipeline;
 use crate::process::Process;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -93,8 +94,9 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
             Some(layer) if !layers.is_empty() => layers.get(&(frame.vsync_id?, layer)).copied(),
             _ => Some(frame.slow),
         };
+        let span_ns = (start_ns, end_ns);
         let [frames, late, janky, jank_ns] =
-            rated.between(start_ns, end_ns, found.vsyncs, on_layer);
+            rated.between(span_ns, (found.ui_tid.unwrap_or(process.pid), found.vsyncs), on_layer);
         Interaction {
             name: cut(name_of(text).unwrap_or(text)).to_owned(),
             start_ns,
@@ -121,6 +123,8 @@ enum Marker {
     LastVsync(i64),
     /// Id of the only layer that counts.
     Layer(i64),
+    /// Thread whose frames count.
+    UiThread(u32),
 }
 
 impl Marker {
@@ -144,6 +148,8 @@ impl Marker {
 
 /// Begin of an event's name behind that of its interaction.
 const EVENT: &str = ">#FT#";
+/// End of the name of an instant of the thread that has the interaction's frames, if that is not the main thread (Android 14).
+const UI_THREAD: &str = "#UIThread";
 
 /// Events by the interaction's track, by time.
 type Markers<'t> = HashMap<&'t str, Vec<(u64, Marker)>, Seeded>;
@@ -152,8 +158,8 @@ type Markers<'t> = HashMap<&'t str, Vec<(u64, Marker)>, Seeded>;
 /// instants or sections named `J<NAME>#EVENT`.
 fn markers<'t>(trace: &'t Trace, process: &Process) -> Markers<'t> {
     let mut markers = Markers::default();
-    let mut add = |track: &'t str, event: &str, at_ns: u64| {
-        if let Some(marker) = name_of(track).and_then(|_| Marker::read(event)) {
+    let mut add = |track: &'t str, marker: Option<Marker>, at_ns: u64| {
+        if let Some(marker) = marker.filter(|_| name_of(track).is_some()) {
             markers.entry(track).or_default().push((at_ns, marker));
         }
     };
@@ -161,10 +167,13 @@ fn markers<'t>(trace: &'t Trace, process: &Process) -> Markers<'t> {
     for instant in trace.instants.iter().filter(|instant| instant.pid == process.pid) {
         let text = trace.names.text(instant.name);
         if let Some(track) = instant.track {
-            add(trace.names.text(track), text, instant.at_ns);
+            add(trace.names.text(track), Marker::read(text), instant.at_ns);
+        }
+        if let Some(track) = text.strip_suffix(UI_THREAD) {
+            add(track, Some(Marker::UiThread(instant.thread)), instant.at_ns);
         }
         if let Some((track, event)) = split(text) {
-            add(track, event.trim_start_matches('#'), instant.at_ns);
+            add(track, Marker::read(event.trim_start_matches('#')), instant.at_ns);
         }
     }
     // Trace events on the track of the interaction, which alone they share with it.
@@ -174,7 +183,7 @@ fn markers<'t>(trace: &'t Trace, process: &Process) -> Markers<'t> {
         tracks.filter(|(_, name)| name_of(name).is_some()).collect();
     for one in own() {
         if let Some(track) = tracks.get(&one.cookie) {
-            add(track, trace.names.text(one.name), one.start_ns);
+            add(track, Marker::read(trace.names.text(one.name)), one.start_ns);
         }
     }
     let sections = trace.names.select(|name| name.contains(EVENT));
@@ -184,7 +193,7 @@ fn markers<'t>(trace: &'t Trace, process: &Process) -> Markers<'t> {
         }
         for slice in thread.named(&sections) {
             if let Some((track, event)) = split(trace.names.text(slice.name)) {
-                add(track, event.trim_start_matches('#'), slice.start_ns);
+                add(track, Marker::read(event.trim_start_matches('#')), slice.start_ns);
             }
         }
     }
@@ -201,6 +210,8 @@ struct Found {
     vsyncs: (Option<i64>, Option<i64>),
     /// Id of the only layer that counts.
     layer: Option<i64>,
+    /// Thread whose frames count, if not the main thread.
+    ui_tid: Option<u32>,
 }
 
 /// An interaction without an end was cancelled if it took no longer (Perfetto's rule).
@@ -217,6 +228,7 @@ impl Found {
                 Marker::End => found.ended = true,
                 Marker::FirstVsync(id) => found.vsyncs.0 = found.vsyncs.0.max(Some(id)),
                 Marker::Layer(id) => found.layer = Some(id),
+                Marker::UiThread(tid) => found.ui_tid = Some(tid),
                 Marker::LastVsync(id) => found.vsyncs.1 = found.vsyncs.1.max(Some(id)),
             }
         }
@@ -252,6 +264,9 @@ fn whole(value: f64) -> Option<u64> {
 /// The rated frames that were drawn, by the begin of their own work.
 struct Rated<'a>(Vec<&'a Frame>);
 
+/// Frames that can be under way at once, on threads of their own.
+const UNDER_WAY: usize = 4;
+
 impl<'a> Rated<'a> {
     fn new(frames: &'a [Frame]) -> Self {
         let is_drawn =
@@ -262,22 +277,22 @@ impl<'a> Rated<'a> {
     }
 
     /// Returns the number of frames of an interaction, of late and of janky ones, and their time beyond the budget: those
-    /// that work on the main thread in it, and that are in the range of its vsync ids if the trace has them. `is_late` says whether one is late, or none of it.
+    /// that work on its thread in it, and that are in the range of its vsync ids if the trace has them. `is_late` says whether one is late, or none of it.
     fn between(
         &self,
-        from_ns: u64,
-        to_ns: u64,
-        (first, last): (Option<i64>, Option<i64>),
+        (from_ns, to_ns): (u64, u64),
+        (ui_tid, (first, last)): (u32, (Option<i64>, Option<i64>)),
         is_late: impl Fn(&Frame) -> Option<bool>,
     ) -> [u64; 4] {
         let before = self.0.partition_point(|frame| frame.ui_start_ns < from_ns);
         let is_in = |frame: &&&Frame| {
-            frame.ui_start_ns + frame.ui_ns >= from_ns
+            (frame.pipeline != Pipeline::Views || frame.ui_tid == ui_tid)
+                && frame.ui_start_ns + frame.ui_ns >= from_ns
                 && first.is_none_or(|first| frame.vsync_id.is_some_and(|id| id >= first))
                 && last.is_none_or(|last| frame.vsync_id.is_some_and(|id| id <= last))
         };
         // The frame that was under way at the begin, and those that begin later.
-        let frames = self.0.iter().skip(before.saturating_sub(1));
+        let frames = self.0.iter().skip(before.saturating_sub(UNDER_WAY));
         let frames = frames.take_while(|frame| frame.ui_start_ns <= to_ns).filter(is_in);
         let frames = frames.filter_map(|frame| Some((frame, is_late(frame)?)));
         frames.fold([0; 4], |[frames, late, janky, jank_ns], (frame, is_late)| {
@@ -346,6 +361,31 @@ mod tests {
                 ("F", 1, true)
             ]
         );
+    }
+
+    #[test]
+    fn an_interaction_has_the_frames_of_the_thread_that_it_names_or_of_the_main_thread() {
+        const OTHER: (&str, u32) = ("ui", 130);
+        let mut lines: Vec<_> = [
+            slice(RENDER, "B DrawFrame 1", 0, 1),
+            slice(MAIN, "B Choreographer#doFrame 10", 1_000, 5_000),
+            slice(MAIN, "B Choreographer#doFrame 12", 20_000, 24_000),
+            slice(OTHER, "B Choreographer#doFrame 11", 900, 5_000),
+            slice(OTHER, "B DrawFrame 11", 5_001, 5_100),
+        ]
+        .concat();
+        lines.extend([
+            (MAIN, 2_000, "G J<A>|J<A>|7"),
+            (MAIN, 30_000, "H J<A>|J<A>|7"),
+            (MAIN, 2_000, "G J<B>|J<B>|8"),
+            (OTHER, 2_001, "I J<B>#UIThread"),
+            (MAIN, 30_000, "H J<B>|J<B>|8"),
+        ]);
+        lines.sort_by_key(|&(_, at, _)| at);
+        let trace = trace("{\"refresh_hz\":100}", &lines);
+        let found = analyze(&trace, &Options::default()).unwrap().interactions.rows;
+        let rows: Vec<_> = found.iter().map(|one| (&*one.name, one.frames)).collect();
+        assert_eq!(rows, [("A", 2), ("B", 1)]);
     }
 
     #[test]

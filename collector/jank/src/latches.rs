@@ -235,7 +235,7 @@ impl Latches {
                 let mut judged = Judgement { outcome, late, missed, ..of_frame };
                 let mut composed = (due_ns, latched_ns);
                 let period_ns = display.periods.at(vsync_ns);
-                let overrun = display.composer.overrun(vsync_ns, latched_ns, period_ns);
+                let overrun = display.composer.late(vsync_ns, latched_ns, period_ns);
                 if let Some((deadline_ns, end_ns)) = overrun.filter(|_| !late && follower.is_none())
                 {
                     // The display showed it at a later vsync than the one that took it.
