@@ -8,6 +8,8 @@ use tracetee_tests_convert::{Engine, Message, run_tool, trace};
 
 const APP: u64 = 100;
 const RENDER: u64 = 101;
+/// Another thread with a Choreographer.
+const UI: u64 = 102;
 const SYSTEM: u64 = 50;
 
 /// Markers (µs, thread, text) and frames (vsync id, begin and end of `doFrame`, µs).
@@ -28,7 +30,11 @@ impl Phone {
     }
 
     fn frame(&mut self, id: u64, ui: [u64; 2], draw: [u64; 2]) {
-        self.section(APP, ui[0], ui[1], &format!("Choreographer#doFrame {id}"));
+        self.frame_of(APP, id, ui, draw);
+    }
+
+    fn frame_of(&mut self, tid: u64, id: u64, ui: [u64; 2], draw: [u64; 2]) {
+        self.section(tid, ui[0], ui[1], &format!("Choreographer#doFrame {id}"));
         self.section(RENDER, draw[0], draw[1], &format!("DrawFrames {id}"));
         self.frames.push((id, ui[0], draw[1] + 300));
     }
@@ -59,7 +65,8 @@ impl Phone {
         let tree = Message::new()
             .of(1, &process(APP, "com.android.app"))
             .of(1, &process(SYSTEM, "system_server"))
-            .of(2, &Message::new().int(1, RENDER).int(3, APP).bytes(2, "RenderThread"));
+            .of(2, &Message::new().int(1, RENDER).int(3, APP).bytes(2, "RenderThread"))
+            .of(2, &Message::new().int(1, UI).int(3, APP).bytes(2, "ui"));
         self.markers.sort_by_key(|&(at, ..)| at);
         let mut bundle = Message::new().int(1, 0);
         for (at, tid, text) in &self.markers {
@@ -126,6 +133,12 @@ fn phone() -> Vec<u8> {
             (at(129_001), "N|FT#end#0"),
         ],
     );
+    for (id, at) in [(201, at(150_000)), (202, at(170_000))] {
+        phone.frame_of(UI, id, [at, at + 4_000], [at + 3_000, at + 6_000]);
+    }
+    let end = [(at(187_000), "N|FT#end#0")];
+    phone.interaction("OTHER_THREAD", at(110_000), at(188_000), &end);
+    phone.mark(at(110_001), UI, "I|100|J<OTHER_THREAD>#UIThread");
     phone.interaction("CANCELLED", at(2_000), at(150_000), &[(at(149_000), "N|FT#cancel#16")]);
     phone.interaction("OLD", at(3_000), at(150_000), &[(at(149_000), "I|FT#cancel#16")]);
     phone.interaction("SHORT", at(4_000), at(7_000), &[]);
@@ -164,5 +177,5 @@ fn start_ups_and_interactions_are_those_of_perfetto() {
         .collect();
     interactions.sort();
     assert_eq!(interactions, theirs[2]);
-    assert_eq!(interactions.len(), 3, "the cancelled ones are left out");
+    assert_eq!(interactions.len(), 4, "the cancelled ones are left out");
 }
