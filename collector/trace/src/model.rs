@@ -42,6 +42,8 @@ pub struct Trace {
     /// Metadata of a capture: the JSON of the agent's `# tracetee: {…}` lines; later lines override
     /// earlier ones.
     pub about: CaptureMeta,
+    /// True if it is a method trace: viewers colour its slices by inclusive time.
+    pub is_of_methods: bool,
     /// First and last time.
     pub span_ns: Option<(u64, u64)>,
     /// The time of day at a time of the trace, from `trace_event_clock_sync: realtime_ts` or a clock snapshot.

@@ -180,6 +180,55 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
 }
 
 #[test]
+fn methods_of_a_method_trace_are_coloured_round_robin_by_inclusive_time() {
+    let Some(chromium) = chromium() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    // `m0` contains all others and has no time of its own. The others are not in the order of their times.
+    let mut text = "# tracer: nop\n".to_owned();
+    let mut line = |us: u64, payload: &str| {
+        text.push_str(&format!("main-7 (7) [000] ...1 1.{us:06}: tracing_mark_write: {payload}\n"));
+    };
+    let mut at = 0;
+    line(at, "B|7|m0");
+    for place in 0..30 {
+        let rank = 1 + place * 7 % 30;
+        line(at, &format!("B|7|m{rank}"));
+        at += 4_000 - 100 * rank;
+        line(at, "E|7");
+    }
+    line(at, "E|7");
+    std::fs::write(path.join("in.ftrace"), text).unwrap();
+    let _ = run_tool(path, &["convert", "in.ftrace", "-o", "methods.trace"]);
+    let colours = |input: &str| -> Vec<String> {
+        let _ = run_tool(path, &["convert", input, "-o", "methods.html"]);
+        let result = driven(
+            &chromium,
+            &path.join("methods.html"),
+            "tracetee.draw();
+            const view = page.getElementById('canvas').getContext('2d');
+            const row = tracetee.rows().find((row) => row.kind === 'thread'), { slices } = row.thread;
+            const colours = [];
+            slices.name.forEach((name, i) => {
+                // At the end of the box, below its text.
+                const x = Math.round(tracetee.xOf(slices.end[i])) - 3;
+                const y = tracetee.yOf(row) + row.strip + slices.depth[i] * 18 + 14;
+                colours[+tracetee.names[name].slice(1)] = String([...view.getImageData(x, y, 1, 1).data]);
+            });
+            return colours;",
+        );
+        serde_json::from_value(result).unwrap()
+    };
+    let of_methods = colours("methods.trace");
+    let first: std::collections::BTreeSet<_> = of_methods[..24].iter().collect();
+    assert_eq!((of_methods.len(), first.len()), (31, 24), "{of_methods:?}");
+    assert_eq!(of_methods[24..], of_methods[..7]);
+    // In other traces a name has its colour wherever it is: numbers do not change it.
+    let of_text = colours("in.ftrace");
+    assert!(of_text.iter().all(|colour| *colour == of_text[0]), "{of_text:?}");
+}
+
+#[test]
 fn numbers_of_a_method_profile_s_page_stay_on_one_line_on_a_phone() {
     let Some(chromium) = chromium() else { return };
     let directory = tempfile::tempdir().unwrap();

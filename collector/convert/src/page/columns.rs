@@ -36,6 +36,8 @@ struct Head<'a> {
     losses: [u64; 3],
     /// Records and events that recorders have lost, by kind.
     lost: BTreeMap<&'a str, u64>,
+    /// True if names are coloured by inclusive time.
+    by_time: bool,
 }
 
 /// The last line.
@@ -208,6 +210,7 @@ fn json(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()>
             losses.bad_lines,
         ],
         lost,
+        by_time: trace.is_of_methods,
     };
     line(&head, out)?;
     for (&key, thread) in threads {

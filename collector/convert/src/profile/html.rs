@@ -9,8 +9,9 @@ const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf
     body{font:14px/1.4 ui-monospace,monospace;margin:1em;overflow-wrap:anywhere}\
     table{border-collapse:collapse}td,th{padding:1px 8px;text-align:right;vertical-align:top;white-space:nowrap}\
     td:last-child,th:last-child{text-align:left;white-space:normal}tr.of{font-weight:bold}tbody{border-top:1px solid #ccc}\
-    a{text-decoration:none}a:hover{text-decoration:underline}\
-    @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8cf}tbody{border-color:#444}}\
+    a{text-decoration:none}a:hover{text-decoration:underline}.parent{background:#ead9f7}.child{background:#fdf3bf}\
+    @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8cf}tbody{border-color:#444}\
+    .parent{background:#3b2450}.child{background:#45400f}}\
     </style></head><body>\n";
 
 /// Writes the report. `sortable` is the original's `-s`: the address of a script.
@@ -148,7 +149,7 @@ impl Page<'_> {
             let number = self.numbers.get(index).copied().unwrap_or(0);
             writeln!(out, "<tbody id=\"m{number}\">")?;
             if index != TOPLEVEL {
-                self.edges(out, entry, &entry.parents, |_| entry.all_calls())?;
+                self.edges(out, "parent", entry, &entry.parents, |_| entry.all_calls())?;
             }
             writeln!(
                 out,
@@ -165,7 +166,7 @@ impl Page<'_> {
             )?;
             let calls =
                 |edge: &Edge| self.profile.methods.get(edge.method).map_or(0, Entry::all_calls);
-            self.edges(out, entry, &entry.children, calls)?;
+            self.edges(out, "child", entry, &entry.children, calls)?;
             out.write_all(b"</tbody>\n")?;
         }
         out.write_all(b"</table>\n")
@@ -174,6 +175,7 @@ impl Page<'_> {
     fn edges(
         &self,
         out: &mut impl Write,
+        kind: &str,
         entry: &Entry,
         edges: &[Vec<Edge>; 2],
         calls: impl Fn(&Edge) -> u64,
@@ -187,7 +189,7 @@ impl Page<'_> {
                 };
                 writeln!(
                     out,
-                    "<tr><td></td><td>{share}</td><td>{}/{}</td><td>{}</td><td>{} {}</td></tr>",
+                    "<tr class=\"{kind}\"><td></td><td>{share}</td><td>{}/{}</td><td>{}</td><td>{} {}</td></tr>",
                     edge.calls,
                     calls(edge),
                     edge.us,

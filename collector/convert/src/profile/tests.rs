@@ -125,6 +125,10 @@ fn the_page_has_names_as_text_and_needs_nothing() {
     let page = text(|out| html(&profile, None, out));
     assert!(page.contains("c.B.&lt;init&gt; ()V") && !page.contains("c.B.<init>"));
     assert!(!page.contains("<script") && !page.contains("://"), "{page}");
+    // As in Traceview, parents and children have a background each: of b, a and its recursive call; c, and none below.
+    let of_b = page.split("<tbody id=\"m2\">").nth(1).unwrap().split("</tbody>").next().unwrap();
+    let kinds: Vec<_> = of_b.lines().filter_map(|row| row.split('"').nth(1)).collect();
+    assert_eq!(kinds, ["parent", "parent", "of", "child"], "{of_b}");
     let page = text(|out| html(&profile, Some("http://x/\"><b>"), out));
     assert!(page.contains("<script src=\"http://x/&quot;&gt;&lt;b&gt;sortable.js\"></script>"));
 }

@@ -10,7 +10,7 @@ const emptyTrace = () => ({
     names: [], threads: new Map(), processes: new Map(), counters: [], asyncs: [], clocks: new Map(), shown: [], gaps: [],
     /** Scheduler states by thread, each valid from its time on. `waker`: the thread that ended the wait before it. */
     states: new Map(),
-    originSeconds: 0, origin: 0, last: 0, unclosed: 0, unmatched: 0, badLines: 0, lost: {},
+    originSeconds: 0, origin: 0, last: 0, unclosed: 0, unmatched: 0, badLines: 0, lost: {}, isByTime: false,
 });
 /** The trace of this page. A second one, to compare with, is read into a value of its own. */
 const trace = emptyTrace();
@@ -70,7 +70,7 @@ function readHead(into, head) {
     [into.originSeconds, into.origin] = [head.begin[0], head.begin[1] / 1e3];
     into.last = head.took / 1e3;
     [into.unclosed, into.unmatched, into.badLines] = head.losses;
-    into.lost = head.lost;
+    [into.lost, into.isByTime] = [head.lost, head.by_time];
     for (const [pid, name, isSystem] of head.processes) into.processes.set(pid, { pid, name, isSystem });
 }
 

@@ -9,16 +9,23 @@ const canvas = $("canvas");
 let context = canvas.getContext("2d");
 let width = 0, height = 0, colours = null, isQueued = false;
 const hues = [];
-const colourOf = (name) => {
-    let colour = hues[name];
-    if (!colour) colour = hues[name] = hueOf(names[name]);
-    return colour;
-};
+/** In a method trace: the ranks of names by inclusive time. */
+let ranks = null;
+const colourOf = (name) => (hues[name] ??= ranks?.has(name) ? hsl(ranks.get(name) * 5 % HUES * 360 / HUES) : hueOf(names[name]));
+const hsl = (hue) => `hsl(${hue} 45% ${colours.dark ? 30 : 76}%)`;
+/** Hues of a method trace. They repeat, as in Traceview; ranks next to each other have different ones. */
+const HUES = 24;
 /** Numbers in a name (doFrame 12) do not change its colour. */
 function hueOf(text) {
     let hash = 2166136261;
     for (const char of text.replace(/\d+/g, "")) hash = Math.imul(hash ^ char.codePointAt(0), 16777619);
-    return `hsl(${(hash >>> 0) % 360} 45% ${colours.dark ? 30 : 76}%)`;
+    return hsl((hash >>> 0) % 360);
+}
+/** Colours a method trace by the inclusive time of its methods, from the most on. */
+function rankByTime() {
+    const methods = [...profile(threads.values(), 0, trace.last).found.values()].sort((a, b) => b.wall - a.wall || a.name - b.name);
+    ranks = new Map(methods.map(({ name }, rank) => [name, rank]));
+    hues.length = 0;
 }
 
 function queue() {

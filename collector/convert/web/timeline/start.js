@@ -74,6 +74,7 @@ async function begin() {
     for (const layer of shown) layer.lanes = lanes([...layer.start.keys()], (i) => layer.start[i], (i) => layer.end[i]);
     readGaps();
     isComplete = true;
+    if (trace.isByTime) rankByTime();
     layOut();
     draw();
     followLink();

@@ -86,6 +86,7 @@ impl MethodTrace {
             builder.trace.about.set_text(key, value);
         }
         let mut trace = builder.finish();
+        trace.is_of_methods = true;
         let losses = &mut trace.losses;
         losses.lines = self.losses.lines;
         losses.bad_lines = self.losses.bad_lines;
