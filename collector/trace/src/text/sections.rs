@@ -145,8 +145,8 @@ impl Sections {
             self.index = Place::Page;
             return true;
         }
-        // systrace puts JSON into sections of text.
-        if self.is_at_start && text.starts_with(b"{") {
+        // systrace puts JSON into sections of text, and the cpusets of all threads if it has root.
+        if self.is_at_start && (text.starts_with(b"{") || text == b"CGROUP DUMP") {
             self.index = Place::Other;
         }
         self.is_at_start &= text.is_empty();

@@ -133,6 +133,10 @@ fn a_page_s_sections_are_read_and_the_rest_of_it_is_not() {
         \u{20} </script>\n\
         \u{20} <script class=\"trace-data\" type=\"application/json\">\n{\"a\": 1}\n  </script>\n\
         \u{20} <script class=\"trace-data\" type=\"application/text\">\n\
+        CGROUP DUMP\n#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpuset\t3\t9\t1\n\
+        # cgroup task attachment\n/top-app (root=3) : 1259 1291 \n/background (root=3) : \n\
+        \u{20} </script>\n\
+        \u{20} <script class=\"trace-data\" type=\"application/text\">\n\
         # tracer: nop\n\
         \u{20}          <...>-1291  (-----) [000] ...1 1.000001: tracing_mark_write: B|1259|a\n\
         \u{20}          <...>-1291  (-----) [000] ...1 1.000002: tracing_mark_write: E|1259\n\
