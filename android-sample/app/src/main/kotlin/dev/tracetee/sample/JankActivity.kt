@@ -18,13 +18,11 @@ import dev.tracetee.JankHook
 import dev.tracetee.Tracetee
 import dev.tracetee.coroutines.launch
 import dev.tracetee.coroutines.tracing
-import dev.tracetee.coroutines.withContext
 import java.io.File
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.SupervisorJob
 import kotlinx.coroutines.cancel
-import kotlinx.coroutines.delay
 
 /** One button for each kind of jank, and for what one does with a trace. */
 class JankActivity : Activity() {
@@ -61,7 +59,8 @@ class JankActivity : Activity() {
         button(R.string.jank_lock) { Janks.lock() }
         button(R.string.jank_gc) { Janks.garbage() }
         button(R.string.jank_disk) { Janks.disk(cacheDir) }
-        button(R.string.coroutines) { coroutines() }
+        list.addView(TextView(this).apply { setText(R.string.coroutines) })
+        for (name in Experiments.names) list.addView(Button(this).apply { text = name; setOnClickListener { experiment(name) } })
         list.addView(rows)
         setContentView(ScrollView(this).apply { addView(list) })
         if (Build.VERSION.SDK_INT >= 23) jank = JankHook.attach(window, overMs = 100)
@@ -98,13 +97,8 @@ class JankActivity : Activity() {
         startActivity(Intent.createChooser(send, getString(R.string.share)))
     }
 
-    /** One coroutine with its sections, on whatever thread it goes on. */
-    private fun coroutines() {
-        scope.launch("refresh") {
-            val loaded = withContext("load", Dispatchers.IO) { delay(20); (1..5).toList() }
-            val sum = withContext("compute", Dispatchers.Default) { Thread.sleep(5); loaded.sum() }
-            show(sum.toString())
-        }
+    private fun experiment(name: String) {
+        scope.launch("experiment") { Experiments.run(name); show(name) }
     }
 
     private fun show(text: String) {
