@@ -57,6 +57,27 @@ public inline fun <T> traceAsync(track: String, name: String, block: () -> T): T
 /** Default track of [traceAsync]. */
 public const val TRACK: String = "AsyncTraces"
 
+/**
+ * A task whose asynchronous sections nest on [track], whichever threads they are on: Dart's `TimelineTask`. Only one thread
+ * at a time may use it.
+ */
+public class TraceTask @JvmOverloads constructor(private val track: String = TRACK) {
+    private val open = ArrayList<Pair<String, Int>?>()
+
+    /** Starts a section called [name] in those that are open. */
+    public fun start(name: String) {
+        val section = if (CoroutineTracing.isEnabled) name to Random.nextInt() else null
+        open.add(section)
+        if (section != null) CoroutineTracing.sink.beginTrack(track, name, section.second)
+    }
+
+    /** Finishes the section that was started last. With none open this is a misuse, see [CoroutineTracing.isStrict]. */
+    public fun finish() {
+        if (open.isEmpty()) return CoroutineTracing.misused("a task finishes a section, and none is open in it")
+        open.removeAt(open.size - 1)?.let { (name, cookie) -> CoroutineTracing.sink.endTrack(track, name, cookie) }
+    }
+}
+
 /** Marks a section that belongs to its thread, not to a coroutine. */
 @PublishedApi
 internal val PLAIN: Any = Any()

@@ -230,6 +230,31 @@ class SequenceTest {
     }
 
     @Test
+    fun aTaskFinishesWhatItStartedLastAndNothingMore() {
+        val task = TraceTask("T")
+        task.start("outer")
+        task.start("inner")
+        task.finish()
+        task.finish()
+        val events = sink.all().split(", ")
+        assertEquals(listOf("G T outer", "G T inner"), events.take(2).map { it.substringBeforeLast(' ') })
+        assertEquals(events.take(2).reversed().map { "H" + it.drop(1) }, events.drop(2))
+        // As in Dart, where it is a StateError.
+        val thrown = assertThrows(IllegalStateException::class.java) { task.finish() }
+        assertTrue("none is open" in thrown.message!!, thrown.message)
+        CoroutineTracing.isStrict = false
+        val before = CoroutineTracing.misuses
+        task.finish()
+        assertEquals(before + 1, CoroutineTracing.misuses)
+        // A section that was started while tracing was off has no end either.
+        CoroutineTracing.isEnabled = false
+        task.start("off")
+        CoroutineTracing.isEnabled = true
+        task.finish()
+        assertEquals(4, sink.all().split(", ").size)
+    }
+
+    @Test
     fun switchedOffNothingIsMadeAndNoNameComputed() {
         CoroutineTracing.isEnabled = false
         assertSame(EmptyCoroutineContext, tracing())
