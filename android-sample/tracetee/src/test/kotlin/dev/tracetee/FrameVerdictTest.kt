@@ -11,6 +11,7 @@ import android.view.FrameMetrics
 import android.view.SurfaceHolder
 import android.view.SurfaceView
 import android.view.Window
+import java.io.File
 import java.time.Duration
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertNull
@@ -66,6 +67,12 @@ class FrameVerdictTest : CaptureTest() {
         assertEquals(2, Tracetee.countFrames(nowNs, nowNs + 1)!!.frames)
         open()
         report(window, nowNs, 23_000_000)
+        val tasks = File(app.cacheDir, "task")
+        for ((thread, set) in listOf("11" to "/top-app", "12" to "/top-app", "13" to "/background")) {
+            File(tasks, thread).apply { mkdirs() }.resolve("cgroup").writeText("3:cpuset:$set\n2:cpu:/\n0::/uid_1/pid_2\n")
+        }
+        File(tasks, "14").mkdirs() // A thread that has ended.
+        DeviceContext(app, tasks).apply { repeat(2) { writeIfDue(isRecording = true, refreshHz = 60.0) } }
         val listener = WindowFrames(window, Handler(Looper.getMainLooper()), null).apply { attach() }
         activity.destroy()
         report(window, nowNs, 24_000_000)
@@ -73,6 +80,8 @@ class FrameVerdictTest : CaptureTest() {
         // A report that was under way.
         listener.onFrameMetricsAvailable(window, metrics(nowNs, 25_000_000), 0)
         assertEquals(listOf("23", "24"), close("frame_metrics").map { it.substringAfter("total_ns=").substringBefore("000000 ") })
+        val cpusets = "{\"args\":{\"/background\":\"13\",\"/top-app\":\"11 12\"},\"cat\":\"tracetee.device\"}"
+        assertEquals(file.readText(), 1, file.readLines().count { it == "#@ $cpusets" })
     }
 
     @Test
