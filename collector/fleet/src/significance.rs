@@ -1,4 +1,4 @@
-//! Intervals of shares over devices.
+//! Counts as numbers and texts, and intervals of shares over devices.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -6,6 +6,20 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 #[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices or frames")]
 pub(crate) const fn real(count: u64) -> f64 {
     count as f64
+}
+
+/// Writes `1234567` as `1,234,567`.
+#[must_use]
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Sums over clusters (devices), of a part and of the whole of which it is a part.

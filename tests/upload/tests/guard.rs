@@ -2,6 +2,7 @@
 
 use std::process::{Command, Output};
 use tracetee_fleet::database::Database;
+use tracetee_fleet::report::grouped;
 use tracetee_tests_upload::rollout::{days, plan};
 
 fn tracetee(arguments: &[&str]) -> Output {
@@ -38,6 +39,17 @@ fn the_exit_status_of_the_guard_is_its_verdict() {
         line.starts_with("  example: ") && line.ends_with("/timeline#cause=section%7CFeed.bind")
     };
     assert!((1..=10).contains(&text.lines().filter(is_example).count()), "{text}");
+    let (_, json, _) = guard("2.0", &["--format", "json"]);
+    let answer: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let root = &answer["findings"][0]["root"];
+    // As the score of the change says, without the factors of the mixture.
+    let (one_in, score) =
+        (root["false_alarm_one_in"].as_u64().unwrap(), root["score"].as_f64().unwrap());
+    assert!([100, 1_000, 10_000, 100_000, 1_000_000].contains(&one_in), "{json}");
+    assert!((one_in as f64).ln() < score * score / 2.0, "{json}");
+    let said = format!("devices, chance of a false alarm less than 1 in {}\n", grouped(one_in));
+    let finding = text.split_inclusive('\n').find(|line| line.starts_with("finding 1: ")).unwrap();
+    assert!(finding.ends_with(&said), "{finding}");
     let (status, text, _) = guard("2.0", &["--segment", "screen=Settings", "--format", "json"]);
     let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((status, &answer["verdict"]), (Some(2), &"not_yet".into()));

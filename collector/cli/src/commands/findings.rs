@@ -49,7 +49,7 @@ struct Open {
     screen: Option<String>,
     cause: String,
     key: String,
-    /// Size and evidence.
+    /// Size, and the chance of a false alarm.
     summary: String,
     /// Address of a capture that shows it, below the report page.
     example: Option<String>,

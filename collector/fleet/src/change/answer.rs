@@ -9,7 +9,7 @@ use super::coverage::Coverage;
 use super::estimate::{Estimate, error_needed};
 use super::findings::{Example, Finding, Findings, Look, Rise, findings};
 use super::observations::Fleet;
-use crate::significance::real;
+use crate::significance::{grouped, real};
 use serde::Serialize;
 use std::fmt::Write;
 use tracetee_trace::shown;
@@ -108,7 +108,7 @@ fn power(all: &Estimate, devices: u64, rise_percent: f64, fleets: usize) -> Powe
 }
 
 impl Rise {
-    /// Returns the rise as a text: name, size, evidence.
+    /// Returns the rise as a text: name, size, chance of a false alarm.
     #[must_use]
     pub fn to_text(&self) -> String {
         let screen = match self.screen.as_deref() {
@@ -120,10 +120,10 @@ impl Rise {
         let (screen, unit) = (shown(screen), self.source.unit());
         let Estimate { devices, ms_in_1000: [was, is], .. } = self.estimate;
         let (cause, size) = (self.source.name_of(&self.cause, &self.key), self.estimate.size());
-        let mut text =
-            format!("{screen}: {cause} {size}, {was:.1} to {is:.1} {unit}, {devices} devices");
-        let _ = write!(text, ", evidence 10^{:.1}", self.log10_evidence);
-        text
+        let one_in = grouped(self.false_alarm_one_in);
+        format!(
+            "{screen}: {cause} {size}, {was:.1} to {is:.1} {unit}, {devices} devices, chance of a false alarm less than 1 in {one_in}"
+        )
     }
 }
 

@@ -22,6 +22,8 @@ const LEAST_CORRELATION: f64 = 0.3;
 const LEAST_ERRORS: f64 = 4.0;
 /// Cause of ends of processes.
 pub(crate) const DEATH: Text = Text::new_static("death");
+/// Chances of a false alarm that are told apart. The errors are estimates, so that a smaller one would promise too much.
+const FALSE_ALARM_ONE_IN: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 /// A fall may explain a rise between its half and its double.
 const FACTOR: f64 = 2.0;
 
@@ -39,8 +41,8 @@ pub struct Rise {
     /// The size of the rise.
     #[serde(flatten)]
     pub estimate: Estimate,
-    /// Logarithm, to base 10, of the evidence.
-    pub log10_evidence: f64,
+    /// The chance of a false alarm, over all looks at a rollout that changes nothing, is less than one in so many; of this rise alone.
+    pub false_alarm_one_in: u64,
 }
 
 /// A root cause.
@@ -143,7 +145,7 @@ fn groups(
         let kind = |series: &Series| (series.cause.is_empty(), series.screen.is_none());
         kind(a_series)
             .cmp(&kind(b_series))
-            .then(b.log10_evidence.total_cmp(&a.log10_evidence))
+            .then(b.estimate.log_evidence().total_cmp(&a.estimate.log_evidence()))
             .then(a_series.cmp(b_series))
     });
     for (series, rise) in order {
@@ -226,14 +228,15 @@ fn alarms(all: &[(&Days<'_>, Changes)], share: f64) -> Vec<BTreeMap<Series, Rise
     for index in ebh::rejected(&weighted, LEVEL) {
         let Some(&(fleet, source, series, estimate, _)) = rises.get(index) else { continue };
         let Series { screen, mut cause, key } = series.clone();
-        let log10_evidence = estimate.log_evidence() / std::f64::consts::LN_10;
+        let is_enough = |one_in: &u64| estimate.log_evidence() > real(*one_in).ln();
+        let false_alarm_one_in = FALSE_ALARM_ONE_IN.into_iter().rfind(is_enough).unwrap_or(1);
         if estimate.is_change()
             && let Some(of_fleet) = alarms.get_mut(fleet)
         {
             if source == Source::Deaths {
                 cause = DEATH;
             }
-            let rise = Rise { source, screen, cause, key, estimate, log10_evidence };
+            let rise = Rise { source, screen, cause, key, estimate, false_alarm_one_in };
             of_fleet.insert(series.clone(), rise);
         }
     }

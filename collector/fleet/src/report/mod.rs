@@ -23,6 +23,7 @@ mod table;
 pub mod timeline;
 mod tone;
 
+pub use crate::significance::grouped;
 pub use table::set_width;
 pub use tone::{Tone, pieces, plain};
 
@@ -41,20 +42,6 @@ pub(crate) fn ms(ns: u64) -> String {
         if ns >= 10_000_000_000 { (1_000_000_000, "s") } else { (1_000_000, "ms") };
     let tenths = ns.saturating_add(unit_ns / 20) / (unit_ns / 10);
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
-}
-
-/// Writes `1234567` as `1,234,567`.
-#[must_use]
-pub fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Writes a count with its noun: `1 frame`, `2,000 frames`.
