@@ -247,14 +247,18 @@ export default {
     await page.click("Frames", 2_500, 8);
     await page.press("c", "n", "c");
     let panel = await page.panel();
-    has(panel, "beside"); has(panel, "+45.000 ms"); has(panel.replace(/\s+/g, " "), "load 0 µs 40.000 ms +40.000 ms 0 / 1");
-    has(panel.replace(/\s+/g, " "), "asleep 0 µs 30.000 ms");
+    has(panel, "beside"); has(panel, "+45.000 ms"); has(panel.replace(/\s+/g, " "), "load none 40.000 ms +40.000 ms 0 / 1");
+    has(panel.replace(/\s+/g, " "), "asleep none 30.000 ms +30.000 ms");
     await page.press("Escape");
     await page.evaluate(() => { document.getElementById("saves").open = true; });
     await (await page.$("#other")).uploadFile(pages[2]);
     await page.waitForFunction(() => document.getElementById("panel").innerText.includes("beside"));
     panel = await page.panel();
     has(panel, "worst frame (50.000 ms) beside"); has(panel, "worst frame (30.000 ms)");
+    // A trace without events of the scheduler says nothing of states.
+    await (await page.$("#other")).uploadFile(pages[4]);
+    await page.waitForFunction(() => document.getElementById("panel").innerText.includes("sampled"));
+    has((await page.panel()).replace(/\s+/g, " "), "asleep 30.000 ms not recorded not recorded");
   },
   async "flows are arrows, asyncs and instants are selected with their arguments"({ open, pages }) {
     const page = await open(pages[1]);

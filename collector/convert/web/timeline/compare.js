@@ -74,6 +74,8 @@ function differences([a, b]) {
     return [...byName].sort(([, x], [, y]) => Math.abs(y.own[1] - y.own[0]) - Math.abs(x.own[1] - x.own[0]));
 }
 const signed = (us) => (us > 0 ? "+" : us < 0 ? "−" : "") + time(Math.abs(us));
+/** A time of one side, which may have none, or no events that show it. */
+const UNRECORDED = "not recorded", some = (us) => (us === undefined ? UNRECORDED : us ? time(us) : "none");
 
 function tellCompared() {
     const { sides } = comparison;
@@ -86,13 +88,13 @@ function tellCompared() {
         for (const thread of threadsOf(side)) for (const [state, ns] of Object.entries(statesIn(thread, side.from, side.to, side.of) || {})) sums[state] = (sums[state] || 0) + ns / 1e3;
         return sums;
     });
-    const stateRows = STATES.map((name) => [name, ...states.map((sums) => sums[`${name}_ns`] || 0)]).filter(([, a, b]) => a || b)
-        .map(([name, a, b]) => [name, time(a), time(b), signed(b - a)]);
+    const stateRows = STATES.map((name) => [name, ...states.map((sums) => sums[`${name}_ns`])]).filter(([, a, b]) => a || b)
+        .map(([name, a, b]) => [name, some(a), some(b), a === undefined || b === undefined ? UNRECORDED : signed(b - a)]);
     const label = element("label", "Aligned at ", align);
     const actions = element("p", null, link("Close the comparison (Esc)", () => { closeCompare(); changed(); }), " ", label);
     actions.className = "actions";
     const made = [
-        element("h2", "Self time by name"), headed(["Slice", "First", "Second", "Difference", "Calls"], rows, ([name, { own, calls }]) => [name, time(own[0]), time(own[1]), signed(own[1] - own[0]), `${calls[0]} / ${calls[1]}`]),
+        element("h2", "Self time by name"), headed(["Slice", "First", "Second", "Difference", "Calls"], rows, ([name, { own, calls }]) => [name, ...own.map((us, i) => (calls[i] ? time(us) : some(us))), signed(own[1] - own[0]), `${calls[0]} / ${calls[1]}`]),
     ];
     if (stateRows.length) made.push(element("h2", "Thread states"), headed(["State", "First", "Second", "Difference"], stateRows, (row) => row));
     const title = element("h2", `${sides[0].label} beside ${sides[1].label}: ${signed(took[1] - took[0])}`);
@@ -155,7 +157,7 @@ function drawSide(side, thread, y) {
 
 /**
  * Reads another timeline's page, or a report's with a timeline in it, and compares its worst frame, or the one that lost most by
- * a cause. `names` are those of this page and of the other, if they have better ones than their titles.
+ * a cause. `names` are those of this page and of the other, if they have better ones than their titles; the tab has both.
  */
 async function compareWith(text, name, cause, names = []) {
     const page = new DOMParser().parseFromString(text, "text/html");
@@ -178,6 +180,7 @@ async function compareWith(text, name, cause, names = []) {
         const to = one ? from + one.dur_ns / 1e3 : of.last;
         return sideOf(of, pid, { from, to }, one ? `${name}: worst frame (${time(to - from)})` : `${name}: the whole trace`);
     };
+    if (names.length) [document.title, document.querySelector("h1").textContent] = [names.join(" beside "), names[0]];
     const ours = selectedSide(), [title = document.title, otherTitle = page.title || name] = names;
     compareSides(ours ? { ...ours, label: `${title}: ${ours.label}` } : side(trace, data, title), side(other, about, otherTitle));
 }
