@@ -30,6 +30,7 @@ macro_rules! set {
 
 set! {
     CAPTURES "captures" "captures" [];
+    FRAMES "frames" "frames" [];
     FRAMES_BY_VERSION "frames_by_version" "frames" ["ver"];
     FRAMES_BY_SCREEN "frames_by_screen" "frames" ["screen", "ver"];
     FRAMES_BY_DAY "frames_by_day" "frames" ["dt", "ver"];

@@ -10,7 +10,7 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 DIMENSIONS = {
-    "frames": {"version": ["ver"], "screen": ["screen", "ver"], "day": ["dt", "ver"], "pipeline": ["pipeline", "ver"]},
+    "frames": {"": [], "version": ["ver"], "screen": ["screen", "ver"], "day": ["dt", "ver"], "pipeline": ["pipeline", "ver"]},
     "percentiles": {"version": ["ver"], "screen": ["screen", "ver"], "pipeline": ["pipeline", "ver"]},
     "ledger_frames": {"version": ["ver"], "screen": ["screen", "ver"]},
     "ledger_overruns": {"version": ["ver"], "screen": ["screen", "ver"]},

@@ -37,18 +37,16 @@ impl AppReport {
             return self.push_causes(text);
         }
         let displayed: u64 = sum(|rates| rates.by_timeline + rates.by_platform + rates.by_buffers);
-        let devices = self.versions.iter().map(|version| version.devices).sum();
         let _ = writeln!(
             text,
-            "  {} {}, on {}{}.{}",
+            "  {} {}, on {} with captures by schedule.{}",
             late_of(slow, frames),
             match displayed {
                 0 => "took longer than one period",
                 _ if displayed == frames => "were late for people",
                 _ => "were late",
             },
-            counted(devices, "device"),
-            if self.versions.len() > 1 { ", counted once for each version" } else { "" },
+            counted(self.devices, "device"),
             match displayed {
                 _ if slow == 0 || displayed == frames => String::new(),
                 0 => format!(" On phones, {SEEN}."),

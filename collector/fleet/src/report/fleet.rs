@@ -75,6 +75,8 @@ pub struct FleetReport {
 pub struct AppReport {
     /// Package name of the app.
     pub app: String,
+    /// Devices whose frames rates count, each once.
+    pub devices: u64,
     /// Versions, the earliest first.
     pub versions: Vec<Version>,
     /// Smoothness by screen and version.
@@ -161,6 +163,7 @@ pub struct Startup {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Smoothness {
     /// The version.
+    #[serde(default)]
     pub ver: String,
     /// The screen, if grouped by screen.
     pub screen: Option<String>,

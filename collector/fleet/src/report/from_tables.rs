@@ -125,6 +125,7 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
         let rows = database.rows::<SmoothnessRow>(&query.text())?;
         Ok::<_, Error>(rows.into_iter().map(|row| row.finish(&percentiles)).collect::<Vec<_>>())
     };
+    report.devices = smoothness(queries::FRAMES)?.first().map_or(0, |all| all.devices);
     for found in smoothness(queries::FRAMES_BY_VERSION)? {
         let version = report.versions.iter_mut().find(|version| version.ver == found.ver);
         if let Some(version) = version {

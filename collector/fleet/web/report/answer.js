@@ -61,14 +61,14 @@ function answerOf(report) {
 
 function answerOfFleet(report, rates) {
   const made = make("section", { class: "answer", "aria-label": "Answer" });
-  const frames = sumOf(rates, "frames"), late = sumOf(rates, "slow"), devices = sumOf(report.versions.filter(isWanted), "devices");
+  const frames = sumOf(rates, "frames"), late = sumOf(rates, "slow"), devices = rates.length === 1 ? rates[0].devices : report.devices;
   const [verb, end] = latenessOfRates(rates), onDevices = counted(devices, "device");
   const devicesOf = (row, text) => {
     const found = report.breakdowns.rows.find((one) => one.screen === data.report.screen && one.cause === row.cause && one.key === row.key);
     return found ? goTo(devicesId(report, found), text) : null;
   };
   made.append(frames
-    ? sentence(goTo(`versions-${report.app}`, `${count(late)} of ${count(frames)} frames (${share(late, frames)}) ${verb}`), ", on ", devicesOf({ cause: null, key: "" }, onDevices) || onDevices, `${report.versions.length > 1 ? ", counted once for each version" : ""}.${late ? end : ""}`)
+    ? sentence(goTo(`versions-${report.app}`, `${count(late)} of ${count(frames)} frames (${share(late, frames)}) ${verb}`), ", on ", devicesOf({ cause: null, key: "" }, onDevices) || onDevices, ` with captures by schedule.${late ? end : ""}`)
     : sentence(`${counted(sumOf(report.versions, "captures"), "capture")}, none of them by schedule: they do not say how many frames are late.`));
   const atCause = (row) => [row.examples.length ? timelineOf(row, row.examples[0], "worst frame") : null, devicesOf(row, "which devices")];
   made.append(causesSentence(report.causes.filter(isWanted), `causes-${report.app}`, atCause) || "");

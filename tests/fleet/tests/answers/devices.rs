@@ -1,6 +1,6 @@
 //! The breakdown by devices, counted again over rows.
 
-use super::{fleet, plan, real, rows, simulated, text};
+use super::{fleet, plan, real, rows, simulated, sum, text};
 use std::collections::{BTreeMap, BTreeSet};
 use tracetee_fleet::rows::Rows;
 
@@ -52,6 +52,13 @@ fn a_breakdown_is_what_the_rows_say_and_finds_the_devices_that_have_the_planted_
     let report = fleet(number, &captures);
     let breakdowns = &report.json["apps"][0]["breakdowns"];
     let all = rows(breakdowns, "rows");
+    let rated = captures.iter().filter(|rows| rows.capture.as_ref().unwrap().counted);
+    let by_version = sum(rows(&report.json["apps"][0], "versions"), "devices");
+    let devices: BTreeSet<&str> =
+        rated.map(|rows| &*rows.capture.as_ref().unwrap().device).collect();
+    // Each counts once, whatever versions it had.
+    assert!(by_version > devices.len() as u64, "{by_version}");
+    assert_eq!(report.json["apps"][0]["devices"], devices.len());
     let named = |field: &str| all.iter().filter(|row| !row[field].is_null()).count();
     assert!(named("cause") >= 4 && named("screen") == 3, "{breakdowns}");
     let is_close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
