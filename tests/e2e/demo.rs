@@ -7,6 +7,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use tracetee_tests::busy::with_busy_loops;
 use tracetee_tests::device::sections;
+use tracetee_tests::tools::{chromium, rendered};
 use tracetee_tests::{trace, tracetee};
 
 #[test]
@@ -73,6 +74,34 @@ fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
     assert!(frames.iter().filter(|frame| frame.2 < long.1).count() > 20, "{frames:?}");
 
     planted_causes_come_first(&jank, &said);
+
+    // The fleet's page makes the point at once: rate, cause, device, sentence, action.
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    let data = page.split("id=\"data\"").nth(1).and_then(|rest| rest.split(['>', '<']).nth(1));
+    let data: Value = serde_json::from_str(data.unwrap()).unwrap();
+    let cause = &data["report"]["apps"][0]["causes"][0];
+    let [name, key, id, model] = [
+        &cause["cause"],
+        &cause["key"],
+        &cause["examples"][0]["capture_id"],
+        &cause["examples"][0]["model"],
+    ]
+    .map(|text| text.as_str().unwrap());
+    let sentence = data["sentences"][format!("{id}|{name}|{key}")].as_str().unwrap();
+    assert_eq!(model, "this Linux machine");
+    let Some(chromium) = chromium() else { return };
+    let page = rendered(&chromium, &format!("file://{}", out.join("report.html").display()));
+    let answer = page.split("aria-label=\"Answer\"").nth(1).unwrap();
+    let answer = answer.split("</section>").next().unwrap();
+    for part in [
+        " frames (",
+        " on 1 device with captures by schedule.",
+        "causes make ",
+        &format!("The worst frame by {name}: {key} (version 1, this Linux machine, "),
+        &format!(" UTC): {sentence}. What to do: "),
+    ] {
+        assert!(answer.contains(part), "{part}: {answer}");
+    }
 }
 
 #[test]

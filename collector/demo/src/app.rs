@@ -60,6 +60,7 @@ impl<'a> RunningApp<'a> {
             "directory": self.directory.path().join("files"),
             "app": "com.example.app",
             "version_code": 1,
+            "device": {"model": "this Linux machine"},
             "upload": {"url": url},
         });
         let started = Instant::now();

@@ -24,16 +24,15 @@ pub use app::SampleApp;
 
 use anyhow::{Context, Result, bail};
 use app::RunningApp;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use tracetee_fleet::capture::{Capture, read_file};
+use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::grouped;
-use tracetee_fleet::report::html::{self, Timeline};
+use tracetee_fleet::report::html::{self, Examples, Timeline};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline;
 use tracetee_protocol::health::TagReport;
@@ -162,7 +161,9 @@ fn push_report(
 ) -> Result<()> {
     let page = out.join("report.html");
     let report = FleetReport::from_database(&Database::read(&tables_of(store))?, &Ask::default())?;
-    std::fs::write(&page, html::fleet(&report, Some("store/"), &BTreeMap::new()))?;
+    let options = tracetee_jank::Options::default();
+    let read = |raw_key: &str| read_file_for_timeline(&store.join(raw_key), &options).ok();
+    std::fs::write(&page, html::fleet(&report, Some("store/"), &Examples::read(&report, read)))?;
     let pages = ["report-jank.html", "timeline-jank.html"].map(|name| out.join(name));
     // The end of a start may have cut the others short.
     let Some(jank) = longest_of_jank(collected) else {
@@ -175,7 +176,7 @@ fn push_report(
         );
         return Ok(());
     };
-    let capture = read_file(&jank.path, &tracetee_jank::Options::default())?;
+    let capture = read_file(&jank.path, &options)?;
     let of_it = SingleReport::from_capture(&capture);
     let [page_of_it, timeline] = pages;
     let name = "demo-jank.ftrace.zst";

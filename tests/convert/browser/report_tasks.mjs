@@ -89,7 +89,8 @@ export default {
   async "a fleet's page answers first: how many, why, what changed and how sure"({ open, pages }) {
     const page = await open(pages[2]);
     const answer = await text(page, ".answer");
-    has(answer, "360 of 1,800 frames (20.0 %) took longer than one period, on");
+    has(answer, "360 of 1,800 frames (20.0 %) took longer than one period, on 30 devices with captures by schedule.");
+    has(answer, "The worst frame by section: Feed.bind (version 2.0, m, 2026-09-21 14:13 UTC): 78.4 ms over one period: main took 90.0 ms in Feed.bind. What to do: do less in it, or on another thread.");
     has(answer, "people see about a third of such frames late");
     has(answer, "Three causes make 100.0 % of the time past the deadlines: section: Feed.bind (59.1 %; worst frame; which devices)");
     has(answer, "Cannot know whether 2.0 is worse than 1.0: no device that updated has one like it that kept 1.0 on the same days.");
@@ -106,8 +107,11 @@ export default {
     const timeline = await popup;
     await timeline.waitForFunction(() => document.getElementById("panel")?.innerText.includes("Self time by name"), { timeout: 30_000 });
     const panel = await text(timeline, "#panel");
-    assert.match(panel, /1\.0: .* beside 2\.0: /);
+    const names = ["1.0", "2.0"].map((version) => `${version}, m, 2026-09-21 14:13 UTC`);
+    has(panel, `${names[0]}: `); has(panel, ` beside ${names[1]}: `);
     has(panel, "Feed.bind 29.990 ms 89.990 ms +60.000 ms");
+    assert.equal(await timeline.title(), names.join(" beside "));
+    assert.equal(await text(timeline, "h1"), names[0]);
     await timeline.close();
   },
   async "print has the frames' details"({ open, pages }) {

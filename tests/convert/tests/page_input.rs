@@ -249,7 +249,7 @@ fn capture(device: u32, version: &str) -> String {
     let number = version.trim_end_matches(".0");
     let mut text = format!(
         "# tracer: nop\n# tracetee: {{\"id\":\"00000000-0000-4000-8000-{device:010}0{number}\",\"app\":\"com.example.shop\",\"window\":\"w\",\
-         \"why\":\"schedule\",\"pid\":7,\"install_id\":\"d{device}\",\"opens\":\"schedule\",\"version_name\":\"{version}\",\"model\":\"m\",\"api\":30}}\n"
+         \"why\":\"schedule\",\"pid\":7,\"install_id\":\"d{device}\",\"opens\":\"schedule\",\"version_name\":\"{version}\",\"model\":\"m\",\"api\":30,\"made_ms\":1790000000000}}\n"
     );
     let mut line = |us: u32, payload: &str| {
         let at = 5_000_000 + us;

@@ -9,7 +9,6 @@ use crate::stored::{dump_beside, profile_beside};
 use crate::terminal::{note, print, print_file, print_report, say};
 use anyhow::{Context, Result, bail};
 use of_store::of_store;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,17 +17,12 @@ use tracetee_fleet::change::comparison::Verdict;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fenced;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
-use tracetee_fleet::report::html::{self, Timeline};
+use tracetee_fleet::report::html::{self, Examples, MAX_EMBEDDED_BYTES, Timeline};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline;
 use tracetee_fleet::rows::{About, from_capture};
 use tracetee_jank::{Options, Which};
 use tracetee_trace::{Mapping, is_system_process};
-
-/// The trace travels in its report, and so does its timeline, if it is no larger: a page of some 40 MB opens on a phone.
-const MAX_EMBEDDED_BYTES: usize = 16 << 20;
-/// Causes of an app whose best example has its timeline in a fleet's page.
-const CAUSES_WITH_TIMELINE: usize = 10;
 
 /// Exit status of a report that has what `--fail-on` names.
 const EXIT_WORSE: u8 = 1;
@@ -99,45 +93,24 @@ fn written(
         ReportFormat::Text => report.to_text(),
         ReportFormat::Markdown => fenced(&report.to_text()),
         ReportFormat::Json => serde_json::to_string_pretty(report)? + "\n",
-        ReportFormat::Html => html::fleet(report, captures_at, &timelines(args, report, file_of)?),
+        ReportFormat::Html => {
+            let given = mapping(args.mapping.as_deref())?;
+            let examples = Examples::read(report, |raw_key| {
+                let file = file_of(raw_key);
+                let capture = file.and_then(|file| capture_of(args, given.as_ref(), &file));
+                capture.inspect_err(|error| note(&format!("without a timeline: {error:#}"))).ok()
+            });
+            html::fleet(report, captures_at, &examples)
+        }
     };
     Ok((text.into_bytes(), report.verdicts().collect()))
 }
 
-/// Makes the timelines that a fleet's page carries: of the best example of each app's first causes, up to
-/// [`MAX_EMBEDDED_BYTES`] in all. A capture that cannot be read has none.
-fn timelines(
-    args: &ReportArgs,
-    report: &FleetReport,
-    file_of: &FileOf<'_>,
-) -> Result<BTreeMap<String, Vec<u8>>> {
-    let given = mapping(args.mapping.as_deref())?;
-    let causes = report.apps.iter().flat_map(|app| app.causes.iter().take(CAUSES_WITH_TIMELINE));
-    let (mut timelines, mut bytes) = (BTreeMap::new(), 0);
-    for example in causes.filter_map(|cause| cause.examples.first()) {
-        if timelines.contains_key(&example.capture_id) {
-            continue;
-        }
-        let file = file_of(&example.raw_key);
-        match file.and_then(|file| timeline_of(args, given.as_ref(), &file)) {
-            Ok(timeline) if bytes + timeline.len() <= MAX_EMBEDDED_BYTES => {
-                bytes += timeline.len();
-                timelines.insert(example.capture_id.clone(), timeline);
-            }
-            Ok(_) => {}
-            Err(error) => note(&format!("without a timeline: {error:#}")),
-        }
-    }
-    Ok(timelines)
-}
-
-fn timeline_of(args: &ReportArgs, given: Option<&Mapping>, path: &Path) -> Result<Vec<u8>> {
+fn capture_of(args: &ReportArgs, given: Option<&Mapping>, path: &Path) -> Result<Capture> {
     let mapping = mapping_of(given, path)?;
     let options =
         Options { process: args.process(), mapping: mapping.as_deref(), ..Options::default() };
-    let Capture { trace, analysis } = read_file_for_timeline(path, &options)?;
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");
-    Ok(timeline::compressed(name, &trace, &analysis)?)
+    Ok(read_file_for_timeline(path, &options)?)
 }
 
 /// Splits the files: those with a PROCESS DUMP alone, which names the processes of the others, and traces.

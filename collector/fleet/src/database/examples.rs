@@ -13,6 +13,14 @@ const MOST: u32 = 10;
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.');
 
 impl Database {
+    /// Returns the model of the device of a stored capture, and the time of the capture, Unix time in ms.
+    pub(crate) fn origin_of(&self, raw_key: &str) -> Result<(Option<String>, u64), Error> {
+        let sql = "SELECT model, made_ms FROM captures WHERE raw_key = ?1";
+        let origin = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()));
+        let mut found: Vec<_> = super::all(&self.connection, sql, [raw_key], origin)?;
+        Ok(found.pop().unwrap_or_default())
+    }
+
     /// Returns the captures of a version in which a cause took most time, the most first; of deaths those of its reason,
     /// the latest first.
     ///

@@ -1,6 +1,6 @@
 //! The answer at the head of a report for a terminal: late frames, the causes that make most of them, and what changed (a fleet) or
 //! the worst frame (a capture).
-//! The page says the same in the same words (`web/report/answer.js`).
+//! The page says the same in the same words (`web/report/answer.js`), and shows the worst frame of a fleet.
 
 use super::fleet::{AppReport, Smoothness};
 use super::single::SingleReport;

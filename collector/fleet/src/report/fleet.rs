@@ -260,6 +260,12 @@ pub struct Example {
     pub ver: String,
     /// Time of the cause in the capture.
     pub self_ns: u64,
+    /// Model of the device.
+    #[serde(skip_deserializing)]
+    pub model: Option<String>,
+    /// Time of the capture, Unix time in ms; 0 if unknown.
+    #[serde(skip_deserializing)]
+    pub made_ms: u64,
 }
 
 /// A stack.

@@ -147,9 +147,10 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
             report.causes.push(row.cause);
         }
     }
-    for ExampleRow { cause, cause_key, example } in database.rows(&queries::EXAMPLES.text())? {
+    for ExampleRow { cause, cause_key, mut example } in database.rows(&queries::EXAMPLES.text())? {
         let is_of = |row: &&mut CauseOf| row.cause == cause && row.key == cause_key;
         if let Some(row) = report.causes.iter_mut().find(is_of) {
+            (example.model, example.made_ms) = all.origin_of(&example.raw_key)?;
             row.examples.push(example);
         }
     }

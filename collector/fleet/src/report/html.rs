@@ -5,13 +5,20 @@
 //! HTML. Its charts are SVG of its own: a library of charts was 210 KB of 276, drew on a canvas that is neither read out nor
 //! printed, and had no bar with a deadline.
 
-use super::fleet::FleetReport;
-use super::single::SingleReport;
+use super::fleet::{CauseOf, Example, FleetReport};
+use super::single::{SingleReport, sentence_of};
+use super::timeline;
+use crate::capture::Capture;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tracetee_jank::{Cause, Named};
+
+/// Most bytes of timelines in a page, packed: a page of some 40 MB opens on a phone.
+pub const MAX_EMBEDDED_BYTES: usize = 16 << 20;
+/// Causes of an app whose best example has its timeline in a fleet's page.
+const CAUSES_WITH_TIMELINE: usize = 10;
 
 const PAGE: &str = include_str!("../../web/report.html");
 const STYLE: &str = include_str!("../../web/report.css");
@@ -32,18 +39,52 @@ const SCRIPT: &str = concat!(
     "})();\n"
 );
 
+/// Captures that a fleet's page carries: the best example of each app's first causes.
+#[derive(Debug, Default)]
+pub struct Examples {
+    /// Timelines as gzip in base64, by id of the capture.
+    timelines: BTreeMap<String, String>,
+    /// The sentence of the frame that lost most by a cause, by capture, cause and key.
+    sentences: BTreeMap<String, String>,
+}
+
+impl Examples {
+    /// Reads them, up to [`MAX_EMBEDDED_BYTES`] in all. `read` gives a capture by its raw key, if it can be read.
+    pub fn read(report: &FleetReport, read: impl Fn(&str) -> Option<Capture>) -> Self {
+        let (mut made, mut bytes) = (Self::default(), 0);
+        let causes =
+            report.apps.iter().flat_map(|app| app.causes.iter().take(CAUSES_WITH_TIMELINE));
+        let best: Vec<_> =
+            causes.filter_map(|cause| Some((cause, cause.examples.first()?))).collect();
+        for (_, Example { capture_id: id, raw_key, .. }) in &best {
+            if made.timelines.contains_key(id) {
+                continue;
+            }
+            let Some(Capture { trace, analysis }) = read(raw_key) else { continue };
+            let name = raw_key.rsplit('/').next().unwrap_or_default();
+            let Ok(timeline) = timeline::compressed(name, &trace, &analysis) else { continue };
+            if bytes + timeline.len() > MAX_EMBEDDED_BYTES {
+                continue;
+            }
+            bytes += timeline.len();
+            made.timelines.insert(id.clone(), STANDARD.encode(timeline));
+            for (CauseOf { cause, key, .. }, _) in best.iter().filter(|one| one.1.capture_id == *id)
+            {
+                let said = sentence_of(&analysis, cause, key);
+                made.sentences.extend(said.map(|said| (format!("{id}|{cause}|{key}"), said)));
+            }
+        }
+        made
+    }
+}
+
 /// Makes the page of a fleet for a file. Captures are linked at an address with their raw key appended, if there is one.
-/// `timelines` has pages as gzip ([`super::timeline::compressed`]) by the id of the capture; they become part of this one.
 #[must_use]
-pub fn fleet(
-    report: &FleetReport,
-    captures_at: Option<&str>,
-    timelines: &BTreeMap<String, Vec<u8>>,
-) -> String {
-    let timelines: BTreeMap<_, _> =
-        timelines.iter().map(|(id, gzip)| (id, STANDARD.encode(gzip))).collect();
+pub fn fleet(report: &FleetReport, captures_at: Option<&str>, examples: &Examples) -> String {
+    let Examples { timelines, sentences } = examples;
     page(json!({
         "kind": "fleet", "report": report, "captures_at": captures_at, "live_s": null, "timelines": timelines,
+        "sentences": sentences,
     }))
 }
 
@@ -51,7 +92,7 @@ pub fn fleet(
 #[must_use]
 pub fn live_fleet(report: &FleetReport, live_s: u32) -> String {
     page(json!({
-        "kind": "fleet", "report": report, "captures_at": "", "live_s": live_s, "timelines": {},
+        "kind": "fleet", "report": report, "captures_at": "", "live_s": live_s, "timelines": {}, "sentences": {},
     }))
 }
 
@@ -60,7 +101,7 @@ pub fn live_fleet(report: &FleetReport, live_s: u32) -> String {
 pub enum Timeline<'a> {
     /// Address of the timeline's page.
     At(&'a str),
-    /// The timeline's page as gzip ([`super::timeline::compressed`]), which becomes part of this one.
+    /// The timeline's page as gzip ([`timeline::compressed`]), which becomes part of this one.
     Embedded(&'a [u8]),
     /// None, for a reason in words.
     Without(&'a str),

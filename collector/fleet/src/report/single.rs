@@ -5,10 +5,11 @@ pub use super::single_rows::{CauseRow, FrameRow, Lock, Long, OtherProcess, PartR
 use crate::capture::Capture;
 use crate::rows;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tracetee_jank::{
     Analysis, Cause, Composition, DeathReport, Evidence, FrameBudget, FrameExplanation,
-    Interaction, Judged, PipelineTotals, StartKind, Startup, StateTimes, StoodStill, Totals,
+    Interaction, Judged, Named, PipelineTotals, StartKind, Startup, StateTimes, StoodStill, Totals,
     Unknown,
 };
 use tracetee_protocol::json::Decimal;
@@ -203,7 +204,7 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
     let mut order: Vec<usize> = (0..analysis.frames.len()).collect();
     let worse = |index: usize| {
         let frame = analysis.frames.get(index);
-        std::cmp::Reverse(frame.map_or((0, 0), |frame| (frame.jank_ns, frame.dur_ns)))
+        Reverse(frame.map_or((0, 0), |frame| (frame.jank_ns, frame.dur_ns)))
     };
     order.sort_by_key(|&index| (worse(index), index));
     let worst = order.into_iter().take(WORST);
@@ -219,6 +220,17 @@ pub fn frame_of(capture: &Capture, number: usize) -> Option<(Worst, Option<Frame
     let row = row_of(analysis, first_ns, number.checked_sub(1)?)?;
     let explanation = row.explanation.and_then(|index| analysis.explanations.get(index).cloned());
     Some((row, explanation))
+}
+
+/// Returns the sentence of the frame that lost most by a cause, which is the one that the timeline opens at.
+pub(super) fn sentence_of(analysis: &Analysis, cause: &str, key: &str) -> Option<String> {
+    let lost_ns = |one: &FrameExplanation| -> u64 {
+        let causes = one.causes.iter().filter(|row| row.cause.name() == cause && row.key == key);
+        causes.map(|row| row.self_ns).sum()
+    };
+    let with_cause = analysis.explanations.iter().filter(|one| lost_ns(one) > 0);
+    let worst = with_cause.min_by_key(|one| Reverse(lost_ns(one)))?;
+    Some(row_of(analysis, 0, worst.frame)?.sentence)
 }
 
 fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
@@ -239,7 +251,7 @@ fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
             owner: part.contention.as_ref().map(|contention| contention.owner.clone()),
         })
         .collect();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.self_ns + part.carried_ns));
+    parts.sort_by_key(|part| Reverse(part.self_ns + part.carried_ns));
     parts.truncate(PARTS);
     let mut worst = Worst {
         number: index + 1,
@@ -298,7 +310,7 @@ fn causes(analysis: &Analysis) -> Vec<CauseRow> {
         }
     }
     let mut causes: Vec<CauseRow> = sums.into_values().map(|(row, _)| row).collect();
-    causes.sort_by_key(|cause| std::cmp::Reverse((cause.overrun_ns, cause.self_ns)));
+    causes.sort_by_key(|cause| Reverse((cause.overrun_ns, cause.self_ns)));
     causes
 }
 
@@ -319,6 +331,6 @@ fn locks(analysis: &Analysis) -> Vec<Lock> {
             self_ns,
         })
         .collect();
-    locks.sort_by_key(|lock| std::cmp::Reverse(lock.self_ns));
+    locks.sort_by_key(|lock| Reverse(lock.self_ns));
     locks
 }

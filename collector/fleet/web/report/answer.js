@@ -7,6 +7,8 @@ const sentence = (...parts) => make("p", {}, ...parts);
 /** Nodes with commas, and "and" before the last. */
 const listed = (nodes) => nodes.flatMap((node, i) => (i === 0 ? [node] : [i === nodes.length - 1 ? " and " : ", ", node]));
 const nameOf = (row) => `${row.cause}: ${row.key}`;
+/** A capture as people know it: version, model, time. Devices send any time. */
+const titleOf = ({ ver, model, made_ms: at }) => [ver, model, at > 0 && at < 4e12 && `${new Date(at).toISOString().slice(0, 16).replace("T", " ")} UTC`].filter(Boolean).join(", ");
 
 /** "These causes make 72 % of the time past the deadlines: …", each with `links`. */
 function causesSentence(causes, table, links) {
@@ -72,8 +74,16 @@ function answerOfFleet(report, rates) {
     : sentence(`${counted(sumOf(report.versions, "captures"), "capture")}, none of them by schedule: they do not say how many frames are late.`));
   const atCause = (row) => [row.examples.length ? timelineOf(row, row.examples[0], "worst frame") : null, devicesOf(row, "which devices")];
   made.append(causesSentence(report.causes.filter(isWanted), `causes-${report.app}`, atCause) || "");
-  made.append(...changeSentences(report));
+  made.append(worstSentence(report.causes.find(isWanted)) || "", ...changeSentences(report));
   return made;
+}
+
+/** The first cause's worst frame, its device, and what to do. */
+function worstSentence(row) {
+  const [example] = row?.examples ?? [];
+  if (!example) return null;
+  const said = data.sentences[[example.capture_id, row.cause, row.key].join("|")];
+  return sentence(said ? `The worst frame by ${nameOf(row)} (version ${titleOf(example)}): ${said}.` : `${nameOf(row)} is worst in a capture of version ${titleOf(example)}.`, ` What to do: ${data.meanings[row.cause]?.[1] ?? "look at its frames"}.`);
 }
 
 /** Returns the sentences about the change between versions, with their certainty: by captures, then by ledgers. */
@@ -98,7 +108,7 @@ function pairOf(report, row) {
   const isIt = (one) => one.cause === row.cause && one.key === row.key;
   // A version that does not have the cause is shown by its worst other one.
   const pageOf = (ver, all) => all.flatMap((one) => one.examples).find((example) => example.ver === ver && pageOfExample(example));
-  const [earlier, later] = [from, to].map((ver) => pageOf(ver, causes.filter(isIt)) || pageOf(ver, causes));
-  if (!earlier || !later) return [];
-  return [" (", link("the worst pair side by side", () => openCompared([earlier, later].map(pageOfExample), [from, to], `${row.cause}|${row.key}`)), ")"];
+  const pair = [from, to].map((ver) => pageOf(ver, causes.filter(isIt)) || pageOf(ver, causes));
+  if (!pair.every(Boolean)) return [];
+  return [" (", link("the worst pair side by side", () => openCompared(pair.map(pageOfExample), pair.map(titleOf), `${row.cause}|${row.key}`)), ")"];
 }

@@ -5,6 +5,8 @@ use super::{
     without_links,
 };
 use serde_json::Value;
+use tracetee_fleet::selection::utc;
+use tracetee_jank::Named;
 
 /// Checks the report of an app.
 pub(crate) fn check(found: &mut Found, app: &Value, report: &Report, drawn: &Drawn) {
@@ -28,10 +30,11 @@ pub(crate) fn check(found: &mut Found, app: &Value, report: &Report, drawn: &Dra
     ] {
         found.same(tile, &drawn.tiles[tile], &expected);
     }
-    causes(found, app, report, drawn);
-    change(found, app, report, drawn);
     let devices = rates.iter().map(|rates| number(rates, "devices")).max();
     found.is_true("devices of versions", devices <= Some(number(app, "devices")));
+    causes(found, app, report, drawn);
+    worst(found, app, drawn);
+    change(found, app, report, drawn);
     fixes(found, app, report, drawn);
     judged(found, &rates, report);
     breakdowns(found, app, report, drawn);
@@ -81,6 +84,21 @@ fn causes(found: &mut Found, app: &Value, report: &Report, drawn: &Drawn) {
     found.table("causes", drawn, &format!("causes.{}", text(app, "app")), &cells);
     let scores: Vec<f64> = causes.iter().map(|row| real(&row["score"])).collect();
     found.is_true("order of causes", scores.is_sorted_by(|a, b| a >= b));
+}
+
+/// Checks the sentence about the first cause's best example. The page of a test carries no captures, so that it has no frame's sentence.
+fn worst(found: &mut Found, app: &Value, drawn: &Drawn) {
+    let Some(cause) = rows(app, "causes").first() else { return };
+    let example = &rows(cause, "examples")[0];
+    let [name, key, ver, model] =
+        [text(cause, "cause"), text(cause, "key"), text(example, "ver"), text(example, "model")];
+    let time = utc(number(example, "made_ms").cast_signed())[..16].replace('T', " ");
+    let begin =
+        format!("{name}: {key} is worst in a capture of version {ver}, {model}, {time} UTC");
+    let said = drawn.answer.iter().find(|said| said.starts_with(&begin));
+    found.is_true(&format!("worst frame {begin:?} in {:?}", drawn.answer), said.is_some());
+    let action = tracetee_jank::Cause::ALL.iter().find(|one| one.name() == name).unwrap().action();
+    found.has("action", said.map_or("", |said| said), &format!(". What to do: {action}."));
 }
 
 /// Writes the size of a change.

@@ -272,6 +272,8 @@ fn no_sentence_contradicts_a_table_a_chart_or_the_comparison() {
     // It can say no: a field of which a sentence, a table or a bar was made is changed.
     for (index, pointer) in [
         (0, "/apps/0/versions/0/smoothness/slow"),
+        (0, "/apps/0/devices"),
+        (0, "/apps/0/causes/0/examples/0/made_ms"),
         (0, "/apps/0/causes/1/overrun_ns"),
         (0, "/apps/0/comparison/rows/0/percent"),
         (0, "/apps/0/comparison/coverage/compared"),
