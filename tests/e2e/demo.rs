@@ -77,8 +77,8 @@ fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
 
     // The fleet's page makes the point at once: rate, cause, device, sentence, action.
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
-    let data = page.split("id=\"data\"").nth(1).and_then(|rest| rest.split(['>', '<']).nth(1));
-    let data: Value = serde_json::from_str(data.unwrap()).unwrap();
+    let data = page.split("type=\"application/json\">").nth(1).unwrap();
+    let data: Value = serde_json::from_str(data.split("</script>").next().unwrap()).unwrap();
     let cause = &data["report"]["apps"][0]["causes"][0];
     let [name, key, id, model] = [
         &cause["cause"],

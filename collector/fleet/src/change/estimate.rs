@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 const QUANTILE: f64 = 1.96;
 /// Limit of a reported change, as a logarithm: a factor of 148.
 const MOST: f64 = 5.0;
+/// Chances of a false alarm that are told apart, one in so many. The errors are estimates: a smaller chance would promise too much.
+const FALSE_ALARM_ONE_IN: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 /// Halvings of the interval in which a change is looked for.
 const HALVINGS: usize = 24;
 
@@ -88,6 +90,12 @@ impl Estimate {
     /// central limit theory and asymptotic confidence sequences", 2021). The chance that it ever reaches 1/a is at most a.
     pub(crate) fn log_evidence(&self) -> f64 {
         log_mixture(self.score.max(0.0), self.evidence_error)
+    }
+
+    /// Returns a number: without a change, less than one in so many rollouts ever has such evidence.
+    pub(crate) fn false_alarm_one_in(&self) -> u64 {
+        let is_enough = |one_in: &u64| self.log_evidence() > real(*one_in).ln();
+        FALSE_ALARM_ONE_IN.into_iter().rfind(is_enough).unwrap_or(1)
     }
 }
 
@@ -319,6 +327,24 @@ mod tests {
                 (rng.u8(0..3) == 0).then_some(1e6 * levels[nth(device)] * calendar * tail * factor)
             },
         )
+    }
+
+    #[test]
+    fn the_chance_of_a_false_alarm_is_the_next_power_of_ten_and_no_less_than_one_in_a_million() {
+        let found = (0..90_u32).map(|tenths| {
+            let score = f64::from(tenths) / 10.0;
+            let estimate = Estimate { score, evidence_error: 0.05, ..Estimate::default() };
+            let (one_in, evidence) = (estimate.false_alarm_one_in(), estimate.log_evidence().exp());
+            match one_in {
+                1 => assert!(evidence <= 100.0, "{score}"),
+                1_000_000 => assert!(evidence > 1e6, "{score}"),
+                _ => assert!((real(one_in)..real(10 * one_in)).contains(&evidence), "{score}"),
+            }
+            one_in
+        });
+        let mut found: Vec<u64> = found.collect();
+        found.dedup();
+        assert_eq!(found, [1, 100, 1_000, 10_000, 100_000, 1_000_000]);
     }
 
     #[test]

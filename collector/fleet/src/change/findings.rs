@@ -22,8 +22,6 @@ const LEAST_CORRELATION: f64 = 0.3;
 const LEAST_ERRORS: f64 = 4.0;
 /// Cause of ends of processes.
 pub(crate) const DEATH: Text = Text::new_static("death");
-/// Chances of a false alarm that are told apart. The errors are estimates, so that a smaller one would promise too much.
-const FALSE_ALARM_ONE_IN: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 /// A fall may explain a rise between its half and its double.
 const FACTOR: f64 = 2.0;
 
@@ -228,8 +226,7 @@ fn alarms(all: &[(&Days<'_>, Changes)], share: f64) -> Vec<BTreeMap<Series, Rise
     for index in ebh::rejected(&weighted, LEVEL) {
         let Some(&(fleet, source, series, estimate, _)) = rises.get(index) else { continue };
         let Series { screen, mut cause, key } = series.clone();
-        let is_enough = |one_in: &u64| estimate.log_evidence() > real(*one_in).ln();
-        let false_alarm_one_in = FALSE_ALARM_ONE_IN.into_iter().rfind(is_enough).unwrap_or(1);
+        let false_alarm_one_in = estimate.false_alarm_one_in();
         if estimate.is_change()
             && let Some(of_fleet) = alarms.get_mut(fleet)
         {
