@@ -20,6 +20,7 @@ type Expected = Vec<(&'static str, Vec<Json>)>;
 
 fn frame(n: u64, level: Level, [slow, janky, frozen]: [bool; 3]) -> Frame {
     Frame {
+        ui_tid: 0,
         pipeline: pipeline(n),
         vsync_id: Some(500 + i64::try_from(n).unwrap()),
         screen: Some(format!("screen {n}").into()),

@@ -53,7 +53,7 @@ pub struct Frame {
     /// Origin of `start_ns`.
     pub start_source: StartSource,
     /// Thread that begins it.
-    pub(crate) ui_tid: u32,
+    pub ui_tid: u32,
     /// Begin on the main thread (other pipelines: on the thread that begins frames).
     pub ui_start_ns: u64,
     /// Time by which the frame had to be complete: a period after `start_ns`, SurfaceFlinger's vsync then, or as
