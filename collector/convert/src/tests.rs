@@ -429,7 +429,7 @@ fn members_that_only_json_has_survive_json() {
          1 flow points, in comments that only tracetee reads, \
          1 flow points, moved to the begin of their slice, 1 names and categories of flow points, \
          1 process names, 1 slice arguments, in comments that only tracetee reads, \
-         2 slice categories, in comments that only tracetee reads, 1 threads without a name, named thread-N"
+         2 slice categories, in comments that only tracetee reads"
     );
     let (_, dropped) = written(&before, Format::Dart);
     assert_eq!(dropped.to_string(), "1 thread names written with the thread's id behind them");
@@ -510,7 +510,7 @@ fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
         \u{20}           main-7     (    5) [000] ...1 1.000002: tracing_mark_write: B|5|a|b\n\
         main-7 [003] 1.000003: print: 0xffff: E|5\n\
         main-7 [003] 1.000004: 0: B|5|old\n\
-        nonsense\n# tracetee: {\"a\":1}\n";
+        nonsense\n <...>-8 (-----) [003] ...1 1.000005: tracing_mark_write: B|5|x\n# tracetee: {\"a\":1}\n";
     let mut out = Vec::new();
     let outline = Outline::read(text.as_bytes()).unwrap();
     text_passthrough(text.as_bytes(), &outline, &mut out).unwrap();
@@ -520,8 +520,12 @@ fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
            \u{20}           main-7       (    5) [000] ...1 1.000002: tracing_mark_write: B|5|a|b\n\
            \u{20}           main-7       (    5) [003] ...1 1.000003: tracing_mark_write: E|5\n\
            \u{20}           main-7       (    5) [003] ...1 1.000004: tracing_mark_write: B|5|old\n\
+           \u{20}          <...>-8       (    5) [003] ...1 1.000005: tracing_mark_write: B|5|x\n\
            # tracetee: {\"a\":1}\n";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
+    // Through the model, too.
+    let (text, _) = written(&read(text.as_bytes()).unwrap(), Format::Ftrace);
+    assert!(String::from_utf8(text).unwrap().contains("           <...>-8       (    5) [000]"));
 }
 
 #[test]
