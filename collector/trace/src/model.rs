@@ -111,7 +111,7 @@ impl Trace {
 }
 
 /// An installed package.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Package {
     /// Name of the package.
     pub name: NameId,
@@ -121,6 +121,8 @@ pub struct Package {
     pub version: i64,
     /// True if it may be debugged.
     pub is_debuggable: bool,
+    /// True if the shell may profile it.
+    pub is_profileable: bool,
 }
 
 /// A process.
