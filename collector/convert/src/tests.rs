@@ -651,6 +651,20 @@ pub(crate) const SAMPLED: &str = r##"# tracer: nop
 "##;
 
 #[test]
+fn samples_of_threads_of_one_id_in_two_processes_are_apart() {
+    let text = r#"{"traceEvents":[
+        {"ph":"M","name":"process_name","pid":4,"args":{"name":"one"}},
+        {"ph":"X","name":"x","pid":5,"tid":1,"ts":1,"dur":9}],
+        "stackFrames":{"1":{"name":"f"},"2":{"name":"g"}},"samples":[
+        {"sf":1,"ts":5,"pid":4,"tid":1},{"sf":2,"ts":6,"pid":5,"tid":1},{"sf":2,"ts":7,"pid":5,"tid":1}]}"#;
+    let trace = json::read(text.as_bytes()).unwrap();
+    let callers = crate::calls::callers(&trace);
+    let found: Vec<_> =
+        callers.iter().map(|one| (one.pid, one.process, one.samples.len())).collect();
+    assert_eq!(found, [(5, "", 2), (4, "one", 1)]);
+}
+
+#[test]
 fn samples_with_a_time_are_folded_and_weighed() {
     let trace = read(SAMPLED.as_bytes()).unwrap();
     let mut folded = Vec::new();
