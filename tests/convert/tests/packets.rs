@@ -630,8 +630,10 @@ fn counters_of_a_gpu_and_what_may_profile_a_package_reach_perfetto_again() {
     let values = Message::new().of(2, &value(7).float(3, 0.5)).of(2, &value(8).int(2, 900));
     let later = Message::new().of(2, &value(7).int(2, u64::MAX)).of(2, &value(9).int(2, 1));
     let app = Message::new().bytes(1, "com.example").int(2, 10_001).int(4, 1).int(5, 3);
+    // As in the engine, a value counts since the last one.
     let mut trace = read(&[
         packet(1, 10).of(52, &Message::new().of(1, &described)),
+        packet(1, 15).of(52, &Message::new().of(2, &value(7).int(2, 1))),
         packet(1, 20).of(52, &values),
         packet(1, 30).of(52, &later),
         packet(1, 30).of(47, &Message::new().of(1, &app)),
@@ -651,9 +653,10 @@ fn counters_of_a_gpu_and_what_may_profile_a_package_reach_perfetto_again() {
         assert_eq!(
             counters,
             [
-                (20, 0, "busy".to_owned(), 0.5),
-                (20, 0, "clock".to_owned(), 900.0),
-                (30, 0, "busy".to_owned(), -1.0)
+                (15, 0, "busy".to_owned(), 0.5),
+                (20, 0, "busy".to_owned(), -1.0),
+                (20, 0, "clock".to_owned(), 0.0),
+                (30, 0, "busy".to_owned(), 0.0)
             ]
         );
         let [package] = *trace.packages else { panic!("{:?}", trace.packages) };
@@ -661,8 +664,8 @@ fn counters_of_a_gpu_and_what_may_profile_a_package_reach_perfetto_again() {
         assert!(package.is_profileable && !package.is_debuggable);
         let mut again = Vec::new();
         let dropped = tracetee_convert::write(&trace, Format::Perfetto, &mut again).unwrap();
-        assert_eq!(dropped.to_string(), "3 counters of a GPU, written as those of no process");
+        assert_eq!(dropped.to_string(), "4 counters of a GPU, written as those of no process");
         trace = read_any(Cursor::new(again)).unwrap();
-        trace.reshaped.insert("counters of a GPU, written as those of no process", 3);
+        trace.reshaped.insert("counters of a GPU, written as those of no process", 4);
     }
 }

@@ -36,7 +36,7 @@ impl Reader {
                                 _ => self.unread.event("units and descriptions of GPU counters"),
                             }
                         }
-                        self.gpu_counters.insert(id, name);
+                        self.gpu_counters.insert(id, (name, None));
                     }
                 }
                 (gpu_counter_event::counters, value) => {
@@ -52,12 +52,20 @@ impl Reader {
                             _ => {}
                         }
                     }
-                    let (Some(&name), Some(value)) = (self.gpu_counters.get(&id), number) else {
+                    let known = self.gpu_counters.get_mut(&id);
+                    let (Some((name, last)), Some(counted)) = (known, number) else {
                         self.unread.event("values of GPU counters that no packet describes");
                         continue;
                     };
                     self.builder.reshaped(OF_GPU, 1);
-                    let what = What::Counter { on, name, value };
+                    // It was counted since the last one.
+                    if let Some(event) = last.and_then(|last| self.events.get_mut(last))
+                        && let What::Counter { value, .. } = &mut event.what
+                    {
+                        *value = counted;
+                    }
+                    *last = Some(self.events.len());
+                    let what = What::Counter { on, name: *name, value: 0.0 };
                     self.events.push(Event { at_ns, clock, rank: NORMAL, what });
                 }
                 (number, _) => self.unread.field(unread::GPU_COUNTER, number),

@@ -115,8 +115,8 @@ struct Reader {
     frames: Vec<(Clock, frames::FrameEvent)>,
     buffers: Vec<(Clock, crate::frames::BufferEvent)>,
     samples: Vec<(Clock, crate::samples::Sample)>,
-    /// Names of the counters of a GPU, by their ids.
-    gpu_counters: HashMap<u64, crate::names::NameId>,
+    /// Names of the counters of a GPU, by their ids, and the index of their last event.
+    gpu_counters: HashMap<u64, (crate::names::NameId, Option<usize>)>,
     /// Ids of flows that began.
     flows: HashSet<u64>,
     completes: u32,
