@@ -26,26 +26,34 @@ impl Caller<'_> {
 
 /// Returns the threads that have slices or samples.
 pub(crate) fn callers(trace: &Trace) -> Vec<Caller<'_>> {
-    let mut samples: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
+    // Threads of two processes may have one id in JSON.
+    let mut samples: BTreeMap<u32, BTreeMap<u32, Vec<&Sample>>> = BTreeMap::new();
     for sample in &trace.samples {
-        samples.entry(sample.tid).or_default().push(sample);
+        let of_tid = samples.entry(sample.tid).or_default();
+        of_tid.entry(sample.pid).or_default().push(sample);
     }
-    samples.values_mut().for_each(|samples| samples.sort_by_key(|sample| sample.at_ns));
+    let all = samples.values_mut().flat_map(BTreeMap::values_mut);
+    all.for_each(|samples| samples.sort_by_key(|sample| sample.at_ns));
     let name_of = |pid: u32| trace.processes.get(&pid).map_or("", |one| trace.names.text(one.name));
     let mut callers: Vec<Caller<'_>> = Vec::new();
-    for (&key, thread) in &trace.threads {
-        let samples = if key == thread.tid { samples.remove(&key) } else { None };
-        let samples = samples.unwrap_or_default();
+    for thread in trace.threads.values() {
+        let pid = thread.pid.unwrap_or(thread.tid);
+        let found = samples.get_mut(&thread.tid).and_then(|of_tid| match thread.pid {
+            Some(pid) => of_tid.remove(&pid).or_else(|| of_tid.remove(&0)),
+            None => of_tid.pop_first().map(|(_, samples)| samples),
+        });
+        let samples = found.unwrap_or_default();
         if thread.slices.is_empty() && samples.is_empty() {
             continue;
         }
-        let pid = thread.pid.unwrap_or(thread.tid);
         let (process, name) = (name_of(pid), thread.name(&trace.names));
         let slices = Some(thread);
         callers.push(Caller { pid, tid: thread.tid, process, thread: name, slices, samples });
     }
-    for (tid, samples) in samples {
-        let pid = samples.first().map_or(tid, |sample| sample.pid);
+    let rest = samples.into_iter().flat_map(|(tid, of_tid)| {
+        of_tid.into_iter().map(move |(pid, samples)| (tid, pid, samples))
+    });
+    for (tid, pid, samples) in rest {
         let process = name_of(pid);
         callers.push(Caller { pid, tid, process, thread: "", slices: None, samples });
     }

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use tracetee_trace::text::{self, Line};
 
+/// The kernel's name of a thread whose name it does not know.
+pub(crate) const NAMELESS: &str = "<...>";
+
 /// Writes an event with what is known of its thread from elsewhere: `name`, where the line has none, and `pid`.
 pub(crate) fn write(
     out: &mut (impl Write + ?Sized),
@@ -23,7 +26,7 @@ pub(crate) fn write(
             }
             out.write_all(&name)?;
         }
-        None => write!(out, "{:>16}", format!("thread-{}", line.tid))?,
+        None => write!(out, "{NAMELESS:>16}")?,
     }
     write!(out, "-{:<7} ", line.tid)?;
     match line.tgid.or(pid) {

@@ -429,7 +429,7 @@ fn members_that_only_json_has_survive_json() {
          1 flow points, in comments that only tracetee reads, \
          1 flow points, moved to the begin of their slice, 1 names and categories of flow points, \
          1 process names, 1 slice arguments, in comments that only tracetee reads, \
-         2 slice categories, in comments that only tracetee reads, 1 threads without a name, named thread-N"
+         2 slice categories, in comments that only tracetee reads"
     );
     let (_, dropped) = written(&before, Format::Dart);
     assert_eq!(dropped.to_string(), "1 thread names written with the thread's id behind them");
@@ -510,7 +510,7 @@ fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
         \u{20}           main-7     (    5) [000] ...1 1.000002: tracing_mark_write: B|5|a|b\n\
         main-7 [003] 1.000003: print: 0xffff: E|5\n\
         main-7 [003] 1.000004: 0: B|5|old\n\
-        nonsense\n# tracetee: {\"a\":1}\n";
+        nonsense\n <...>-8 (-----) [003] ...1 1.000005: tracing_mark_write: B|5|x\n# tracetee: {\"a\":1}\n";
     let mut out = Vec::new();
     let outline = Outline::read(text.as_bytes()).unwrap();
     text_passthrough(text.as_bytes(), &outline, &mut out).unwrap();
@@ -520,8 +520,12 @@ fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
            \u{20}           main-7       (    5) [000] ...1 1.000002: tracing_mark_write: B|5|a|b\n\
            \u{20}           main-7       (    5) [003] ...1 1.000003: tracing_mark_write: E|5\n\
            \u{20}           main-7       (    5) [003] ...1 1.000004: tracing_mark_write: B|5|old\n\
+           \u{20}          <...>-8       (    5) [003] ...1 1.000005: tracing_mark_write: B|5|x\n\
            # tracetee: {\"a\":1}\n";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
+    // Through the model, too.
+    let (text, _) = written(&read(text.as_bytes()).unwrap(), Format::Ftrace);
+    assert!(String::from_utf8(text).unwrap().contains("           <...>-8       (    5) [000]"));
 }
 
 #[test]
@@ -645,6 +649,20 @@ pub(crate) const SAMPLED: &str = r##"# tracer: nop
  s-9 (7) [000] ...1 5.070000: tracing_mark_write: I|7|tracetee: stack
  main-7 (7) [000] ...1 5.080000: tracing_mark_write: E|7
 "##;
+
+#[test]
+fn samples_of_threads_of_one_id_in_two_processes_are_apart() {
+    let text = r#"{"traceEvents":[
+        {"ph":"M","name":"process_name","pid":4,"args":{"name":"one"}},
+        {"ph":"X","name":"x","pid":5,"tid":1,"ts":1,"dur":9}],
+        "stackFrames":{"1":{"name":"f"},"2":{"name":"g"}},"samples":[
+        {"sf":1,"ts":5,"pid":4,"tid":1},{"sf":2,"ts":6,"pid":5,"tid":1},{"sf":2,"ts":7,"pid":5,"tid":1}]}"#;
+    let trace = json::read(text.as_bytes()).unwrap();
+    let callers = crate::calls::callers(&trace);
+    let found: Vec<_> =
+        callers.iter().map(|one| (one.pid, one.process, one.samples.len())).collect();
+    assert_eq!(found, [(5, "", 2), (4, "one", 1)]);
+}
 
 #[test]
 fn samples_with_a_time_are_folded_and_weighed() {

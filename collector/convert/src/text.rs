@@ -2,7 +2,7 @@
 
 use crate::details::{Comments, Fractions};
 use crate::kernel_text;
-use crate::line::unscripted;
+use crate::line::{NAMELESS, unscripted};
 use crate::lossiness::Dropped;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -96,8 +96,6 @@ impl<'a> Lines<'a> {
             }
         }
         dropped.add("names changed", changed + tasks.len() as u64);
-        let nameless = trace.threads.values().filter(|thread| thread.names.is_empty()).count();
-        dropped.add("threads without a name, named thread-N", nameless as u64);
         let is_ns = has_ns(trace);
         let (open, cookies) = (HashSet::new(), HashMap::new());
         let comments = Comments::for_trace(trace, fractions, dropped);
@@ -255,7 +253,7 @@ impl<'a> Lines<'a> {
                 };
                 write!(out, "{name:>16}-{tid:<7} ")?;
             }
-            None => write!(out, "{:>16}-{tid:<7} ", format!("thread-{tid}"))?,
+            None => write!(out, "{NAMELESS:>16}-{tid:<7} ")?,
         }
         match thread.and_then(|thread| thread.pid) {
             Some(pid) => write!(out, "({pid:5})"),

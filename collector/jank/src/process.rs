@@ -159,7 +159,8 @@ impl Markers {
 
     /// Counts the frames that each process draws, of any pipeline.
     fn processes(&self, trace: &Trace) -> BTreeMap<u32, usize> {
-        let mut counts: BTreeMap<u32, Counts> = BTreeMap::new();
+        let mut counts: BTreeMap<u32, Counts> =
+            trace.pids().into_iter().map(|pid| (pid, Counts::default())).collect();
         for (&tid, thread) in &trace.threads {
             let pid = thread.pid.unwrap_or(tid);
             self.count(tid == pid, thread, counts.entry(pid).or_default());

@@ -113,7 +113,7 @@ impl Trace {
 }
 
 /// An installed package.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Package {
     /// Name of the package.
     pub name: NameId,
@@ -123,6 +123,8 @@ pub struct Package {
     pub version: i64,
     /// True if it may be debugged.
     pub is_debuggable: bool,
+    /// True if the shell may profile it.
+    pub is_profileable: bool,
 }
 
 /// A process.

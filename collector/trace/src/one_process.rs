@@ -22,7 +22,10 @@ impl Trace {
         self.asyncs.retain(|one| is_kept(one.pid));
         self.flows.retain(|flow| threads.contains_key(&flow.thread));
         self.ends.retain(|end| threads.contains_key(&end.thread));
-        self.samples.retain(|sample| tids.contains(&sample.tid));
+        self.samples.retain(|sample| match sample.pid {
+            0 => tids.contains(&sample.tid),
+            pid => is_kept(pid),
+        });
         self.frames.retain(|frame| is_kept(frame.pid));
         self.buffers.clear();
         let mut kernel = std::mem::take(&mut self.kernel);
@@ -101,6 +104,17 @@ mod tests {
             assert_eq!((kept[2].flags, kept[2].payload), (&b"dN.2"[..], &b"dev 1,2 ino 3"[..]));
             assert_eq!((trace.kernel[2].at_ns, trace.kernel[2].cpu), (1_000_005_000, 2));
         }
+    }
+
+    #[test]
+    fn a_process_of_samples_alone_is_one_and_keeps_its_own() {
+        let text = r#"{"traceEvents":[],"stackFrames":{"1":{"name":"f"}},"samples":[
+            {"sf":1,"ts":5,"pid":4,"tid":1},{"sf":1,"ts":6,"pid":5,"tid":1}]}"#;
+        let mut trace = crate::json::read(text.as_bytes()).unwrap();
+        assert_eq!(trace.pids(), [4, 5].into());
+        trace.keep_processes(&[4].into());
+        assert_eq!(trace.samples.iter().map(|sample| sample.at_ns).collect::<Vec<_>>(), [5000]);
+        assert_eq!(trace.pids(), [4].into());
     }
 
     #[test]

@@ -75,10 +75,12 @@ fn by_end<'a>(names: impl Iterator<Item = &'a str>) -> HashMap<&'a str, Option<&
 }
 
 impl Trace {
-    /// Returns the ids of all processes with threads, by id.
+    /// Returns the ids of all processes with threads or samples, by id.
     #[must_use]
     pub fn pids(&self) -> BTreeSet<u32> {
-        self.threads.iter().map(|(&key, thread)| thread.pid.unwrap_or(key)).collect()
+        let threads = self.threads.iter().map(|(&key, thread)| thread.pid.unwrap_or(key));
+        let sampled = self.samples.iter().map(|sample| sample.pid).filter(|&pid| pid != 0);
+        threads.chain(sampled).collect()
     }
 
     /// Returns the names of the processes.

@@ -35,6 +35,7 @@ MESSAGES = {
     "perf sample": inner(packet, "perf_sample"),
     "stack sample": inner(packet, "stack_sample"),
     "frame timeline": inner(packet, "frame_timeline_event"),
+    "GPU counter": inner(packet, "gpu_counter_event"),
     "packet defaults": inner(packet, "trace_packet_defaults"),
     "process": inner(tree, "processes"),
     "thread": inner(tree, "threads"),

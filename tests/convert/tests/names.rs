@@ -131,10 +131,7 @@ fn real_threads_have_names_by_their_dump_beside_a_column_of_processes() {
             let row: serde_json::Value = serde_json::from_str(row).unwrap();
             matches!(output, "o.ftrace" | "o.json") && row[0] == row[1]
         };
-        let nameless = tids(&threads, |row| {
-            let made = format!(",\"thread-{}\"]", row[1..].split(',').next().unwrap());
-            row.ends_with(",null]") && !has_no_place(row) || row.ends_with(&made)
-        });
+        let nameless = tids(&threads, |row| row.ends_with(",null]") && !has_no_place(row));
         let known = nameless.iter().filter(|tid| listed.contains(&***tid)).count();
         // Those that had ended, or not begun, when the dump was made have none.
         assert_eq!(known, 0, "{output}: {nameless:?}");

@@ -3,8 +3,9 @@
 
 use std::io::{Cursor, Write};
 use std::time::Duration;
+use tracetee_convert::Format;
 use tracetee_tests_convert::{Message, Random, everything, everything_of, trace};
-use tracetee_trace::{Gap, Trace, read_any};
+use tracetee_trace::{Counter, Gap, Trace, read_any};
 
 fn read(packets: &[Message]) -> Trace {
     read_any(Cursor::new(trace(packets))).unwrap()
@@ -619,4 +620,52 @@ fn an_analysis_gets_states_without_the_kernel_s_events() {
     assert_eq!(trace.threads[&5].states.len(), 3);
     trace.kernel.clone_from(&for_writers.kernel);
     assert_eq!(trace, for_writers);
+}
+
+#[test]
+fn counters_of_a_gpu_and_what_may_profile_a_package_reach_perfetto_again() {
+    let spec = |id: u64, name: &str| Message::new().int(1, id).bytes(2, name).int(9, 1);
+    let described = Message::new().of(1, &spec(7, "busy")).of(1, &spec(8, "clock"));
+    let value = |id: u64| Message::new().int(1, id);
+    let values = Message::new().of(2, &value(7).float(3, 0.5)).of(2, &value(8).int(2, 900));
+    let later = Message::new().of(2, &value(7).int(2, u64::MAX)).of(2, &value(9).int(2, 1));
+    let app = Message::new().bytes(1, "com.example").int(2, 10_001).int(4, 1).int(5, 3);
+    // As in the engine, a value counts since the last one.
+    let mut trace = read(&[
+        packet(1, 10).of(52, &Message::new().of(1, &described)),
+        packet(1, 15).of(52, &Message::new().of(2, &value(7).int(2, 1))),
+        packet(1, 20).of(52, &values),
+        packet(1, 30).of(52, &later),
+        packet(1, 30).of(47, &Message::new().of(1, &app)),
+    ]);
+    assert_eq!(
+        unread(&trace),
+        [
+            ("units and descriptions of GPU counters", 2),
+            ("values of GPU counters that no packet describes", 1),
+        ]
+    );
+    for _ in 0..2 {
+        let name = |counter: &Counter| trace.names.text(counter.name).to_owned();
+        let counters = trace.counters.iter().map(|one| (one.at_ns, one.pid, name(one), one.value));
+        let mut counters: Vec<_> = counters.collect();
+        counters.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.2.cmp(&b.2)));
+        assert_eq!(
+            counters,
+            [
+                (15, 0, "busy".to_owned(), 0.5),
+                (20, 0, "busy".to_owned(), -1.0),
+                (20, 0, "clock".to_owned(), 0.0),
+                (30, 0, "busy".to_owned(), 0.0)
+            ]
+        );
+        let [package] = *trace.packages else { panic!("{:?}", trace.packages) };
+        assert_eq!((package.uid, package.version), (10_001, 3));
+        assert!(package.is_profileable && !package.is_debuggable);
+        let mut again = Vec::new();
+        let dropped = tracetee_convert::write(&trace, Format::Perfetto, &mut again).unwrap();
+        assert_eq!(dropped.to_string(), "4 counters of a GPU, written as those of no process");
+        trace = read_any(Cursor::new(again)).unwrap();
+        trace.reshaped.insert("counters of a GPU, written as those of no process", 4);
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::process::Command;
 use tracetee_tests::root;
-use tracetee_tests_convert::{Engine, python, run_tool};
+use tracetee_tests_convert::{Engine, python, refused, run_tool};
 use tracetee_trace::read_file;
 
 #[test]
@@ -79,5 +79,60 @@ fn callstacks_of_json_events_reach_perfetto_and_are_named_elsewhere() {
     for format in ["json", "ftrace"] {
         let (_, said) = run_tool(path, &["convert", "in.json", "-o", &format!("out.{format}")]);
         assert!(said.contains("3 stack samples"), "{format}: {said}");
+    }
+}
+
+#[test]
+fn a_process_that_samples_alone_show_can_be_chosen() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let profile = r#""nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"samples":[1,1]"#;
+    let chunk = |name: &str, data: &str| {
+        format!(
+            r#"{{"ph":"P","name":"{name}","id":1,"pid":4,"tid":5,"ts":9,"args":{{"data":{data}}}}}"#
+        )
+    };
+    let chunks = [
+        chunk("Profile", r#"{"startTime":1}"#),
+        chunk("ProfileChunk", &format!(r#"{{"cpuProfile":{{{profile}}},"timeDeltas":[5,5]}}"#)),
+    ];
+    let frames = r#""stackFrames":{"1":{"name":"f"}}"#;
+    for (name, pid, text) in [
+        ("perf.txt", 4, "app 4/5 [003] 1.000002: 50 cpu-clock: \n\t 1f f (/n)\n".to_owned()),
+        (
+            "simpleperf.txt",
+            4,
+            "sample:\n  event_type: cpu-clock\n  time: 2000\n  thread_id: 5\n  process_id: 4\n  \
+             event_count: 9\n  vaddr_in_file: 1f\n  file: /n\n  symbol: f\n"
+                .to_owned(),
+        ),
+        ("v8.cpuprofile", 1, format!(r#"{{"startTime":1,{profile},"timeDeltas":[5,5]}}"#)),
+        ("chunks.json", 4, format!(r#"{{"traceEvents":[{}]}}"#, chunks.join(","))),
+        (
+            "hermes.json",
+            4,
+            format!(
+                r#"{{"traceEvents":[],{frames},"samples":[{{"sf":1,"ts":9,"pid":4,"tid":5}}]}}"#
+            ),
+        ),
+        (
+            "attached.json",
+            4,
+            format!(
+                r#"{{"traceEvents":[{{"ph":"M","name":"x","ts":9,"pid":4,"tid":5,"sf":1}}],{frames}}}"#
+            ),
+        ),
+    ] {
+        std::fs::write(path.join(name), text).unwrap();
+        let pid = pid.to_string();
+        // Perfetto's samples are those of perf: its packets are a reader's input, too.
+        for input in [name, "out.pftrace"] {
+            let _ = run_tool(path, &["convert", input, "-o", "out.pftrace", "--pid", &pid]);
+            let trace = read_file(&path.join("out.pftrace")).unwrap();
+            assert!(!trace.samples.is_empty(), "{name}");
+            let _ = run_tool(path, &["report", input, "--pid", &pid]);
+        }
+        let said = refused(path, &["convert", name, "-o", "none.pftrace", "--pid", "99"]);
+        assert!(said.contains(&format!("no input has a process 99; it has {pid} (")), "{said}");
     }
 }

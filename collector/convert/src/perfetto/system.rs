@@ -36,6 +36,7 @@ impl<W: Write> Writer<'_, W> {
                 name: self.text(package.name),
                 uid: Some(package.uid),
                 debuggable: Some(package.is_debuggable),
+                profileable_from_shell: Some(package.is_profileable),
                 version_code: Some(package.version),
             })
             .collect();

@@ -76,14 +76,14 @@ impl Profiles {
         let (data, part) = (&args["data"], &args["data"]["cpuProfile"]);
         let begun =
             |now_ns| Profile { pid: event.pid, tid: event.tid, now_ns, ..Profile::default() };
-        if let Some(now_ns) = ns(&part["startTime"]) {
-            return begun(now_ns).add(builder, part, &Value::Null);
-        }
         if let Some(now_ns) = ns(&data["startTime"]) {
             self.0.entry(key).or_insert_with(|| begun(now_ns));
         }
+        // A part may have a time of its own, of another clock.
         if let Some(profile) = self.0.get_mut(&key) {
             profile.add(builder, part, &data["timeDeltas"]);
+        } else if let Some(now_ns) = ns(&part["startTime"]) {
+            begun(now_ns).add(builder, part, &data["timeDeltas"]);
         } else {
             let samples = part["samples"].as_array();
             builder.not_read(NO_STACK, samples.map_or(0, |all| all.len() as u64));

@@ -481,7 +481,7 @@ fn chromes_profile_chunks_become_samples_of_the_thread_that_began_the_profile() 
             "nodes":[{"id":3,"parent":2,"callFrame":{"functionName":"inner"}}],"samples":[3]},"timeDeltas":[-5]}}},
         {"ph":"P","name":"ProfileChunk","pid":3,"tid":9,"ts":110,"id":"0xb","args":{"data":{"cpuProfile":{
             "nodes":[{"id":1,"callFrame":{"functionName":"(root)"}},{"id":2,"parent":1,"callFrame":{"functionName":"work"}}],
-            "samples":[2,1]},"timeDeltas":[10,15]}}},
+            "startTime":7000000,"samples":[2,1]},"timeDeltas":[10,15]}}},
         {"ph":"P","name":"Profile","pid":3,"tid":5,"ts":101,"id":"0xb","args":{"data":{"startTime":100}}},
         {"ph":"P","name":"ProfileChunk","pid":4,"tid":9,"ts":120,"id":"0xb","args":{"data":{"cpuProfile":{"samples":[2,2]}}}}]"#;
     let trace = parsed(text);

@@ -21,6 +21,8 @@ const HEADER: &[u8] = b"# ========\n# captured on";
 const OTHER_EVENT: &str = "stack samples of several events, whose weights become one sum";
 /// Blocks of simpleperf, which say when a thread runs.
 const SWITCHES: &str = "context switches of simpleperf";
+/// Samples of a thread that has ended, whose id is -1.
+const ENDED: &str = "samples of threads that had ended";
 /// Threads whose lines have no process' id.
 const NO_PROCESS: &str =
     "threads without a process, each shown as one (`perf script -F +pid` prints processes)";
@@ -28,7 +30,7 @@ const NO_PROCESS: &str =
 /// A sample of `perf script`, and behind it the frame of one without a callchain. A name may have anything in it.
 #[allow(clippy::unwrap_used, reason = "a constant expression; every test runs it")]
 static SAMPLE: LazyLock<Regex> = LazyLock::new(|| {
-    let thread = r"^(?<comm>.*?)\s+(?:(?<pid>\d+)/)?(?<tid>\d+)\s+(?:\[(?<cpu>\d+)\]\s+)?";
+    let thread = r"^(?<comm>.*?)\s+(?:(?<pid>\d+|-1)/)?(?<tid>\d+|-1)\s+(?:\[(?<cpu>\d+)\]\s+)?";
     let event = r"(?<time>\d+\.\d+:)\s+(?:(?<count>\d+)\s+)?(?<event>\S+):(?:\s+(?<frame>.*))?$";
     Regex::new(&format!("(?-u){thread}{event}")).unwrap()
 });
@@ -114,7 +116,10 @@ impl TakeLine for Reader {
             open => match (SAMPLE.captures(text), open) {
                 (Some(found), _) => {
                     self.put();
-                    self.open = Some(Open::of_perf(&found, &mut self.builder.trace.names));
+                    let is_known = found.name("tid").is_some_and(|tid| tid.as_bytes() != b"-1");
+                    self.builder.not_read(ENDED, (!is_known).into());
+                    let names = &mut self.builder.trace.names;
+                    self.open = is_known.then(|| Open::of_perf(&found, names));
                 }
                 (None, Some(open)) if !open.is_simpleperf && !text.is_empty() => {
                     open.frames.extend(frame(text, names));
@@ -276,6 +281,10 @@ mod tests {
             let flat = stack.replace("\n\t ", "\n").replace('\t', "");
             assert_eq!(rows(format!("{line}\n{flat}{line}\n{stack}")), [&*expected, &expected]);
         }
+        let ended =
+            "a 6/6 1.000002: x:\n\t 1f f (/n)\n\n:-1 -1/-1 [0] 1.000003: 9 x:\n\t 1f g (/n)\n\n";
+        assert_eq!(rows(ended), ["a 6/6 0 1000002000..1000002000 1 f"]);
+        assert_eq!(read(ended.as_bytes()).unwrap().losses.unread.get(ENDED), Some(&1));
         let text = "sh 6/6 [003] 1.000002: x:\n\napp 6/6 1.000003: x:\n\nb 6/7 1.000004: x:\n\nc 8 1.000005: x:\n\n";
         let trace = read(text.as_bytes()).unwrap();
         let named =

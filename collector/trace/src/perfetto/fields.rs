@@ -32,6 +32,7 @@ macro_rules! perfetto_messages {
                 system_info = 45,
                 packages_list = 47: (message, optional) Option<PackagesList>,
                 compressed_packets = 50,
+                gpu_counter_event = 52,
                 graphics_frame_event = 57: (message, optional) Option<GraphicsFrameEvent>,
                 timestamp_clock_id = 58,
                 trace_packet_defaults = 59: (message, optional) Option<TracePacketDefaults>,
@@ -390,6 +391,22 @@ macro_rules! perfetto_messages {
                 duration_ns = 4: (uint64, optional) Option<u64>,
                 buffer_id = 5: (uint32, optional) Option<u32>,
             }
+            GpuCounterEvent gpu_counter_event {
+                counter_descriptor = 1,
+                counters = 2,
+            }
+            GpuCounterDescriptor gpu_counter_descriptor {
+                specs = 1,
+            }
+            GpuCounterSpec gpu_counter_spec {
+                counter_id = 1,
+                name = 2,
+            }
+            GpuCounter gpu_counter {
+                counter_id = 1,
+                int_value = 2,
+                double_value = 3,
+            }
             PackagesList packages_list {
                 packages = 1: (message, repeated) Vec<PackageInfo>,
             }
@@ -397,6 +414,7 @@ macro_rules! perfetto_messages {
                 name = 1: (string, optional) Option<String>,
                 uid = 2: (uint64, optional) Option<u64>,
                 debuggable = 3: (bool, optional) Option<bool>,
+                profileable_from_shell = 4: (bool, optional) Option<bool>,
                 version_code = 5: (int64, optional) Option<i64>,
             }
             /// A sample of a callstack by perf.

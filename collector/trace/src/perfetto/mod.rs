@@ -2,7 +2,7 @@
 //! clocks and tracks are known, are sorted by time and put into the model.
 //!
 //! [`packets`] takes packets out of the file, [`wire`] reads fields, [`sequence`] keeps what a writer interned, [`clock`]
-//! relates clocks, [`tracks`] describes tracks; [`track_event`], [`legacy`], [`ftrace`], [`frames`], [`stacks`] and
+//! relates clocks, [`tracks`] describes tracks; [`track_event`], [`legacy`], [`ftrace`], [`frames`], [`stacks`], [`gpu`] and
 //! [`processes`] read packets of their kinds; [`finish`] sorts, and [`put`] makes the trace. A field walker of our own, not generated types: it
 //! allocates nothing for a field that is only compared or interned, and reads what unknown writers add. Fields that are not
 //! read are counted ([`unread`]).
@@ -17,6 +17,7 @@ mod finish;
 mod frames;
 mod ftrace;
 mod gaps;
+mod gpu;
 mod legacy;
 mod packets;
 mod processes;
@@ -44,7 +45,7 @@ use clock::{Clock, Clocks};
 use event::Event;
 use fields::packet;
 use sequence::{Descriptor, Reference, Sequence, Sequences};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::BufRead;
 use tracks::Tracks;
 use unread::Unread;
@@ -114,6 +115,8 @@ struct Reader {
     frames: Vec<(Clock, frames::FrameEvent)>,
     buffers: Vec<(Clock, crate::frames::BufferEvent)>,
     samples: Vec<(Clock, crate::samples::Sample)>,
+    /// Names of the counters of a GPU, by their ids, and the index of their last event.
+    gpu_counters: HashMap<u64, (crate::names::NameId, Option<usize>)>,
     /// Ids of flows that began.
     flows: HashSet<u64>,
     completes: u32,
@@ -321,6 +324,7 @@ impl Reader {
                 }
                 packet::frame_timeline_event => self.frame_timeline(time, value.bytes()?)?,
                 packet::graphics_frame_event => self.graphics_frame(time, value.bytes()?)?,
+                packet::gpu_counter_event => self.gpu_counters(time, value.bytes()?)?,
                 packet::perf_sample => self.perf_sample(head.sequence, time, value.bytes()?)?,
                 packet::stack_sample => self.stack_sample(head.sequence, time, value.bytes()?)?,
                 packet::packages_list => self.packages(value.bytes()?)?,

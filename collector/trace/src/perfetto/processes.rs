@@ -102,8 +102,7 @@ impl Reader {
     pub(super) fn packages(&mut self, message: &[u8]) -> Result<(), Malformed> {
         for field in Fields::of(message) {
             let (packages_list::packages, value) = field? else { continue };
-            let mut package =
-                Package { name: NameId::NONE, uid: 0, version: 0, is_debuggable: false };
+            let mut package = Package::default();
             for field in Fields::of(value.bytes()?) {
                 match field? {
                     (package_info::name, value) => {
@@ -111,6 +110,9 @@ impl Reader {
                     }
                     (package_info::uid, value) => package.uid = value.number()?,
                     (package_info::debuggable, value) => package.is_debuggable = value.bool()?,
+                    (package_info::profileable_from_shell, value) => {
+                        package.is_profileable = value.bool()?
+                    }
                     (package_info::version_code, value) => package.version = value.int()?,
                     _ => {}
                 }

@@ -12,6 +12,7 @@ pub(super) const FTRACE_BUNDLE: Message = "ftrace bundle";
 pub(super) const INTERNED_DATA: Message = "interned data";
 pub(super) const PERF_SAMPLE: Message = "perf sample";
 pub(super) const STACK_SAMPLE: Message = "stack sample";
+pub(super) const GPU_COUNTER: Message = "GPU counter";
 pub(super) const FRAME_TIMELINE: Message = "frame timeline";
 pub(super) const DEFAULTS: Message = "packet defaults";
 pub(super) const PROCESS: Message = "process";

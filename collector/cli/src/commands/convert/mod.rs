@@ -178,7 +178,7 @@ fn keep(args: &ConvertArgs, trace: &mut Trace) -> Result<bool> {
 
 /// The processes with most slices, apps first.
 fn listed(trace: &Trace) -> String {
-    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<u32, usize> = trace.pids().into_iter().map(|pid| (pid, 0)).collect();
     for (&key, thread) in &trace.threads {
         *counts.entry(thread.pid.unwrap_or(key)).or_default() += thread.slices.len();
     }
