@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tracetee_trace::shown;
 
-/// Bytes of an answer's JSON, which it has twice: as text and as a structure.
+/// Bytes of an answer's JSON, which it has twice: as text and as a structure. Its links are not counted, so that an answer has the same
+/// rows however long the addresses of captures are.
 const MAX_BYTES: usize = 30_000;
 /// Characters of a text.
 const MAX_CHARS: usize = 300;
@@ -31,14 +32,14 @@ impl Answer {
     /// Makes the result of a call.
     pub(super) fn finish(self, links: &Links<'_>) -> CallToolResult {
         for most in ROWS {
-            let mut cutter = Cutter { most, links, left_out: BTreeMap::new() };
+            let mut cutter = Cutter { most, links, link_bytes: 0, left_out: BTreeMap::new() };
             let mut data = cutter.cut("", self.data.clone());
             let mut text = self.text.clone();
             if !cutter.left_out.is_empty() {
                 data["left_out"] = json!(cutter.left_out);
                 text += " Lists are cut: `left_out` counts the other rows.";
             }
-            if data.to_string().len() <= MAX_BYTES {
+            if data.to_string().len() - cutter.link_bytes <= MAX_BYTES {
                 return result(&text, data);
             }
         }
@@ -68,6 +69,7 @@ fn short(text: &str) -> String {
 struct Cutter<'a> {
     most: usize,
     links: &'a Links<'a>,
+    link_bytes: usize,
     /// Rows that are left out, by list.
     left_out: BTreeMap<String, usize>,
 }
@@ -98,6 +100,7 @@ impl Cutter<'_> {
                     .map(|(name, value)| (short(&name), self.cut(&short(&name), value)))
                     .collect();
                 if let Some(link) = link {
+                    self.link_bytes += link.len();
                     fields.remove("raw_key");
                     fields.insert(LINK.to_owned(), link.into());
                 }
