@@ -1,8 +1,9 @@
-//! What SurfaceFlinger's main thread did for a frame whose buffer it had: until when it composed, and why that took so long.
+//! Finds frames whose buffer SurfaceFlinger took in time and composed too late, and the reason by its main thread's states.
 //!
-//! SurfaceFlinger takes the buffers in one section and composes the display in the same or in the next one. If that ends
-//! more than a period after its vsync, the display shows the frame before once more. Its own counter of missed frames has
-//! the last word. What the graphics processor and the display do after these sections is in none of them.
+//! SurfaceFlinger takes the buffers in one section and composes the display in the same section or in the next one. If
+//! that section ends more than a period after SurfaceFlinger's vsync, the display shows the previous frame once more.
+//! SurfaceFlinger's counter of missed frames overrides this rule. The sections do not show the work of the graphics
+//! processor and of the display, which comes later.
 
 use crate::states::{StateTimes, spans};
 use crate::window::{COMPOSITOR_RAN, COMPOSITOR_READY, COMPOSITOR_WAITED};
@@ -12,11 +13,11 @@ use tracetee_trace::{NO_PARENT, Thread, Trace};
 const WORK: [&str; 3] = ["onMessage", "commit", "composite"];
 /// Time between the section that takes buffers and the one that composes.
 const GAP_NS: u64 = 500_000;
-/// Counters of SurfaceFlinger, 1 if its frame before was shown late (Android 11 and later, and Android 10).
+/// SurfaceFlinger's counters, 1 if its previous frame was shown late (the first since Android 11, the second in Android 10).
 const MISSED: [&str; 2] = ["PrevFrameMissed", "HwcFrameMissed"];
 /// Counter: time that SurfaceFlinger has from its vsync on, if that is more than a period (Android 12 and later).
 const ALLOWED: [&str; 1] = ["VsyncWorkDuration-sf"];
-/// A longer one is none, ns.
+/// Longer values of that counter are ignored, ns.
 const MOST_ALLOWED: f64 = 1e8;
 
 /// SurfaceFlinger's main thread.
@@ -25,7 +26,7 @@ pub(crate) struct Composer<'a> {
     thread: Option<&'a Thread>,
     /// Begin and end of its work, by time.
     works: Vec<(u64, u64)>,
-    /// Whether the frame before was shown late.
+    /// Time of each value of the counter of missed frames, and whether the previous frame was shown late.
     missed: Vec<(u64, bool)>,
     /// Time that it has from its vsync on, if that is more than a period.
     allowed_ns: u64,
@@ -71,7 +72,8 @@ impl<'a> Composer<'a> {
             .then_some((deadline_ns, done_ns))
     }
 
-    /// Names the compositor by what its main thread did most of this time. Only if it `composes`, it did not wait for work.
+    /// Names the compositor after the state in which its main thread spent most of this time. `composes`: it had work all this
+    /// time, so it did not sleep for want of work.
     pub(crate) fn name(
         &self,
         (from_ns, to_ns): (u64, u64),

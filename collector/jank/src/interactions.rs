@@ -148,7 +148,7 @@ impl Marker {
 
 /// Begin of an event's name behind that of its interaction.
 const EVENT: &str = ">#FT#";
-/// End of the name of an instant of the thread that has the interaction's frames, if that is not the main thread (Android 14).
+/// Suffix of the instant by which a thread other than the main thread says that it has the interaction's frames (Android 14).
 const UI_THREAD: &str = "#UIThread";
 
 /// Events by the interaction's track, by time.

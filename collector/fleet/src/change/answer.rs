@@ -120,10 +120,12 @@ impl Rise {
         let (screen, unit) = (shown(screen), self.source.unit());
         let Estimate { devices, ms_in_1000: [was, is], .. } = self.estimate;
         let (cause, size) = (self.source.name_of(&self.cause, &self.key), self.estimate.size());
-        let one_in = grouped(self.false_alarm_one_in);
-        format!(
-            "{screen}: {cause} {size}, {was:.1} to {is:.1} {unit}, {devices} devices, chance of a false alarm less than 1 in {one_in}"
-        )
+        let chance = match self.false_alarm_one_in {
+            // The finding is sure only together with the others.
+            1 => String::new(),
+            one_in => format!(", chance of a false alarm less than 1 in {}", grouped(one_in)),
+        };
+        format!("{screen}: {cause} {size}, {was:.1} to {is:.1} {unit}, {devices} devices{chance}")
     }
 }
 

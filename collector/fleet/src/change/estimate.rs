@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 const QUANTILE: f64 = 1.96;
 /// Limit of a reported change, as a logarithm: a factor of 148.
 const MOST: f64 = 5.0;
-/// Chances of a false alarm that are told apart, one in so many. The errors are estimates: a smaller chance would promise too much.
+/// Steps in which the chance of a false alarm is reported: one in N. The standard errors behind it are estimates, so a chance below
+/// one in a million is never claimed.
 const FALSE_ALARM_ONE_IN: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 /// Halvings of the interval in which a change is looked for.
 const HALVINGS: usize = 24;
@@ -92,7 +93,7 @@ impl Estimate {
         log_mixture(self.score.max(0.0), self.evidence_error)
     }
 
-    /// Returns a number: without a change, less than one in so many rollouts ever has such evidence.
+    /// Returns N: of rollouts that change nothing, fewer than one in N ever reach this evidence.
     pub(crate) fn false_alarm_one_in(&self) -> u64 {
         let is_enough = |one_in: &u64| self.log_evidence() > real(*one_in).ln();
         FALSE_ALARM_ONE_IN.into_iter().rfind(is_enough).unwrap_or(1)
@@ -269,6 +270,7 @@ pub(crate) fn adjust(p_values: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::change::control::After;
+    use crate::change::findings::Rise;
     use crate::change::observations::{Device, Fleet, Sums};
     use fastrand::Rng;
 
@@ -345,6 +347,10 @@ mod tests {
         let mut found: Vec<u64> = found.collect();
         found.dedup();
         assert_eq!(found, [1, 100, 1_000, 10_000, 100_000, 1_000_000]);
+        let text = |one_in| Rise { false_alarm_one_in: one_in, ..Rise::default() }.to_text();
+        assert!(text(1_000).ends_with(" devices, chance of a false alarm less than 1 in 1,000"));
+        // "1 in 1" would say nothing.
+        assert!(text(1).ends_with(" devices"));
     }
 
     #[test]

@@ -39,7 +39,8 @@ pub struct Rise {
     /// The size of the rise.
     #[serde(flatten)]
     pub estimate: Estimate,
-    /// The chance of a false alarm, over all looks at a rollout that changes nothing, is less than one in so many; of this rise alone.
+    /// N: of rollouts that change nothing, fewer than one in N ever show this rise with such evidence, over all looks. 1: the rise
+    /// is sure only together with the other findings, of which at most 1 % are false.
     pub false_alarm_one_in: u64,
 }
 

@@ -269,7 +269,7 @@ fn the_buffer_that_missed_most_counts_for_its_frame_and_of_equals_the_first() {
     assert_eq!(made([(9_000, 18_300), (29_500, 38_300)]), [(App, 1, 1_200)]);
 }
 
-/// What the compositor did in a late frame; its state from 148,000 on, and its sections: begin, end, name.
+/// The scheduler state of SurfaceFlinger's main thread from 148,000 on, and its sections: begin, end, name.
 type Composed = (&'static str, &'static [(u64, u64, &'static str)]);
 
 /// The frame of 140,000, whose buffer is taken so long after its begin: outcome, missed vsyncs, overrun, and the compositor's name.
@@ -324,7 +324,7 @@ fn a_frame_that_surfaceflinger_composes_past_the_display_s_vsync_is_late_by_the_
     LONG.iter().for_each(|&(from, to, name)| running.slice(SURFACE_FLINGER, from, to, name));
     let found = analyze(&running.trace(), &Options::default()).unwrap();
     assert!(found.parts.iter().any(|part| &*part.key == ran), "{:?}", found.parts);
-    // Its own counter says whether the display missed its vsync.
+    // SurfaceFlinger's counter says whether the display missed the vsync.
     let said = |at, value: &'static str| composed(8_300, ("", LONG), &[(at, value)]);
     assert_eq!(said(160_000, "PrevFrameMissed|1"), late(1, 1_500, waited));
     assert_eq!(said(160_000, "PrevFrameMissed|0"), in_time);
