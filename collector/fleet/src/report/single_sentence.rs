@@ -41,8 +41,14 @@ impl Worst {
         };
         match self.parts.iter().min_by_key(weight) {
             Some(part) => {
-                let cause = cause_of(part, wait(part).map(|wait| wait.1), begins);
-                format!("{late}: {cause}{}", meanwhile(part, path).unwrap_or_default())
+                let waited_ns = wait(part).map(|wait| wait.1);
+                let cause = cause_of(part, waited_ns, begins);
+                // A reader would wonder how so little made the frame so late.
+                let took_ns = waited_ns.unwrap_or(part.self_ns + part.carried_ns);
+                let is_small = overrun_ns(&part) * 3 < self.overrun_ns && took_ns < self.overrun_ns;
+                let is_small = is_small && part.thread != ThreadRole::Gpu && !is_unseen(part);
+                let several = if is_small { ", the largest of several causes" } else { "" };
+                format!("{late}: {cause}{several}{}", meanwhile(part, path).unwrap_or_default())
             }
             None => late,
         }
@@ -116,7 +122,7 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>, begins: Option<&str>) -> Str
     if let Some(ns) = waited_ns.filter(|&ns| ns > took_ns) {
         let holder = holder.filter(|_| took_ns * 2 >= ns);
         let most = holder
-            .map_or(String::new(), |holder| format!(", {holder} had it in most of {took} of them"));
+            .map_or(String::new(), |holder| format!(", {took} of them mostly behind {holder}"));
         return format!("{thread} waited for a processor for {}{most}", ms(ns));
     }
     let StateTimes { running_ns, runnable_ns, asleep_ns, uninterruptible_ns, io_ns, unknown_ns } =
@@ -229,12 +235,13 @@ mod tests {
         let rest = ready(Cause::Runnable, "waiting for a processor", 2);
         assert_eq!(
             sentence(vec![ran.clone(), most, rest.clone()]),
-            "main waited for a processor for 12.0 ms, bg1 had it in most of 8.0 ms of them"
+            "main waited for a processor for 12.0 ms, 8.0 ms of them mostly behind bg1"
         );
         let others = ready(Cause::Preempted, "by bg2", 2);
         let all = vec![ran, others, rest.clone(), rest.clone()];
         assert_eq!(sentence(all), "main waited for a processor for 12.0 ms");
-        let carried = PartRow { self_ns: 0, carried_ns: 25_800_000, ..rest };
+        let carried =
+            PartRow { self_ns: 0, carried_ns: 25_800_000, ..ready(Cause::Runnable, "", 9) };
         assert_eq!(sentence(vec![carried]), "main waited for a processor for 25.8 ms");
     }
 
@@ -260,6 +267,20 @@ mod tests {
         let unknown = "(no thread is known to draw it)";
         let part = part(ThreadRole::Render, Cause::Unexplained, unknown, unknown, 10);
         assert_eq!(sentence(vec![part]), "for 20.0 ms, no thread is known to draw it");
+    }
+
+    #[test]
+    fn a_cause_of_less_than_a_third_is_said_to_be_one_of_several() {
+        let ran = |ms| part(ThreadRole::Main, Cause::Section, "bind", "bind", ms);
+        assert_eq!(sentence(vec![ran(6)]), "main took 12.0 ms in bind");
+        let several = "main took 10.0 ms in bind, the largest of several causes";
+        assert_eq!(sentence(vec![ran(5)]), several);
+        // Without it the frame would be in time.
+        let longer = PartRow { self_ns: 16_000_000, ..ran(5) };
+        assert_eq!(sentence(vec![longer]), "main took 16.0 ms in bind");
+        // All waits of a thread for a processor are one cause.
+        let ready = part(ThreadRole::Main, Cause::Preempted, "by bg1", "bind", 3);
+        assert!(!sentence(vec![ready.clone(), ready]).contains("several"));
     }
 
     #[test]
