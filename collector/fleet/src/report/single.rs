@@ -2,6 +2,7 @@
 
 pub use super::single_rows::{CauseRow, FrameRow, Lock, Long, OtherProcess, PartRow, Worst};
 
+use super::single_sentence::MAIN;
 use crate::capture::Capture;
 use crate::rows;
 use serde::Serialize;
@@ -9,8 +10,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tracetee_jank::{
     Analysis, Cause, Composition, DeathReport, Evidence, FrameBudget, FrameExplanation,
-    Interaction, Judged, Named, PipelineTotals, StartKind, Startup, StateTimes, StoodStill, Totals,
-    Unknown,
+    Interaction, Judged, Named, PipelineTotals, StartKind, Startup, StateTimes, Step, StoodStill,
+    Totals, Unknown,
 };
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
@@ -272,7 +273,13 @@ fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
     };
     if frame.slow {
         let explained = worst.explanation.and_then(|index| analysis.explanations.get(index));
-        worst.sentence = worst.sentence(explained.map_or(&[], |one| &one.path));
+        let path = explained.map_or(&[][..], |one| &one.path);
+        let own = |step: &&Step| step.tid == Some(frame.ui_tid);
+        let begins = match frame.ui_tid == analysis.process.pid {
+            true => Some(MAIN),
+            false => path.iter().find(own).map(|step| &*step.thread),
+        };
+        worst.sentence = worst.sentence(path, begins);
     }
     Some(worst)
 }

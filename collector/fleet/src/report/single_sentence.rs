@@ -10,10 +10,14 @@ use tracetee_jank::{Cause, Named, Outcome, StateTimes, Step, ThreadRole, ThreadS
 /// Names of a part of a frame which no thread of the process is known to have made.
 const UNSEEN: [&str; 2] = ["(no thread is known to draw it)", "(another process moves its layer)"];
 
+/// Word for the main thread.
+pub(super) const MAIN: &str = "main";
+
 impl Worst {
     /// Writes the sentence, for instance "16.0 ms late, 1 vsync missed: main slept 25.8 ms in obtainView until a timer".
-    /// `path`: the critical path, empty if it is not known.
-    pub(super) fn sentence(&self, path: &[Step]) -> String {
+    /// `path`: the critical path, empty if it is not known. `begins`: the thread that begins the
+    /// frame, if it is known: [`MAIN`], or the name of another.
+    pub(super) fn sentence(&self, path: &[Step], begins: Option<&str>) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
         let is_late = |part: &&PartRow| is_ready(part) && part.overrun_ns > 0;
         // A thread waits for a processor for one reason, whoever has it.
@@ -37,8 +41,14 @@ impl Worst {
         };
         match self.parts.iter().min_by_key(weight) {
             Some(part) => {
-                let cause = cause_of(part, wait(part).map(|wait| wait.1));
-                format!("{late}: {cause}{}", meanwhile(part, path).unwrap_or_default())
+                let waited_ns = wait(part).map(|wait| wait.1);
+                let cause = cause_of(part, waited_ns, begins);
+                // A reader would wonder how so little made the frame so late.
+                let took_ns = waited_ns.unwrap_or(part.self_ns + part.carried_ns);
+                let is_small = overrun_ns(&part) * 3 < self.overrun_ns && took_ns < self.overrun_ns;
+                let is_small = is_small && part.thread != ThreadRole::Gpu && !is_unseen(part);
+                let several = if is_small { ", the largest of several causes" } else { "" };
+                format!("{late}: {cause}{several}{}", meanwhile(part, path).unwrap_or_default())
             }
             None => late,
         }
@@ -91,7 +101,13 @@ const fn verb(state: ThreadState) -> &'static str {
 }
 
 /// Says what a part was; `waited_ns` is the time of all parts in which its thread waited for a processor.
-fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
+fn cause_of(part: &PartRow, waited_ns: Option<u64>, begins: Option<&str>) -> String {
+    // A splash screen has a thread of its own, and an app whose main thread swaps buffers is no game.
+    let thread = match (part.thread, begins) {
+        (ThreadRole::Main, Some(thread)) => thread,
+        (ThreadRole::Game, Some(MAIN)) => MAIN,
+        (role, _) => role.name(),
+    };
     let took_ns = part.self_ns + part.carried_ns;
     let took = ms(took_ns);
     let name = part.name.trim_matches(['(', ')']);
@@ -106,8 +122,8 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
     if let Some(ns) = waited_ns.filter(|&ns| ns > took_ns) {
         let holder = holder.filter(|_| took_ns * 2 >= ns);
         let most = holder
-            .map_or(String::new(), |holder| format!(", {holder} had it in most of {took} of them"));
-        return format!("{} waited for a processor for {}{most}", part.thread.name(), ms(ns));
+            .map_or(String::new(), |holder| format!(", {took} of them mostly behind {holder}"));
+        return format!("{thread} waited for a processor for {}{most}", ms(ns));
     }
     let StateTimes { running_ns, runnable_ns, asleep_ns, uninterruptible_ns, io_ns, unknown_ns } =
         part.states;
@@ -142,7 +158,7 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>) -> String {
         (cause, key) if name.ends_with(key) => format!(" ({})", cause.name()),
         (cause, key) => format!(" ({}: {key})", cause.name()),
     };
-    format!("{} {did} {took}{inside}{why}", part.thread.name())
+    format!("{thread} {did} {took}{inside}{why}")
 }
 
 #[cfg(test)]
@@ -189,14 +205,15 @@ mod tests {
         let ran = part(ThreadRole::Main, Cause::Section, "bind", "bind", 9);
         let name = "(compositor)";
         let waited = part(ThreadRole::Gpu, Cause::System, name, name, 4);
-        let said =
-            |outcome| Worst { outcome, ..worst(vec![ran.clone(), waited.clone()]) }.sentence(&[]);
+        let said = |outcome| {
+            Worst { outcome, ..worst(vec![ran.clone(), waited.clone()]) }.sentence(&[], Some(MAIN))
+        };
         assert!(said(Outcome::System).ends_with("it waited 8.0 ms for the compositor"));
         assert!(said(Outcome::App).contains(": main "), "{}", said(Outcome::App));
     }
 
     fn sentence(parts: Vec<PartRow>) -> String {
-        let sentence = worst(parts).sentence(&[]);
+        let sentence = worst(parts).sentence(&[], Some(MAIN));
         sentence.strip_prefix("16.0 ms late, 1 vsync missed: ").unwrap_or(&sentence).to_owned()
     }
 
@@ -218,13 +235,31 @@ mod tests {
         let rest = ready(Cause::Runnable, "waiting for a processor", 2);
         assert_eq!(
             sentence(vec![ran.clone(), most, rest.clone()]),
-            "main waited for a processor for 12.0 ms, bg1 had it in most of 8.0 ms of them"
+            "main waited for a processor for 12.0 ms, 8.0 ms of them mostly behind bg1"
         );
         let others = ready(Cause::Preempted, "by bg2", 2);
         let all = vec![ran, others, rest.clone(), rest.clone()];
         assert_eq!(sentence(all), "main waited for a processor for 12.0 ms");
-        let carried = PartRow { self_ns: 0, carried_ns: 25_800_000, ..rest };
+        let carried =
+            PartRow { self_ns: 0, carried_ns: 25_800_000, ..ready(Cause::Runnable, "", 9) };
         assert_eq!(sentence(vec![carried]), "main waited for a processor for 25.8 ms");
+    }
+
+    #[test]
+    fn a_sentence_names_the_thread_that_begins_a_frame_unless_it_is_the_main_thread() {
+        let said = |role, begins| {
+            let part = part(role, Cause::Section, "bind", "bind", 9);
+            worst(vec![part]).sentence(&[], begins)
+        };
+        let (main, splash) = (Some(MAIN), Some("wm.splash"));
+        let by_main = "late, 1 vsync missed: main took 18.0 ms in bind";
+        assert!(said(ThreadRole::Main, main).ends_with(by_main));
+        assert!(said(ThreadRole::Main, splash).ends_with(": wm.splash took 18.0 ms in bind"));
+        // The main thread of an app that swaps buffers itself, as views did, is no game's.
+        assert!(said(ThreadRole::Game, main).ends_with(by_main));
+        assert!(said(ThreadRole::Game, Some("GLThread")).ends_with(": game took 18.0 ms in bind"));
+        assert!(said(ThreadRole::Main, None).ends_with(by_main));
+        assert!(said(ThreadRole::Render, splash).ends_with(": render took 18.0 ms in bind"));
     }
 
     #[test]
@@ -232,6 +267,20 @@ mod tests {
         let unknown = "(no thread is known to draw it)";
         let part = part(ThreadRole::Render, Cause::Unexplained, unknown, unknown, 10);
         assert_eq!(sentence(vec![part]), "for 20.0 ms, no thread is known to draw it");
+    }
+
+    #[test]
+    fn a_cause_of_less_than_a_third_is_said_to_be_one_of_several() {
+        let ran = |ms| part(ThreadRole::Main, Cause::Section, "bind", "bind", ms);
+        assert_eq!(sentence(vec![ran(6)]), "main took 12.0 ms in bind");
+        let several = "main took 10.0 ms in bind, the largest of several causes";
+        assert_eq!(sentence(vec![ran(5)]), several);
+        // Without it the frame would be in time.
+        let longer = PartRow { self_ns: 16_000_000, ..ran(5) };
+        assert_eq!(sentence(vec![longer]), "main took 16.0 ms in bind");
+        // All waits of a thread for a processor are one cause.
+        let ready = part(ThreadRole::Main, Cause::Preempted, "by bg1", "bind", 3);
+        assert!(!sentence(vec![ready.clone(), ready]).contains("several"));
     }
 
     #[test]

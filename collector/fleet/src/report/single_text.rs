@@ -289,26 +289,38 @@ mod tests {
     use tracetee_jank::{Options, Which, analyze};
     use tracetee_trace::{ActualFrame, NameId, TimelineFrame, read_any};
 
+    fn timeline_frame(pid: u32, end_ns: u64, actual: Option<ActualFrame>) -> TimelineFrame {
+        TimelineFrame {
+            start_ns: 1_000_000_000,
+            end_ns,
+            pid,
+            layer: NameId::NONE,
+            token: 1,
+            display_token: 2,
+            is_display: false,
+            actual,
+        }
+    }
+
+    fn late() -> Option<ActualFrame> {
+        Some(ActualFrame { jank: 64, ..ActualFrame::default() })
+    }
+
+    fn report_of(text: &str, frames: impl Iterator<Item = TimelineFrame>) -> SingleReport {
+        let mut trace = read_any(std::io::Cursor::new(text.as_bytes().to_vec())).unwrap();
+        trace.frames.extend(frames);
+        let options = Options { process: Which::Pid(100), ..Options::default() };
+        let analysis = analyze(&trace, &options).unwrap();
+        SingleReport::from_capture(&Capture { trace, analysis })
+    }
+
     #[test]
     fn frames_that_only_frame_timeline_has_are_reported() {
         let text = "  main-100 (  100) [000] ...1 1.000000: tracing_mark_write: B|100|compose\n\
                     \x20 main-100 (  100) [000] ...1 1.020000: tracing_mark_write: E|100\n";
         let made = |pids: &[u32]| {
-            let mut trace = read_any(std::io::Cursor::new(text.as_bytes().to_vec())).unwrap();
-            let frames = pids.iter().map(|&pid| TimelineFrame {
-                start_ns: 1_000_000_000,
-                end_ns: 1_020_000_000,
-                pid,
-                layer: NameId::NONE,
-                token: 1,
-                display_token: 2,
-                is_display: false,
-                actual: Some(ActualFrame { jank: 64, ..ActualFrame::default() }),
-            });
-            trace.frames.extend(frames);
-            let options = Options { process: Which::Pid(100), ..Options::default() };
-            let analysis = analyze(&trace, &options).unwrap();
-            SingleReport::from_capture(&Capture { trace, analysis }).to_text()
+            let frames = pids.iter().map(|&pid| timeline_frame(pid, 1_020_000_000, late()));
+            report_of(text, frames).to_text()
         };
         let with = made(&[100, 200]);
         assert!(with.contains("1 frame at 60 Hz"), "{with}");
@@ -316,5 +328,29 @@ mod tests {
         assert!(with.contains("1  App Deadline Missed"), "{with}");
         assert!(with.contains("unnamed (pid 200, 1 frame)"), "{with}");
         assert!(made(&[]).contains("No frames"));
+    }
+
+    #[test]
+    fn a_frame_that_another_thread_begins_is_not_said_to_be_the_main_thread_s() {
+        let made = |thread: &str| {
+            let line = |at: u32, event: &str, name: &str| {
+                let event = format!("{event}|100{name}");
+                format!("{thread} (  100) [000] ...1 1.{at:06}: tracing_mark_write: {event}\n")
+            };
+            let text = [
+                line(0, "B", "|Choreographer#doFrame 1"),
+                line(100, "B", "|traversal"),
+                line(40_000, "E", ""),
+                line(41_000, "E", ""),
+            ];
+            let frames = [
+                timeline_frame(100, 1_016_666_666, None),
+                timeline_frame(100, 1_041_000_000, late()),
+            ];
+            report_of(&text.concat(), frames.into_iter()).worst[0].sentence.clone()
+        };
+        let main = "24.3 ms late, 2 vsyncs missed: main took 39.9 ms in traversal";
+        assert_eq!(made("main-100"), main);
+        assert_eq!(made("wm.splash-101"), main.replace("main", "wm.splash"));
     }
 }

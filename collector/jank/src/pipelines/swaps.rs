@@ -1,5 +1,6 @@
 //! Frames of games and GL apps: a thread that swaps buffers runs in a loop, and a frame lasts from one swap to the next.
-//! If the thread itself waits for a vsync between them, as views did before `Choreographer`, it begins with that vsync.
+//! If the thread itself waits for a vsync between them, as views did before `Choreographer`, it begins with that vsync; if
+//! the trace does not show what woke a main thread, with the first section that draws.
 
 use super::wakes::wakes;
 use crate::deadline::gives_vsyncs;
@@ -11,6 +12,8 @@ use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
 const PAUSE_NS: u64 = 200_000_000;
 /// A thread that swaps less often draws no animation.
 const LEAST_SWAPS: usize = 3;
+/// Sections of views that draw on the main thread, as they did before Android 5. Between frames it waits for work.
+const VIEWS: [&str; 3] = ["performTraversals", "dequeueBuffer", "eglBeginFrame"];
 
 /// The frames of a thread, one for each swap; none if it swaps a few times only.
 pub(super) fn find(trace: &Trace, tid: u32, thread: &Thread) -> Vec<Found> {
@@ -43,10 +46,16 @@ pub(super) fn find(trace: &Trace, tid: u32, thread: &Thread) -> Vec<Found> {
     }
     let outermost: Vec<&Slice> =
         thread.slices.iter().filter(|slice| slice.parent == NO_PARENT).collect();
+    let is_main = thread.pid.is_none_or(|pid| pid == tid);
+    let drawn_ns = |frame: Slice| {
+        let first = outermost.partition_point(|slice| slice.start_ns < frame.start_ns);
+        let mut later = outermost.iter().skip(first).filter(|_| is_main);
+        let draws = later.find(|slice| VIEWS.contains(&trace.names.text(slice.name)))?;
+        Some(draws.start_ns).filter(|&begin_ns| begin_ns < frame.end_ns)
+    };
     for frame in &mut found {
-        if let Some(vsync_ns) = vsync(trace, thread, &outermost, frame.ui) {
-            frame.ui.start_ns = vsync_ns;
-        }
+        let begin_ns = vsync(trace, thread, &outermost, frame.ui).or_else(|| drawn_ns(frame.ui));
+        frame.ui.start_ns = begin_ns.unwrap_or(frame.ui.start_ns);
     }
     found
 }

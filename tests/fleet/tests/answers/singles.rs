@@ -267,14 +267,18 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
         return format!("{late}: for {took}, no thread is known to draw it");
     }
     let waited_ns = if is_ready(part) { waits(part, &took_ns) } else { 0 };
+    let late_ns = number(one, "overrun_ns");
+    let is_small = weight(part) * 3 < late_ns && waited_ns.max(took_ns(part)) < late_ns;
+    let several = if is_small { ", the largest of several causes" } else { "" };
     if waited_ns > took_ns(part) {
         let holder = text(part, "key").strip_prefix("by ");
         let holder =
             holder.filter(|_| part["cause"] == "preempted" && took_ns(part) * 2 >= waited_ns);
         let most =
-            holder.map_or(String::new(), |who| format!(", {who} had it in most of {took} of them"));
+            holder.map_or(String::new(), |who| format!(", {took} of them mostly behind {who}"));
         let thread = text(part, "thread");
-        return format!("{late}: {thread} waited for a processor for {}{most}", ms(waited_ns));
+        let waited = format!("waited for a processor for {}{most}", ms(waited_ns));
+        return format!("{late}: {thread} {waited}{several}");
     }
     let name = text(part, "name").trim_matches(['(', ')']);
     let is_section = name == text(part, "name");
@@ -316,5 +320,5 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
         (cause, key) => format!(" ({cause}: {key})"),
     };
     let end = explained.map_or(String::new(), |explained| meanwhile(part, explained));
-    format!("{late}: {} {did} {took}{inside}{why}{end}", text(part, "thread"))
+    format!("{late}: {} {did} {took}{inside}{why}{several}{end}", text(part, "thread"))
 }

@@ -184,6 +184,32 @@ fn swaps_in_one_another_are_one_and_a_loop_pauses_for_more_than_200_milliseconds
 }
 
 #[test]
+fn a_main_thread_that_swaps_waits_between_its_frames_and_begins_one_with_what_it_draws() {
+    let found = |thread, draws: &str| {
+        let swap = |at| slice(thread, "B eglSwapBuffers", at, at + 2_000);
+        let name = format!("B {draws}");
+        let slices = [
+            swap(0),
+            // Idle but for a message: the next picture is not due yet.
+            slice(thread, "B broadcastReceiveReg", 5_000, 6_000),
+            slice(thread, &name, 60_000, 60_500),
+            swap(68_000),
+            slice(thread, &name, 80_000, 80_500),
+            swap(130_000),
+        ];
+        frames(Pipeline::Gl, &slices).iter().map(|row| (row.0, row.1)).collect::<Vec<_>>()
+    };
+    for draws in ["performTraversals", "dequeueBuffer", "eglBeginFrame"] {
+        let drawn = [(0, 2_000), (60_000, 70_000), (80_000, 132_000)];
+        assert_eq!(found(MAIN, draws), drawn, "{draws}");
+    }
+    // A game's thread is in a loop; the trace does not show when others begin.
+    let whole = [(0, 2_000), (2_000, 70_000), (70_000, 132_000)];
+    assert_eq!(found(GL, "dequeueBuffer"), whole);
+    assert_eq!(found(MAIN, "step"), whole);
+}
+
+#[test]
 fn turns_of_unity_in_one_another_are_one_and_after_one_another_two() {
     let unity = ("UnityMain", 106);
     let found = frames(
