@@ -73,7 +73,7 @@ function keys(x) {
         j: () => moveCursor(1), k: () => moveCursor(-1), Enter: enterRow, " ": enterRow,
         t: () => togglePin(cursor && !isHead(cursor) ? cursor : rowOfSelection()),
         ".": () => neighbour("next"), ",": () => neighbour("previous"), u: () => neighbour("parent"), i: () => neighbour("child"),
-        "]": () => stepCall(1), "[": () => stepCall(-1), r: rangeOfSelection, o: nextOrder, v: tellVisible, c: markToCompare, b: compareWithBefore,
+        "]": () => stepCall(1), "[": () => stepCall(-1), r: rangeOfSelection, v: tellVisible, c: markToCompare, b: compareWithBefore,
         Escape: () => { selected = range = frame = null; closeCompare(); changed(); },
     };
 }
@@ -100,19 +100,6 @@ function help() {
 $("help").addEventListener("click", help);
 main.addEventListener("focus", queue);
 main.addEventListener("blur", queue);
-
-/** Next of the orders of rows. */
-function nextOrder() {
-    const all = Object.keys(ORDERS);
-    orderBy(all[(all.indexOf(rowOrder) + 1) % all.length]);
-}
-function orderBy(order) {
-    rowOrder = order in ORDERS ? order : "app";
-    $("order").value = rowOrder;
-    layOut(); remember(true); announce(`Rows: ${ORDERS[rowOrder]}`); queue();
-}
-for (const [value, text] of Object.entries(ORDERS)) $("order").append(new Option(text, value));
-$("order").addEventListener("change", () => orderBy($("order").value));
 
 /** Has screen readers say a text. */
 function announce(text) { $("live").textContent = text; }

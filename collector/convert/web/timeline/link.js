@@ -2,7 +2,7 @@
 
 /**
  * `t` and `d`: seconds of the trace's clock at the left, and seconds in view. `y`: pixels scrolled. `sel`: what is
- * selected, by the place in this page. `with`: the time that it is compared with. `q`: the search. `pins`, `rows`, `folded`: rows.
+ * selected, by the place in this page. `with`: the time that it is compared with. `q`: the search. `pins`, `folded`: rows.
  */
 function address() {
     const parts = [`t=${seconds(view.from)}`, `d=${((view.to - view.from) / 1e6).toFixed(9)}`];
@@ -13,7 +13,6 @@ function address() {
     add("with", first?.of === trace && comparison.sides[1].of === trace ? `${first.from.toFixed(3)}_${first.to.toFixed(3)}_${first.pid ?? ""}` : "");
     add("q", $("search").value);
     add("pins", [...pins].join(","));
-    add("rows", rowOrder === "app" ? "" : rowOrder);
     add("folded", [...folded].join(","));
     return `#${parts.join("&")}`;
 }
@@ -90,8 +89,6 @@ function follow(wanted) {
     const list = (key) => (wanted.get(key) || "").split(",").filter(Boolean);
     const refill = (set, all) => { set.clear(); for (const one of all) set.add(one); };
     refill(pins, list("pins")); refill(folded, list("folded"));
-    rowOrder = wanted.get("rows") in ORDERS ? wanted.get("rows") : "app";
-    $("order").value = rowOrder;
     layOut();
     if ($("search").value !== (wanted.get("q") || "")) { $("search").value = wanted.get("q") || ""; search($("search").value); }
     const cause = wanted.get("cause");

@@ -14,8 +14,6 @@ const folded = new Set(), unfolded = new Set();
 const revealed = new Set();
 /** Ids of rows that are shown first, in this order. */
 const pins = new Set();
-const ORDERS = { app: "App first, then most slices", busy: "Busiest first", name: "By name" };
-let rowOrder = "app";
 const data = JSON.parse(($("tracetee-data") || { textContent: "{}" }).textContent);
 const frames = data.frames || [];
 /** Frames by pipeline, each with the places in `frames`: those of two pipelines overlap. */
@@ -48,14 +46,8 @@ function byProcess() {
     for (const track of asyncs) entry(track.pid).asyncs.push(track);
     for (const layer of shown) entry(layer.pid).shown.push(layer);
     if (data.pid !== null && data.pid !== undefined && frames.length) entry(data.pid);
-    const list = [...byPid.values()];
-    const ranks = {
-        // Android's own processes come after apps: surfaceflinger has most slices in most traces of a phone.
-        app: (a, b) => isSystem(a.pid) - isSystem(b.pid) || b.slices - a.slices,
-        busy: (a, b) => b.busy - a.busy,
-        name: (a, b) => nameOf(a.pid).localeCompare(nameOf(b.pid)) || a.pid - b.pid,
-    };
-    return list.sort((a, b) => isApp(b.pid) - isApp(a.pid) || ranks[rowOrder](a, b));
+    // Android's own processes come after apps: surfaceflinger has most slices in most traces of a phone.
+    return [...byPid.values()].sort((a, b) => isApp(b.pid) - isApp(a.pid) || isSystem(a.pid) - isSystem(b.pid) || b.slices - a.slices);
 }
 /** A process without a name has that of its layers' package, if no other process has more frames of it: SystemUI has layers of an app that starts. */
 const nameOf = (pid) => processes.get(pid)?.name || threads.get(pid)?.name || layerNames().get(pid) || "(no name)";
@@ -70,12 +62,6 @@ function layerNames() {
     layerNames.made = new Map([...byName].map(([name, pid]) => [pid, name]));
     return layerNames.made;
 }
-
-const THREAD_RANKS = {
-    app: (a, b) => b.slices.name.length - a.slices.name.length,
-    busy: (a, b) => b.busy - a.busy,
-    name: (a, b) => a.name.localeCompare(b.name) || a.tid - b.tid,
-};
 
 /** One minor row is shown as it is: a row in its place would save nothing. */
 function minors(all, isMinor, key) {
@@ -97,7 +83,7 @@ function processRows(process, push) {
     const pushTrack = (track) => push({ kind: "async", id: `a${asyncs.indexOf(track)}`, height: track.lanes.length * ROW + GAP, title: track.name, track });
     const tracks = Map.groupBy(process.asyncs, (track) => track.thread);
     tracks.get(undefined)?.forEach(pushTrack);
-    process.threads.sort((a, b) => (b.tid === pid) - (a.tid === pid) || THREAD_RANKS[rowOrder](a, b));
+    process.threads.sort((a, b) => (b.tid === pid) - (a.tid === pid) || b.slices.name.length - a.slices.name.length);
     const key = `threads ${pid}`, least = trace.last * MINOR;
     const minor = minors(process.threads, (thread) => thread.tid !== pid && thread.busy < least && !thread.instants.length && !revealed.has(thread), key);
     for (const thread of process.threads) {
