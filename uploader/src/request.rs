@@ -65,13 +65,10 @@ impl Endpoint {
         meta: &str,
         stop: &'a AtomicBool,
     ) -> Request<'a> {
-        let body = Body::File { path: &capture.path, bytes: capture.bytes };
-        let mut headers = self.headers();
-        add(&mut headers, http::CONTENT_TYPE, http::FTRACE_TEXT);
-        add(&mut headers, http::CONTENT_ENCODING, http::ZSTD);
-        add(&mut headers, http::CONTENT_DIGEST, &content_digest(&capture.name.digest));
-        add(&mut headers, http::META, meta);
-        self.put(http::CAPTURES, &capture.name.id.to_string(), headers, body, stop)
+        let Waiting { path, bytes, name } = capture;
+        let to = format!("{}{}", http::CAPTURES, name.id);
+        let body = Body::File { path, bytes: *bytes };
+        self.upload(&to, http::FTRACE_TEXT, body, &name.digest, stop).once(Some(meta))
     }
 
     /// Makes the request that stores a loss report.
@@ -81,10 +78,7 @@ impl Endpoint {
         content: &'a [u8],
         stop: &'a AtomicBool,
     ) -> Request<'a> {
-        let mut headers = self.headers();
-        add(&mut headers, http::CONTENT_TYPE, http::JSON);
-        add(&mut headers, http::CONTENT_DIGEST, &content_digest(&hmac_sha256::Hash::hash(content)));
-        self.put(http::LOSSES, id, headers, Body::Bytes(content), stop)
+        self.put(&format!("{}{id}", http::LOSSES), http::JSON, content, stop).once(None)
     }
 
     /// Makes the request that stores a part of the ledger.
@@ -95,13 +89,20 @@ impl Endpoint {
         device: &CaptureMeta,
         stop: &'a AtomicBool,
     ) -> Request<'a> {
-        let mut headers = self.headers();
-        add(&mut headers, http::CONTENT_TYPE, http::LEDGER);
-        add(&mut headers, http::CONTENT_ENCODING, http::ZSTD);
-        add(&mut headers, http::CONTENT_DIGEST, &content_digest(&hmac_sha256::Hash::hash(frame)));
         let meta = URL_SAFE_NO_PAD.encode(device.to_short_json(MAX_META_BYTES));
-        add(&mut headers, http::META, &meta);
-        self.put(http::LEDGERS, id, headers, Body::Bytes(frame), stop)
+        self.put(&format!("{}{id}", http::LEDGERS), http::LEDGER, frame, stop).once(Some(&meta))
+    }
+
+    /// Makes the request that puts a body of a media type at a path: JSON, or what zstd has compressed.
+    #[must_use]
+    pub fn put<'a>(
+        &self,
+        path: &str,
+        kind: &str,
+        body: &'a [u8],
+        stop: &'a AtomicBool,
+    ) -> Request<'a> {
+        self.upload(path, kind, Body::Bytes(body), &hmac_sha256::Hash::hash(body), stop)
     }
 
     /// Makes the request for the remote configuration, if it differs from that of `etag`.
@@ -116,18 +117,22 @@ impl Endpoint {
         Request { max_answer_bytes: MAX_CONFIG_BYTES, ..request }
     }
 
-    fn put<'a>(
+    fn upload<'a>(
         &self,
-        route: &str,
-        id: &str,
-        mut headers: Vec<(String, String)>,
+        path: &str,
+        kind: &str,
         body: Body<'a>,
+        digest: &[u8; 32],
         stop: &'a AtomicBool,
     ) -> Request<'a> {
+        let mut headers = self.headers();
+        add(&mut headers, http::CONTENT_TYPE, kind);
+        if kind != http::JSON {
+            add(&mut headers, http::CONTENT_ENCODING, http::ZSTD);
+        }
+        add(&mut headers, http::CONTENT_DIGEST, &content_digest(digest));
         add(&mut headers, http::CONTENT_LENGTH, &body.bytes().to_string());
-        // The first one that arrives counts; an answer that was lost is given again.
-        add(&mut headers, http::IF_NONE_MATCH, http::IF_NOTHING_STORED);
-        request("PUT", format!("{}{route}{id}", self.url), headers, body, stop)
+        request("PUT", format!("{}{path}", self.url), headers, body, stop)
     }
 
     fn headers(&self) -> Vec<(String, String)> {
@@ -136,6 +141,16 @@ impl Endpoint {
             add(&mut headers, http::AUTHORIZATION, &format!("{}{token}", http::BEARER));
         }
         headers
+    }
+}
+
+impl Request<'_> {
+    /// Adds metadata, and that the first body that arrives counts: an answer that was lost is given again.
+    #[must_use]
+    pub fn once(mut self, meta: Option<&str>) -> Self {
+        meta.into_iter().for_each(|meta| add(&mut self.headers, http::META, meta));
+        add(&mut self.headers, http::IF_NONE_MATCH, http::IF_NOTHING_STORED);
+        self
     }
 }
 
@@ -255,8 +270,8 @@ mod tests {
             "Content-Type: text/x-ftrace",
             "Content-Encoding: zstd",
             "Content-Digest: sha-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:",
-            "X-Tracetee-Meta: bWV0YQ",
             "Content-Length: 123",
+            "X-Tracetee-Meta: bWV0YQ",
             "If-None-Match: *",
         ];
         assert_eq!(headers, expected);

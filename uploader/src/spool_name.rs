@@ -124,6 +124,11 @@ pub(crate) struct LostName {
 }
 
 impl LostName {
+    /// Makes the name of a capture that never left the device.
+    pub(crate) fn new(id: Uuid, label: String, reason: &str) -> Self {
+        Self { id, label, reason: reason.to_owned(), unconfirmed: false }
+    }
+
     pub(crate) fn to_text(&self) -> String {
         let Self { id, label, reason, .. } = self;
         let flag = if self.unconfirmed { "~u" } else { "" };

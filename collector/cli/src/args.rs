@@ -24,6 +24,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 use tracetee_protocol::recording::PassOnSetting;
 
 /// Trace Android apps and Linux programs from inside the process.
@@ -202,6 +203,13 @@ pub(crate) struct RunArgs {
     /// Program to run, and its arguments.
     #[arg(required = true, trailing_var_arg = true)]
     pub(crate) program: Vec<OsString>,
+}
+
+impl RunArgs {
+    /// Time after which the capture stops.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.time.map(Duration::from_secs_f64)
+    }
 }
 
 /// Options of `collect`.

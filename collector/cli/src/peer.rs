@@ -2,7 +2,7 @@
 //! `atrace` speak only with the process that they mean.
 
 use rustix::net::sockopt::socket_peercred;
-use std::io::{Error, ErrorKind, Result};
+use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use tracetee_protocol::control_socket;
@@ -27,6 +27,21 @@ pub(crate) fn connect(pid: u32) -> Result<UnixStream> {
             listens.uid.as_raw()
         ),
     ))
+}
+
+/// Sends a line, and reads all that comes back.
+///
+/// # Errors
+/// [`ErrorKind::PermissionDenied`] when the agent refuses this user.
+pub(crate) fn ask(mut stream: impl Read + Write, line: &str) -> Result<Vec<u8>> {
+    stream.write_all(format!("{line}\n").as_bytes())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    if answer.is_empty() {
+        let why = "the agent refuses this user; run as the same user, as root or as the shell";
+        return Err(Error::new(ErrorKind::PermissionDenied, why));
+    }
+    Ok(answer)
 }
 
 #[cfg(test)]

@@ -74,8 +74,8 @@ pub struct Program<'a> {
     pub health: fn(pid: u32) -> Option<HealthReport>,
     /// Says where the marker is open.
     pub marker: fn(&TagReport) -> String,
-    /// Lists losses of a trace, a line each.
-    pub losses: fn(&Summary) -> Vec<String>,
+    /// Appends what a trace contains and lacks, a line each.
+    pub push_summary: fn(&mut String, &Summary),
 }
 
 /// Runs the demo, and writes its traces and reports to a directory.

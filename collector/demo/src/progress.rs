@@ -88,47 +88,6 @@ fn recorded(host: &Program<'_>, summary: &Summary) -> String {
         summary.threads.len(),
         grouped(summary.lost()),
     );
-    push_kinds(&mut text, summary);
-    push_threads(&mut text, summary);
-    for line in (host.losses)(summary) {
-        let _ = writeln!(text, "   {line}");
-    }
+    (host.push_summary)(&mut text, summary);
     text
-}
-
-fn push_kinds(text: &mut String, summary: &Summary) {
-    const NAMES: [(char, &str); 9] = [
-        ('B', "begin"),
-        ('E', "end"),
-        ('S', "async begin"),
-        ('F', "async end"),
-        ('C', "counter"),
-        ('I', "instant"),
-        ('N', "instant on a track"),
-        ('G', "async begin on a track"),
-        ('H', "async end on a track"),
-    ];
-    for (kind, name) in NAMES {
-        let count = summary.records.get(&kind).copied().unwrap_or(0);
-        let _ = writeln!(text, "     {kind}  {name:<24}{:>8}", grouped(count));
-    }
-}
-
-fn push_threads(text: &mut String, summary: &Summary) {
-    const SHOWN: usize = 6;
-    let mut threads: Vec<_> = summary.threads.iter().collect();
-    threads.sort_by_key(|thread| std::cmp::Reverse(thread.records));
-    for thread in threads.iter().take(SHOWN) {
-        let _ = writeln!(
-            text,
-            "     {:<16} tid {:<8}{:>12} records",
-            thread.name,
-            thread.tid,
-            grouped(thread.records)
-        );
-    }
-    if threads.len() > SHOWN {
-        let more = threads.len() - SHOWN;
-        let _ = writeln!(text, "     … and {more} binder and worker threads that have exited");
-    }
 }

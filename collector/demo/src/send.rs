@@ -10,20 +10,13 @@ use std::time::{Duration, Instant};
 use tracetee_protocol::{CaptureMeta, http};
 use tracetee_simulate::{Plan, Truth};
 use tracetee_uploader::http::Http;
-use tracetee_uploader::{Body, Request, Transport};
+use tracetee_uploader::{Endpoint, Transport};
 
-/// A request that takes longer has failed.
-const TIMEOUT: Duration = Duration::from_secs(60);
-/// Limit of an answer, bytes.
-const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// Number of attempts with a capture that the collector defers.
 const TRIES: u32 = 20;
 
 /// The id under which each ledger is sent.
 const ANY_ID: &str = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
-
-/// Names and values of headers.
-pub type Headers = Vec<(String, String)>;
 
 /// A collector, and the devices that send to it.
 #[derive(Debug, Clone, Copy)]
@@ -36,14 +29,10 @@ pub struct Fleet<'a> {
     pub devices: u64,
     /// Number of concurrent requests.
     pub connections: u16,
-    /// URL of the collector.
-    pub url: &'a str,
-    /// The collector's token.
-    pub token: Option<&'a str>,
+    /// The collector, and its token.
+    pub endpoint: &'a Endpoint,
     /// CA certificates to verify the collector with.
     pub ca_file: Option<&'a Path>,
-    /// Makes the headers of a body: by its type, and a token.
-    pub headers: fn(&str, &[u8], Option<&str>) -> Headers,
     /// Is called after each device, with the number of all.
     pub note_device: fn(u64),
 }
@@ -132,19 +121,8 @@ impl Sender<'_> {
         body: &[u8],
     ) -> Result<()> {
         let (to, content_type) = kind;
-        let mut headers = (self.fleet.headers)(content_type, body, self.fleet.token);
         let meta = URL_SAFE_NO_PAD.encode(meta.to_json());
-        let create = (http::IF_NONE_MATCH.to_owned(), http::IF_NOTHING_STORED.to_owned());
-        headers.extend([create, (http::META.to_owned(), meta)]);
-        let request = Request {
-            method: "PUT",
-            url: format!("{}{to}", self.fleet.url),
-            headers,
-            body: Body::Bytes(body),
-            timeout: TIMEOUT,
-            max_answer_bytes: MAX_ANSWER_BYTES,
-            stop: &self.stop,
-        };
+        let request = self.fleet.endpoint.put(to, content_type, body, &self.stop).once(Some(&meta));
         for attempt in 0..TRIES {
             let from = Instant::now();
             let answer = client.send(&request);

@@ -23,6 +23,7 @@ use axum::middleware::from_fn;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -236,7 +237,7 @@ impl Server {
         // A report that is being made is given up, and an object store that does not answer.
         shown.stop();
         if let Some(replica) = &collector.storage.replica {
-            replica.end_calls();
+            replica.objects.end();
         }
         let _ = ended.send(true);
         let _ = runtime.block_on(async { timeout(LAST_REQUESTS, connections.recv()).await });
@@ -298,7 +299,7 @@ fn maintain(
                     Ok(deleted) => collector.note_deleted(&deleted),
                     Err(error) => tracing::error!("retention failed: {error:#}"),
                 }
-                if let Err(error) = storage.local.limit_quarantine(retention) {
+                if let Err(error) = storage.local.quarantined.limit(retention) {
                     tracing::error!("cannot look through the quarantine: {error}");
                 }
                 match storage.bytes() {
@@ -306,7 +307,8 @@ fn maintain(
                     Err(error) => tracing::error!("cannot measure the store: {error:#}"),
                 }
             }
-            if indexer.has_missed()
+            // ORDERING: Relaxed; a wish.
+            if indexer.state.missed.load(Ordering::Relaxed)
                 && indexer.waiting() == 0
                 && let Err(error) = indexer.catch_up()
             {

@@ -160,9 +160,8 @@ impl Spool {
 
     /// Gives up a closed part, and enters it in the loss report.
     pub(crate) fn lose_part(&self, id: Uuid, path: &Path, reason: &str) {
-        let (label, reason) = ("ledger".to_owned(), reason.to_owned());
         if fs::remove_file(path).is_ok() {
-            self.losses().note(&LostName { id, label, reason, unconfirmed: false });
+            self.losses().note(&LostName::new(id, "ledger".to_owned(), reason));
         }
     }
 

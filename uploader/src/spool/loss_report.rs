@@ -81,9 +81,7 @@ impl<'a> Losses<'a> {
             let _ = fs::remove_dir_all(path);
             return;
         }
-        let reason = "damaged".to_owned();
-        let id = new_id(Now::default());
-        let lost = LostName { id, label: "unknown".to_owned(), reason, unconfirmed: false };
+        let lost = LostName::new(new_id(Now::default()), "unknown".to_owned(), "damaged");
         let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
         if !is_file || self.lose(path, &lost).is_err() {
             let _ = fs::remove_file(path);

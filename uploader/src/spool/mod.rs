@@ -114,7 +114,7 @@ impl Spool {
     pub fn abandon(&self, recording: Recording, reason: &'static str) {
         let _ = fs::remove_file(&recording.path);
         let RecordingName { id, label, .. } = recording.name;
-        self.losses().note(&LostName { id, label, reason: reason.to_owned(), unconfirmed: false });
+        self.losses().note(&LostName::new(id, label, reason));
     }
 
     /// Deletes an incomplete capture that is no longer wanted. The loss report does not list it.
@@ -158,9 +158,7 @@ impl Spool {
             }
             taken.push(match frames::trim(&path) {
                 Ok(0) => {
-                    let RecordingName { id, label, .. } = name;
-                    let (reason, unconfirmed) = ("killed".to_owned(), false);
-                    let lost = LostName { id, label, reason, unconfirmed };
+                    let lost = LostName::new(name.id, name.label, "killed");
                     self.losses().lose(&path, &lost).and(Err(Error::NotKept { reason: "killed" }))
                 }
                 Ok(_) => self.enter(&path, &name, true, quota, now),
@@ -226,7 +224,7 @@ impl Spool {
     /// Enters a capture in the loss report that was lost before it had a file.
     pub fn note_loss(&self, label: &str, reason: &str, now: Now) {
         let (id, label) = (new_id(now), spool_name::label(label));
-        self.losses().note(&LostName { id, label, reason: reason.to_owned(), unconfirmed: false });
+        self.losses().note(&LostName::new(id, label, reason));
     }
 
     /// Reports waiting and lost captures, for the health report.
@@ -294,8 +292,7 @@ impl Spool {
             return Err(Error::NotKept { reason: "consent" });
         }
         let give_up = |reason: &'static str| {
-            let (label, unconfirmed) = (label.clone(), false);
-            let lost = LostName { id, label, reason: reason.to_owned(), unconfirmed };
+            let lost = LostName::new(id, label.clone(), reason);
             self.losses().lose(path, &lost).and(Err(Error::NotKept { reason }))
         };
         let cut_from = match frames::cut(path, quota.capture_bytes) {

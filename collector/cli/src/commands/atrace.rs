@@ -23,9 +23,7 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
     }
     if let Some(file) = &args.from_file {
         // systrace.py's way: a page, if nothing else is said.
-        let page = PathBuf::from("trace.html");
-        let output = args.output.clone().unwrap_or(page);
-        write(args, vec![file.clone()], &output)?;
+        write(args, vec![file.clone()], "trace.html")?;
         return Ok(ExitCode::SUCCESS);
     }
     let tags = categories::checked(&asked(args)?)?;
@@ -152,8 +150,7 @@ fn of_program(args: &AtraceArgs, tags: Vec<String>) -> Result<ExitCode> {
     if args.stream || !trace.exists() {
         return Ok(code);
     }
-    let output = args.output.clone().unwrap_or_else(|| "-".into());
-    write(args, vec![trace], &output)?;
+    write(args, vec![trace], "-")?;
     Ok(code)
 }
 
@@ -177,12 +174,12 @@ fn fetch(args: &AtraceArgs, targets: &[Target], request: &AtraceRequest) -> Resu
     if files.is_empty() {
         bail!("none of the processes has a capture; start one with --async_start");
     }
-    let output = args.output.clone().unwrap_or_else(|| "-".into());
-    write(args, files, &output)
+    write(args, files, "-")
 }
 
-/// Writes the format that the output's name selects, otherwise atrace's text.
-fn write(args: &AtraceArgs, inputs: Vec<PathBuf>, output: &Path) -> Result<()> {
+/// Writes the format that the output's name selects, otherwise atrace's text. `default`: the output if none is given.
+fn write(args: &AtraceArgs, inputs: Vec<PathBuf>, default: &str) -> Result<()> {
+    let output = args.output.clone().unwrap_or_else(|| default.into());
     let is_page = output.extension().is_some_and(|extension| extension == "html");
     if is_page && args.zlib {
         bail!(
@@ -192,7 +189,7 @@ fn write(args: &AtraceArgs, inputs: Vec<PathBuf>, output: &Path) -> Result<()> {
     let to = if is_page { Format::Html } else { Format::Atrace };
     convert::convert(&ConvertArgs {
         inputs,
-        output: output.to_owned(),
+        output,
         to: Some(to),
         zlib: args.zlib,
         quiet: true,

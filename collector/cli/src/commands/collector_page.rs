@@ -33,7 +33,7 @@ impl CollectorPage {
         let token = options.token_file.as_deref().map(read).transpose()?.map(|(_, token)| token);
         let endpoint = Endpoint::new(url, token.as_deref(), options.cleartext)
             .map_err(|error| anyhow!("--field: {error}"))?;
-        let address = format!("{}/", endpoint.url().trim_end_matches('/'));
+        let address = format!("{}/", endpoint.url());
         let client = Mutex::new(Http::new(options.ca_file.as_deref())?);
         Ok(Self { address, token, client })
     }

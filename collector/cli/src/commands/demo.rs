@@ -1,6 +1,6 @@
 //! `tracetee demo`: gives the demo the parts of this program that it needs.
 
-use super::{doctor, run};
+use super::doctor;
 use crate::args::DemoArgs;
 use crate::terminal::print_report;
 use crate::{agent_library, embedded};
@@ -14,7 +14,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
         print: print_report,
         health: doctor::health,
         marker: doctor::marker,
-        losses: run::losses,
+        push_summary: doctor::push_summary,
     };
     tracetee_demo::demo(&program, &args.output)
 }

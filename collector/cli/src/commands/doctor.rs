@@ -13,12 +13,13 @@ mod device;
 mod device_test;
 
 use crate::args::DoctorArgs;
+use crate::peer;
 use crate::terminal::print;
 use anyhow::{Context, Result, bail};
 use describe::describe;
-pub(crate) use describe::marker;
+pub(crate) use describe::{marker, push_summary};
 pub(crate) use device_test::device_test;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -72,13 +73,13 @@ fn of_process(pid: u32, json: bool) -> Result<()> {
         .with_context(|| format!("cannot examine process {pid}"))?;
     match ask(pid) {
         Ok(answer) => {
-            let report = control_socket::read_health(answer.as_bytes())
-                .with_context(|| format!("process {pid}"))?;
-            if json {
-                print(&format!("{answer}\n"));
+            let report = control_socket::read_health(&answer);
+            let report = report.with_context(|| format!("process {pid}"))?;
+            print(&if json {
+                String::from_utf8_lossy(&answer).into_owned() + "\n"
             } else {
-                print(&describe(&report));
-            }
+                describe(&report)
+            });
             Ok(())
         }
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -99,24 +100,15 @@ fn of_process(pid: u32, json: bool) -> Result<()> {
 
 /// The health report of a process in which the agent is installed.
 pub(crate) fn health(pid: u32) -> Option<HealthReport> {
-    control_socket::read_health(ask(pid).ok()?.as_bytes()).ok()
+    control_socket::read_health(&ask(pid).ok()?).ok()
 }
 
 /// Asks the agent of a process for its health report.
-fn ask(pid: u32) -> std::io::Result<String> {
-    let mut stream = crate::peer::connect(pid)?;
+fn ask(pid: u32) -> std::io::Result<Vec<u8>> {
+    let stream = peer::connect(pid)?;
     // A dump that is being written keeps it busy.
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-    stream.write_all(format!("{}\n", control_socket::HEALTH).as_bytes())?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    if answer.is_empty() {
-        return Err(std::io::Error::new(
-            ErrorKind::PermissionDenied,
-            "the agent refuses this user; run as the same user, as root or as the shell",
-        ));
-    }
-    Ok(answer)
+    peer::ask(stream, control_socket::HEALTH)
 }
 
 /// The agent is there, but not installed by `tracetee_install`: `tracetee run` has put it there, or

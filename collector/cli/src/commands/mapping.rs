@@ -1,17 +1,17 @@
 //! `tracetee store mapping upload`: brings the names of a release to a collector.
 
 use crate::args::MappingUploadArgs;
-use crate::http::{MAX_ANSWER_BYTES, send, upload_headers};
 use crate::input::unpacked;
 use crate::terminal::{hinted, print};
 use anyhow::{Context, Result, bail};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use tracetee_protocol::http;
 use tracetee_server::{Right, first_token};
 use tracetee_trace::shown;
 use tracetee_uploader::http::Http;
-use tracetee_uploader::{Endpoint, policy};
+use tracetee_uploader::{Endpoint, Transport};
 
 const LEVEL: i32 = 9;
 /// Characters that are encoded in a URL's path: all that RFC 3986 reserves.
@@ -24,16 +24,16 @@ pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
     let token = token.map(first).transpose()?.map(|(_, token)| token);
     let endpoint = Endpoint::new(&args.url, token.as_deref(), args.cleartext)
         .map_err(|error| anyhow::anyhow!("--url: {error}"))?;
-    let base = endpoint.url().trim_end_matches('/');
     let [app, version] = [&args.app, &args.version].map(|name| utf8_percent_encode(name, ENCODED));
-    let url = format!("{base}{}{app}/{version}", http::MAPPINGS);
+    let to = format!("{}{app}/{version}", http::MAPPINGS);
     let mut client = Http::new(args.ca_file.as_deref())?;
     for path in &args.files {
         let body = packed(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let headers = upload_headers("text/plain", &body, token.as_deref());
-        let timeout = policy::timeout(body.len() as u64);
-        let answer = send(&mut client, "PUT", &url, headers, &body, timeout, MAX_ANSWER_BYTES)
-            .map_err(|failure| anyhow::anyhow!("cannot send to {failure}"))?;
+        let stop = AtomicBool::new(false);
+        let request = endpoint.put(&to, "text/plain", &body, &stop);
+        tracing::debug!("PUT {}: {} bytes", request.url, body.len());
+        let answer = client.send(&request);
+        let answer = answer.map_err(|failure| anyhow::anyhow!("cannot send to {failure}"))?;
         let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
         match answer.status {
             200 | 201 => print(&format!("{}: {}\n", shown(&path.to_string_lossy()), shown(&said))),

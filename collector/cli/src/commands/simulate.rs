@@ -1,14 +1,14 @@
 //! `tracetee simulate`: reads the plan, has a simulated fleet send to a collector, and says how fast that was.
 
 use crate::args::SimulateArgs;
-use crate::http::upload_headers;
 use crate::progress;
 use crate::terminal::{hinted, print};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::time::{Instant, SystemTime};
 use tracetee_demo::send::{Fleet, Sent, send};
 use tracetee_server::{Right, first_token};
 use tracetee_simulate::Plan;
+use tracetee_uploader::Endpoint;
 
 /// Sends a fleet's captures.
 pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
@@ -36,7 +36,7 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
         print(&(serde_json::to_string_pretty(&plan)? + "\n"));
         return Ok(());
     }
-    let Some(url) = args.url.as_deref().map(|url| url.trim_end_matches('/')) else {
+    let Some(url) = &args.url else {
         return Err(hinted("no collector to send to", "pass --url URL"));
     };
     let token = args.token_file.as_deref();
@@ -46,15 +46,15 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
     if let (Some(app), None) = (app.flatten(), &args.plan) {
         plan.app = app;
     }
+    let endpoint =
+        Endpoint::new(url, token.as_deref(), true).map_err(|error| anyhow!("--url: {error}"))?;
     let fleet = Fleet {
         plan: &plan,
         seed: args.seed,
         devices: args.devices,
         connections: args.connections,
-        url,
-        token: token.as_deref(),
+        endpoint: &endpoint,
         ca_file: args.ca_file.as_deref(),
-        headers: upload_headers,
         note_device: progress::count,
     };
     let started = Instant::now();

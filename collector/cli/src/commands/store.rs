@@ -32,7 +32,7 @@ pub(crate) fn tables_in(store: &Path) -> PathBuf {
 }
 
 /// The directory for the tables of an object store: the one that was given, else one in the user's cache, if there is a home.
-pub(crate) fn cache_of(address: &str, given: Option<&Path>) -> Option<PathBuf> {
+fn cache_of(address: &str, given: Option<&Path>) -> Option<PathBuf> {
     if let Some(given) = given {
         return Some(given.to_owned());
     }
@@ -55,50 +55,42 @@ fn with_cache(options: &StoreOptions) -> (String, Option<PathBuf>) {
 /// Returns the file of a capture by its key.
 pub(crate) type File<'a> = dyn Fn(&str) -> Result<PathBuf> + 'a;
 
-/// Does some work with the tables and the captures of a store, as [`with_copies`] if it is an object store.
+/// Does some work with the tables and the captures of a store. Those of an object store are copied to this machine; tables that the
+/// work finds damaged are made anew there, and the work is done again.
 pub(crate) fn with_tables<T>(
     options: &StoreOptions,
     work: impl Fn(&Path, &File<'_>) -> Result<T>,
 ) -> Result<T> {
     let StoreOptions { store, cache } = options;
-    match location(store) {
-        (address, true) => with_copies(&address, cache.as_deref(), |copies| {
-            work(&copies.reader.tables(), &|raw_key| copies.file(raw_key))
-        }),
-        (_, false) => work(&tables_in(store), &|raw_key| Ok(store.join(raw_key))),
+    let (address, is_remote) = location(store);
+    if !is_remote {
+        return work(&tables_in(store), &|raw_key| Ok(store.join(raw_key)));
     }
-}
-
-/// Does some work with the tables of an object store on this machine. Makes them anew, and does it again, if it finds them damaged.
-pub(crate) fn with_copies<T>(
-    address: &str,
-    cache: Option<&Path>,
-    work: impl Fn(&Copies) -> Result<T>,
-) -> Result<T> {
-    let copies = Copies::open(address.to_owned(), cache)?;
+    let open = || Copies::open(&address, cache.as_deref());
+    let work = |copies: &Copies<'_>| work(&copies.reader.tables(), &|raw_key| copies.file(raw_key));
+    let copies = open()?;
     match work(&copies) {
         Err(error) if error.downcast_ref().is_some_and(tracetee_fleet::Error::is_damage) => {
             copies.reader.discard()?;
             drop(copies);
-            work(&Copies::open(address.to_owned(), cache)?)
+            work(&open()?)
         }
         done => done,
     }
 }
 
 /// The captures of an object store, copied to this machine when they are asked for, and its tables.
-pub(crate) struct Copies {
-    pub(crate) reader: Reader,
-    address: String,
+struct Copies<'a> {
+    reader: Reader,
+    address: &'a str,
     directory: TempDir,
 }
 
-impl Copies {
+impl<'a> Copies<'a> {
     /// Brings the tables on this machine to the state of the object store.
-    pub(crate) fn open(address: String, cache: Option<&Path>) -> Result<Self> {
+    fn open(address: &'a str, cache: Option<&Path>) -> Result<Self> {
         make_private();
-        let cache = cache_of(&address, cache);
-        let reader = Reader::open(&address, cache.as_deref())?;
+        let reader = Reader::open(address, cache_of(address, cache).as_deref())?;
         let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
         // The names of a version are looked for beside its captures.
         let mappings = reader.root().join("mappings");
@@ -107,7 +99,7 @@ impl Copies {
     }
 
     /// Returns the file of a capture, with its metadata beside it.
-    pub(crate) fn file(&self, raw_key: &str) -> Result<PathBuf> {
+    fn file(&self, raw_key: &str) -> Result<PathBuf> {
         if !self.reader.copy(raw_key, self.directory.path())? {
             bail!("{}/{raw_key} does not exist", self.address);
         }

@@ -1,7 +1,7 @@
 //! Findings of the collector's guard, for `/metrics`: the guard's thread writes them, requests read.
 
 use super::asks::{self, Growth};
-use super::metrics::label;
+use super::metrics::{declare, label};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -50,16 +50,12 @@ impl Findings {
     pub(super) fn write(&self, text: &mut String) {
         let looked_at_s = self.looked_at_s.load(Ordering::Relaxed);
         if looked_at_s > 0 {
-            let _ = write!(
-                text,
-                "# HELP tracetee_guard_timestamp_seconds Time at which the guard looked at the rollouts.\n\
-                 # TYPE tracetee_guard_timestamp_seconds gauge\ntracetee_guard_timestamp_seconds {looked_at_s}\n"
-            );
+            let name = "guard_timestamp_seconds";
+            declare(text, name, "gauge", "Time at which the guard looked at the rollouts.");
+            let _ = writeln!(text, "tracetee_{name} {looked_at_s}");
         }
-        text.push_str(
-            "# HELP tracetee_guard_finding 1 while a version is worse than an earlier one.\n\
-             # TYPE tracetee_guard_finding gauge\n",
-        );
+        let help = "1 while a version is worse than an earlier one.";
+        declare(text, "guard_finding", "gauge", help);
         for values in &*self.open.lock().unwrap_or_else(PoisonError::into_inner) {
             let pair = |(name, value): (&&str, &String)| format!("{name}=\"{}\"", label(value));
             let labels: Vec<_> = LABELS.iter().zip(values).map(pair).collect();

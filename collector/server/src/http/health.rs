@@ -31,8 +31,8 @@ pub(super) async fn readyz(State(collector): Shared) -> Answer {
 }
 
 fn state(collector: &Collector, stores: Result<(), String>) -> Answer {
-    let indexer = &collector.storage.indexer;
-    let (is_down, is_damaged) = (indexer.is_down(), indexer.is_damaged());
+    let indexer = &collector.storage.indexer.state;
+    let (is_down, is_damaged) = (indexer.panics.is_down(), indexer.damage.is_found());
     let unavailable = |why: &str| answer(StatusCode::SERVICE_UNAVAILABLE, why);
     match stores {
         _ if is_down => unavailable(

@@ -86,8 +86,12 @@ pub(super) async fn stream(
     if digest.is_none_or(|digest| digest == found) { Ok(bytes) } else { Err(Refused::Digest) }
 }
 
-/// Reads a small body, of `most` bytes, in the time that one has.
-pub(super) async fn small(body: &mut Body, most: usize) -> Result<Vec<u8>, Refused> {
+/// Reads a small body, of `most` bytes, in the time that one has. `digest`: that of what it must be.
+pub(super) async fn small(
+    body: &mut Body,
+    most: usize,
+    digest: Option<[u8; 32]>,
+) -> Result<Vec<u8>, Refused> {
     let mut bytes = Vec::new();
     let read = async {
         let mut pace = Pace::new(Instant::now());
@@ -100,7 +104,8 @@ pub(super) async fn small(body: &mut Body, most: usize) -> Result<Vec<u8>, Refus
         Ok(())
     };
     timeout(SMALL_BODY_TIME, read).await.map_err(|_| Refused::TooSlow)??;
-    Ok(bytes)
+    let is_right = digest.is_none_or(|digest| digest == hmac_sha256::Hash::hash(&bytes));
+    if is_right { Ok(bytes) } else { Err(Refused::Digest) }
 }
 
 /// Reads a body that is refused, and discards it.

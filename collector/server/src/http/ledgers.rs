@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, STORED, answer, answer_upload, disk};
 use super::headers::{checked_id, digest, meta, text};
-use super::ingest::{self, Refused};
+use super::ingest;
 use super::{Collector, Shared, add};
 use crate::store::captures::days::{day, today};
 use crate::store::captures::local_store::is_believed;
@@ -50,11 +50,8 @@ async fn take_ledger(
     let device = meta.install_id.clone().filter(|device| !device.is_empty());
     let device = device.ok_or_else(|| refuse("the metadata has no install_id"))?;
     let app = meta.app.clone().unwrap_or_default();
-    let bytes = ingest::small(body, MAX_BYTES).await;
+    let bytes = ingest::small(body, MAX_BYTES, digest).await;
     let bytes = bytes.map_err(|refused| collector.refuse_body(&refused))?;
-    if digest.is_some_and(|digest| digest != hmac_sha256::Hash::hash(&bytes)) {
-        return Err(refuse(&Refused::Digest.to_string()));
-    }
     let is_admitted = {
         let mut ledgers = collector.ledgers.lock().unwrap_or_else(PoisonError::into_inner);
         ledgers.admits_report(&app, bytes.len(), Instant::now())

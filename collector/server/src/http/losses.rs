@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, STORED, answer, answer_upload, disk};
 use super::headers::{checked_id, digest};
-use super::ingest::{self, Refused};
+use super::ingest;
 use super::{Collector, Shared, add};
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -36,11 +36,8 @@ async fn take_losses(
     let refuse = |why: &str| collector.refuse(StatusCode::BAD_REQUEST, why);
     let id = checked_id(id).map_err(refuse)?;
     let digest = digest(headers).map_err(refuse)?;
-    let bytes = ingest::small(body, MAX_REPORT_BYTES).await;
+    let bytes = ingest::small(body, MAX_REPORT_BYTES, digest).await;
     let bytes = bytes.map_err(|refused| collector.refuse_body(&refused))?;
-    if digest.is_some_and(|digest| digest != hmac_sha256::Hash::hash(&bytes)) {
-        return Err(refuse(&Refused::Digest.to_string()));
-    }
     let mut report = LossReport::from_json(&bytes)
         .ok_or_else(|| refuse("not a loss report: not a JSON object"))?;
     if let Some(why) = collector.storage.why_away(report.device.install_id.as_deref()) {

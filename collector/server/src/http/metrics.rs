@@ -54,14 +54,17 @@ pub(super) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
 
+/// Writes the lines before the values of a metric.
+pub(super) fn declare(text: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = write!(text, "# HELP tracetee_{name} {help}\n# TYPE tracetee_{name} {kind}\n");
+}
+
 pub(super) fn metrics(
     collector: &Collector,
     connections: &Connections,
     requests: &Requests,
 ) -> Response {
-    let indexer = &collector.storage.indexer;
-    let [analysed, analysed_again, failed] = indexer.counts();
-    let observed = &**indexer.observed();
+    let state = &collector.storage.indexer.state;
     let findings = &*collector.findings;
     let lost_log_lines = AtomicU64::new((collector.lost_log_lines)());
     let mut text = String::new();
@@ -76,36 +79,36 @@ pub(super) fn metrics(
             "Connections refused because of a connection limit.",
             &connections.turned_away,
         ),
-        ("analysed", "Captures and reports indexed.", analysed),
-        ("analysed_again", "Captures indexed again because a mapping had come.", analysed_again),
+        ("analysed", "Captures and reports indexed.", &state.analysed),
+        (
+            "analysed_again",
+            "Captures indexed again because a mapping had come.",
+            &state.analysed_again,
+        ),
         (
             "analysis_restarts",
             "Threads of the analysis that were started again after a panic.",
-            indexer.restarts(),
+            &state.panics.restarts,
         ),
-        ("analysis_failures", "Captures and reports that could not be indexed.", failed),
+        ("analysis_failures", "Captures and reports that could not be indexed.", &state.failed),
         ("finding_commands", "Messages that the command of --on-finding took.", &findings.commands),
         ("finding_failures", "Runs of that command that failed.", &findings.failures),
         ("findings_dropped", "Messages dropped because too many waited.", &findings.dropped),
         ("log_lines_lost", "Log lines lost because nobody read them.", &lost_log_lines),
     ];
     for (name, help, count) in collector.counts.all().into_iter().chain(others) {
-        let value = count.load(Ordering::Relaxed);
-        let _ = write!(
-            text,
-            "# HELP tracetee_{name}_total {help}\n# TYPE tracetee_{name}_total counter\ntracetee_{name}_total {value}\n"
-        );
+        let name = format!("{name}_total");
+        declare(&mut text, &name, "counter", help);
+        let _ = writeln!(text, "tracetee_{name} {}", count.load(Ordering::Relaxed));
     }
     let mut gauge = |name: &str, help: &str, value: Option<u64>| {
         let Some(value) = value else { return };
-        let _ = write!(
-            text,
-            "# HELP tracetee_{name} {help}\n# TYPE tracetee_{name} gauge\ntracetee_{name} {value}\n"
-        );
+        declare(&mut text, name, "gauge", help);
+        let _ = writeln!(text, "tracetee_{name} {value}");
     };
     let (storage, store) = (&collector.storage, &collector.store_size);
     let load = |value: &AtomicU64| Some(value.load(Ordering::Relaxed)).filter(|&value| value > 0);
-    gauge("analysis_waiting", "Captures that wait to be indexed.", Some(indexer.waiting()));
+    gauge("analysis_waiting", "Captures that wait to be indexed.", Some(storage.indexer.waiting()));
     gauge(
         "reanalysis_pending",
         "Versions whose captures are being indexed again.",
@@ -142,14 +145,11 @@ pub(super) fn metrics(
         "Time at which the collector was started.",
         Some(store.started_at_s),
     );
-    let _ = write!(
-        text,
-        "# HELP tracetee_build_info Version of the collector.\n# TYPE tracetee_build_info gauge\n\
-         tracetee_build_info{{version=\"{}\"}} 1\n",
-        env!("CARGO_PKG_VERSION")
-    );
+    declare(&mut text, "build_info", "gauge", "Version of the collector.");
+    let version = env!("CARGO_PKG_VERSION");
+    let _ = writeln!(text, "tracetee_build_info{{version=\"{version}\"}} 1");
     findings.write(&mut text);
-    write_frames(&mut text, observed);
+    write_frames(&mut text, &state.observed);
     requests.write(&mut text);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
@@ -177,10 +177,7 @@ pub(super) fn label(value: &str) -> String {
 fn write_frames(text: &mut String, observed: &Observed) {
     let sums = observed.sums();
     for (name, help, value) in FRAME_COUNTS {
-        let _ = write!(
-            text,
-            "# HELP tracetee_{name}_total {help}\n# TYPE tracetee_{name}_total counter\n"
-        );
+        declare(text, &format!("{name}_total"), "counter", help);
         for (names, sums) in &sums {
             let [app, version, screen] = names.each_ref().map(|name| label(name));
             let _ = writeln!(

@@ -21,7 +21,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any_service, get};
+use axum::routing::{MethodRouter, any_service, get};
 use axum::{Extension, Router};
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -120,7 +120,7 @@ impl Page {
         let found = self.find(maker, viewer, id)?;
         let (mapping, _) = self.mappings.find(&found.key);
         let watch = limits(is_unwanted).watch;
-        let profile = StoredProfile::find(found.root(), &found.key);
+        let profile = StoredProfile::find(&found.root, &found.key);
         if found.is_heap(profile.as_ref()) {
             return Err(Error::Missing("a profile of the heap has no frames".to_owned()));
         }
@@ -135,9 +135,9 @@ impl Page {
 
     pub(crate) fn router(self: Arc<Self>, readers: Arc<Readers>) -> Router {
         Router::new()
-            .route("/", get(fleet))
-            .route("/report.json", get(fleet_json))
-            .route("/report.md", get(fleet_markdown))
+            .route("/", fleet(live))
+            .route("/report.json", fleet(json))
+            .route("/report.md", fleet(markdown))
             .route("/captures/{id}", get(capture))
             .route("/captures/{id}/timeline", get(timeline))
             .route("/mcp", any_service(mcp::service(&self)))
@@ -159,10 +159,6 @@ struct Found {
 type Read = fn(&FilePath, &Options<'_>) -> Result<Capture, Error>;
 
 impl Found {
-    fn root(&self) -> &FilePath {
-        &self.root
-    }
-
     /// True if the capture is a profile without a timeline. The page of a dump is that of the capture of its process.
     fn is_heap(&self, profile: Option<&StoredProfile>) -> bool {
         profile.is_some_and(|profile| {
@@ -220,72 +216,49 @@ fn refused(error: &Error) -> Response {
     match error {
         Error::Missing(_) => (StatusCode::NOT_FOUND, text).into_response(),
         Error::Busy => {
-            let later = [(header::RETRY_AFTER, "5")];
-            (
-                StatusCode::SERVICE_UNAVAILABLE,
-                later,
-                "too many of your reports are waiting; try again in 5 s\n",
-            )
-                .into_response()
+            let why = "too many of your reports are waiting; try again in 5 s\n";
+            (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], why).into_response()
         }
         Error::Stopped(_) => (StatusCode::SERVICE_UNAVAILABLE, text).into_response(),
         _ => (StatusCode::INTERNAL_SERVER_ERROR, text).into_response(),
     }
 }
 
-/// Makes the report that is asked for, and the answer of it.
-async fn report(
-    page: &Page,
-    viewer: &Viewer,
-    query: ReportQuery,
-    answer: impl FnOnce(&FleetReport) -> Response + Send + 'static,
-) -> Response {
-    let ask = match query.ask(viewer) {
-        Ok(ask) => ask,
-        Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
+/// Returns the route that makes the report that is asked for, and the answer of it.
+fn fleet(answer: fn(&FleetReport) -> Response) -> MethodRouter<Arc<Page>> {
+    let made = move |State(page): Shared,
+                     Extension(viewer): Extension<Viewer>,
+                     Query(query): Query<ReportQuery>| async move {
+        let ask = match query.ask(&viewer) {
+            Ok(ask) => ask,
+            Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
+        };
+        let asked = Instant::now();
+        let made = page.maker.make(&viewer.person, move |maker, is_unwanted| {
+            Ok(answer(&maker.report(ask, asked, is_unwanted)?))
+        });
+        made.await.unwrap_or_else(|error| refused(&error))
     };
-    let asked = Instant::now();
-    let made = page.maker.make(&viewer.person, move |maker, is_unwanted| {
-        Ok(answer(&maker.report(ask, asked, is_unwanted)?))
-    });
-    made.await.unwrap_or_else(|error| refused(&error))
+    get(made)
 }
 
-async fn fleet(
-    State(page): Shared,
-    Extension(viewer): Extension<Viewer>,
-    Query(query): Query<ReportQuery>,
-) -> Response {
-    report(&page, &viewer, query, |report| as_html(html::live_fleet(report, LIVE_S))).await
+fn live(report: &FleetReport) -> Response {
+    as_html(html::live_fleet(report, LIVE_S))
 }
 
-async fn fleet_json(
-    State(page): Shared,
-    Extension(viewer): Extension<Viewer>,
-    Query(query): Query<ReportQuery>,
-) -> Response {
-    let answer = |report: &FleetReport| {
-        let headers = [(header::CONTENT_TYPE, http::JSON), (header::CACHE_CONTROL, "no-store")];
-        (headers, serde_json::to_string(report).unwrap_or_default()).into_response()
-    };
-    report(&page, &viewer, query, answer).await
+fn json(report: &FleetReport) -> Response {
+    let headers = [(header::CONTENT_TYPE, http::JSON), (header::CACHE_CONTROL, "no-store")];
+    (headers, serde_json::to_string(report).unwrap_or_default()).into_response()
 }
 
 /// The report as Markdown, for a comment on a pull request.
-async fn fleet_markdown(
-    State(page): Shared,
-    Extension(viewer): Extension<Viewer>,
-    Query(query): Query<ReportQuery>,
-) -> Response {
-    let answer = |report: &FleetReport| {
-        let headers = [
-            (header::CONTENT_TYPE, "text/markdown; charset=utf-8"),
-            (header::CACHE_CONTROL, "no-store"),
-            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        ];
-        (headers, fenced(&report.to_text())).into_response()
-    };
-    report(&page, &viewer, query, answer).await
+fn markdown(report: &FleetReport) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/markdown; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, fenced(&report.to_text())).into_response()
 }
 
 /// View of a capture that is asked for.
@@ -294,12 +267,6 @@ enum View {
     Report,
     Timeline,
     Itself,
-}
-
-/// Answer about a capture.
-enum Answer {
-    Page(Vec<u8>),
-    File(String, Vec<u8>),
 }
 
 /// `captures/ID`: its report; `captures/ID.ftrace.zst`: itself, with the names that its version's mapping restores.
@@ -346,20 +313,25 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
             }
         };
         if view == View::Itself {
-            return Ok(Answer::File(file, stored()?));
+            let disposition = format!("attachment; filename=\"{file}\"");
+            let headers = [
+                (header::CONTENT_TYPE, "application/zstd".to_owned()),
+                (header::CONTENT_DISPOSITION, disposition),
+            ];
+            return Ok((headers, Body::from(stored()?)).into_response());
         }
-        let profile = StoredProfile::find(found.root(), key);
+        let profile = StoredProfile::find(&found.root, key);
         if found.is_heap(profile.as_ref()) {
             let above = if view == View::Timeline { "../" } else { "" };
             let text = format!("{HEAP}<p><a href=\"{above}{file}\">{file}</a>\n");
-            return Ok(Answer::Page(text.into_bytes()));
+            return Ok(as_html(text));
         }
         let mapping = mapping.as_deref();
         let read = if view == View::Timeline { read_file_for_timeline } else { read_file };
         let (capture, is_joined) = found.read(profile.as_ref(), mapping, watch.clone(), read)?;
         if view == View::Timeline {
             let Capture { trace, analysis } = &capture;
-            return Ok(Answer::Page(timeline_page::page(&file, trace, analysis).map_err(io)?));
+            return Ok(as_html(timeline_page::page(&file, trace, analysis).map_err(io)?));
         }
         let bytes = stored()?;
         let timeline = format!("{}/timeline", key.id);
@@ -368,20 +340,9 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         let beside = profile.as_ref().zip(address.as_deref());
         let beside = beside.map(|(profile, at)| Beside { kind: &profile.kind, at, is_joined });
         let text = html::single(&report, Some((&file, &bytes)), Timeline::At(&timeline), beside);
-        Ok(Answer::Page(text.into_bytes()))
+        Ok(as_html(text))
     });
-    match made.await {
-        Ok(Answer::Page(text)) => as_html(text),
-        Ok(Answer::File(file, bytes)) => {
-            let disposition = format!("attachment; filename=\"{file}\"");
-            let headers = [
-                (header::CONTENT_TYPE, "application/zstd".to_owned()),
-                (header::CONTENT_DISPOSITION, disposition),
-            ];
-            (headers, Body::from(bytes)).into_response()
-        }
-        Err(error) => refused(&error),
-    }
+    made.await.unwrap_or_else(|error| refused(&error))
 }
 
 /// Content security policy of all pages.

@@ -5,6 +5,7 @@
 //! client half of those that are left, and the next line says how many had none: 30 MB a day at most.
 
 use super::connections::Connection;
+use super::metrics::declare;
 use crate::budget::Budget;
 use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{Request, State};
@@ -173,20 +174,16 @@ impl Requests {
     /// Writes the series for Prometheus.
     pub(super) fn write(&self, text: &mut String) {
         let by_route = self.by_route.lock().unwrap_or_else(PoisonError::into_inner);
-        text.push_str(
-            "# HELP tracetee_requests_total Requests of devices, by route and status.\n\
-             # TYPE tracetee_requests_total counter\n",
-        );
+        let help = "Requests of devices, by route and status.";
+        declare(text, "requests_total", "counter", help);
         for (route, times) in &*by_route {
             for (status, count) in &times.by_status {
                 let labels = format!("route=\"{route}\",status=\"{status}\"");
                 let _ = writeln!(text, "tracetee_requests_total{{{labels}}} {count}");
             }
         }
-        text.push_str(
-            "# HELP tracetee_request_seconds Time from a request's head to its answer.\n\
-             # TYPE tracetee_request_seconds histogram\n",
-        );
+        let help = "Time from a request's head to its answer.";
+        declare(text, "request_seconds", "histogram", help);
         for (route, times) in &*by_route {
             let mut count = 0;
             let bounds =

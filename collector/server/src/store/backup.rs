@@ -6,7 +6,7 @@
 //! no longer goes from the copy. Files have the times of the objects, by which retention goes. Nothing is written into the store.
 
 use crate::store::captures::id_index;
-use crate::store::objects::disk::{sidecar_of, tables_of, walk};
+use crate::store::objects::disk::{remove_file, remove_logs, sidecar_of, tables_of, walk};
 use crate::store::objects::intents::{self, COPY};
 use crate::store::objects::{FINDINGS, Listed, Objects, each};
 use anyhow::{Context, Result, bail};
@@ -57,7 +57,7 @@ pub(super) fn copy(
     let now = SystemTime::now();
     let findings = Listed { path: FINDINGS.to_owned(), bytes: 0, modified: now };
     if !copy.object(&findings)? {
-        remove(&to.join(FINDINGS))?;
+        remove_file(&to.join(FINDINGS))?;
     }
     for below in AFTER_TABLES {
         copy.below(below, has_bodies || below != "quarantine")?;
@@ -111,7 +111,7 @@ impl Copy<'_> {
             others.extend((!is_known).then(|| path.to_owned()));
         })?;
         for path in others {
-            remove(&path).with_context(|| format!("cannot delete {}", path.display()))?;
+            remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))?;
             self.done.deleted += 1;
         }
         Ok(())
@@ -134,7 +134,7 @@ impl Copy<'_> {
                 written => written.with_context(|| format!("cannot write {}", to.display()))?,
             };
             if is_copy {
-                remove(&from)?;
+                remove_file(&from)?;
             }
         }
         Ok(true)
@@ -148,13 +148,13 @@ pub(super) fn make_whole(to: &Path) -> Result<()> {
     walk(to, &mut |path| {
         parts.extend(path.extension().is_some_and(|end| end == PART).then(|| path.to_owned()));
     })?;
-    parts.iter().try_for_each(|part| remove(part))?;
+    parts.iter().try_for_each(|part| remove_file(part))?;
     match delete_rows(to) {
         // Tables that were just being replaced are made anew, of the captures.
         Err(error) if error.downcast_ref().is_some_and(Error::is_damage) => {
             let tables = tables_of(to);
-            remove(&tables)?;
-            remove_logs(&tables)
+            remove_file(&tables)?;
+            Ok(remove_logs(&tables)?)
         }
         done => done,
     }
@@ -190,19 +190,12 @@ fn copy_tables(from: &Path, to: &Path) -> Result<()> {
         return Ok(());
     }
     let part = to.with_added_extension(PART);
-    remove(&part)?;
+    remove_file(&part)?;
     copy_database(from, &part).with_context(|| format!("cannot copy {}", from.display()))?;
     // Of the tables that are replaced.
     remove_logs(to)?;
     File::open(&part)?.sync_all()?;
     fs::rename(&part, to).with_context(|| format!("cannot write {}", to.display()))
-}
-
-fn remove_logs(tables: &Path) -> Result<()> {
-    for log in ["sqlite-wal", "sqlite-shm"] {
-        remove(&tables.with_extension(log))?;
-    }
-    Ok(())
 }
 
 /// Deletes the rows of captures and reports that the copy lacks.
@@ -246,11 +239,4 @@ fn write<T>(
     file.sync_all()?;
     fs::rename(&part, to)?;
     Ok(filled)
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -5,7 +5,6 @@
 //! chunks in the order of the captures' keys, and the note in `mappings/` says which key was the last, so that a
 //! collector that was killed continues there. A capture that is done twice has the same rows.
 
-use crate::store::index::indexer::Redo;
 use crate::store::index::queue::{Again, Chunk};
 use crate::store::mappings::{Mappings, Version};
 use crate::store::objects::disk::walk;
@@ -39,7 +38,7 @@ impl Reanalysis {
     pub(crate) fn start(
         root: &Path,
         mappings: Arc<Mappings>,
-        redo: Redo,
+        redo: Sender<Again>,
         replica: Option<Arc<Replica>>,
     ) -> io::Result<Self> {
         let (wake, woken) = bounded(1);
@@ -93,7 +92,7 @@ impl Drop for Reanalysis {
 struct Worker {
     root: PathBuf,
     mappings: Arc<Mappings>,
-    redo: Redo,
+    redo: Sender<Again>,
     pending: Arc<AtomicU64>,
     ended: Arc<AtomicBool>,
     /// Of an object store: captures are there, not in the directory.
@@ -136,7 +135,7 @@ impl Worker {
             let chunk = keys.get(..CHUNK.min(keys.len())).unwrap_or_default();
             let failed = Chunk::default();
             for key in chunk {
-                if !self.redo.send(Again { key: key.clone(), chunk: Arc::clone(&failed) }) {
+                if self.redo.send(Again { key: key.clone(), chunk: Arc::clone(&failed) }).is_err() {
                     return Ok(());
                 }
             }

@@ -59,30 +59,24 @@ impl Storage {
     /// Opens a store, and begins to analyse what is not in its tables yet. `cache`: directory of an object store's replica; `None`
     /// is one that ends with this process.
     pub(crate) fn open(location: StoreLocation<'_>, cache: Option<&Path>) -> anyhow::Result<Self> {
-        let (root, replica) = match location {
-            StoreLocation::Directory(path) => (path.to_owned(), None),
-            StoreLocation::Objects(address) => {
-                let replica = Replica::open(address, cache, true)?;
-                (replica.root.clone(), Some(Arc::new(replica)))
-            }
-        };
-        let local = match &replica {
-            Some(replica) => {
-                let local = LocalStore::open_copy(&root)?;
-                replica.discard_unusable(Checks::All)?;
-                local
-            }
-            None => {
-                let local = LocalStore::open(&root)?;
-                if let Some(done) = interrupted::settle(&root)? {
+        let (root, local, replica) = match location {
+            StoreLocation::Directory(root) => {
+                let local = LocalStore::open(root)?;
+                if let Some(done) = interrupted::settle(root)? {
                     tracing::warn!("{done}");
                 }
-                local
+                (root.to_owned(), local, None)
+            }
+            StoreLocation::Objects(address) => {
+                let replica = Replica::open(address, cache, true)?;
+                let local = LocalStore::open_copy(&replica.root)?;
+                replica.discard_unusable(Checks::All)?;
+                (replica.root.clone(), local, Some(Arc::new(replica)))
             }
         };
         let indexer = Indexer::start(&root, &tables_of(&root))?;
         let reanalysis =
-            Reanalysis::start(&root, indexer.mappings(), indexer.redo(), replica.clone())?;
+            Reanalysis::start(&root, indexer.mappings(), indexer.again.clone(), replica.clone())?;
         Ok(Self { root, local, indexer, reanalysis, replica })
     }
 
@@ -143,7 +137,7 @@ impl Storage {
                 tracing::error!("cannot join a dump with its capture: {error:#}");
             }
             let arrived =
-                text.and_then(|text| Arrived::new(self.indexer.room(), &key.app, meta, text));
+                text.and_then(|text| Arrived::new(&self.indexer.state.room, &key.app, meta, text));
             self.indexer.take(&key.app, Work::Capture(key.clone(), arrived));
         }
         Ok(kept)

@@ -9,6 +9,7 @@ use crate::store::share::replica::{LOOK_EVERY, Listing, Replica};
 use crate::store::storage::Storage;
 use anyhow::Result;
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Interval at which the rows of new captures are published.
@@ -115,7 +116,8 @@ impl Replica {
             let until = SystemTime::now().checked_sub(ORPHANED).unwrap_or(SystemTime::UNIX_EPOCH);
             let listing = self.sync(&storage.local, &storage.indexer, until, is_over)?;
             if !is_over() {
-                self.note_complete();
+                // ORDERING: Relaxed; a flag that publishes nothing.
+                self.complete.store(true, Ordering::Relaxed);
             }
             observer.note_size(listing.entries().map(|entry| entry.bytes).sum());
             if !is_over() && self.is_mine()? {

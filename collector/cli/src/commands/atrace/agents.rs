@@ -1,6 +1,7 @@
 //! Processes that carry the agent: found by their sockets, and asked over them.
 
 use crate::args::AtraceArgs;
+use crate::peer;
 use anyhow::{Context, Result, bail};
 use std::ffi::CString;
 use std::fmt;
@@ -52,7 +53,7 @@ impl Target {
     fn connect(&self) -> std::io::Result<Box<dyn Stream>> {
         Ok(match self {
             Self::Process { pid, .. } => {
-                let stream = crate::peer::connect(*pid)?;
+                let stream = peer::connect(*pid)?;
                 stream.set_read_timeout(Some(PATIENCE))?;
                 Box::new(stream)
             }
@@ -78,19 +79,9 @@ impl Target {
 
     /// Sends one line, and reads all that comes back.
     fn send(&self, request: &str) -> Result<Vec<u8>> {
-        let mut stream =
-            self.connect().with_context(|| format!("{self}: cannot connect to the agent"))?;
-        stream.write_all(format!("{request}\n").as_bytes())?;
-        let mut answer = Vec::new();
-        stream
-            .read_to_end(&mut answer)
-            .with_context(|| format!("{self}: the agent does not answer"))?;
-        if answer.is_empty() {
-            bail!(
-                "{self}: the agent refuses this user; run as the same user, as root or as the shell"
-            );
-        }
-        Ok(answer)
+        let stream = self.connect();
+        let stream = stream.with_context(|| format!("{self}: cannot connect to the agent"))?;
+        peer::ask(stream, request).with_context(|| format!("{self}: the agent does not answer"))
     }
 }
 

@@ -5,7 +5,7 @@
 //! port that it forwards to the agent is closed again.
 
 use super::adb;
-use super::describe::describe;
+use super::describe::{describe, push};
 use super::device::{Libraries, Package, Properties, warnings};
 use crate::terminal::print;
 use anyhow::{Context, Result, bail};
@@ -128,13 +128,13 @@ impl<'a> Visit<'a> {
             package.abi.as_deref().unwrap_or("no ABI in particular"),
         );
         self.found("app", text);
-        if package.has_wire_driver() {
+        if package.has_wire_driver {
             let text = "androidx.tracing 2 with its wire driver: unless the app gives the driver another check \
                         (isCategoryEnabled), it records to files of its own while a capture has the tag app on. Set that \
                         check, or leave app out of the windows' tags. dev.tracetee:androidx-tracing records its sections here";
             self.found("other tracer", text.to_owned());
         }
-        if !package.has_internet() {
+        if !package.has_internet {
             self.missing(
                 "the permission android.permission.INTERNET: captures cannot be sent. Add it to the manifest, or stop \
                  removing what the library's manifest adds",
@@ -282,7 +282,7 @@ impl<'a> Visit<'a> {
         }
         let _ = writeln!(text, "\n{}", self.package);
         for (label, found) in &self.lines {
-            let _ = writeln!(text, "  {label:<13} {}", shown(found));
+            push(&mut text, label, &shown(found));
         }
         if let Some(report) = &self.report {
             let _ = write!(text, "\nThe agent's report:\n{}", describe(report));

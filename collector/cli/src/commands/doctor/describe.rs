@@ -6,7 +6,9 @@ use crate::units::{bytes, grouped};
 use std::fmt::Write as _;
 use tracetee_protocol::health::TagReport;
 use tracetee_protocol::json::Decimal;
-use tracetee_protocol::{ControlReport, Health, HealthReport, Summary, UploadStatus};
+use tracetee_protocol::{
+    CaptureReport, ControlReport, Health, HealthReport, Summary, ThreadSummary, UploadStatus,
+};
 
 /// Describes a report.
 pub(super) fn describe(stats: &HealthReport) -> String {
@@ -69,77 +71,60 @@ fn well(summary: &Summary, is_all: bool) -> String {
     }
 }
 
+/// Appends a finding: a label and a text.
+pub(super) fn push(text: &mut String, label: &str, found: &str) {
+    let _ = writeln!(text, "  {label:<13} {found}");
+}
+
 /// Appends the agent's findings in a process.
 fn push_health(text: &mut String, health: &Health, recording: bool) {
     for atrace in &health.atrace {
-        let _ = writeln!(
-            text,
-            "  libcutils     found by {}; tags {} before, {} enabled by the agent, {} now; {}",
-            atrace.found_by,
-            atrace.tags_before,
-            if recording { &atrace.tags_forced } else { "not" },
-            atrace.tags_now,
-            marker(atrace),
-        );
+        let TagReport { found_by, tags_before, tags_now, .. } = atrace;
+        let (forced, marker) =
+            (if recording { &atrace.tags_forced } else { "not" }, marker(atrace));
+        let tags =
+            format!("tags {tags_before} before, {forced} enabled by the agent, {tags_now} now");
+        push(text, "libcutils", &format!("found by {found_by}; {tags}; {marker}"));
     }
     if health.tag_resets > 0 {
         let resets = health.tag_resets;
-        let _ = writeln!(
-            text,
-            "  tags          reset by the system {resets} times during this capture"
-        );
+        push(text, "tags", &format!("reset by the system {resets} times during this capture"));
         for gap in &health.tag_gaps {
             let seconds = |ns: u64| Decimal::ratio(ns, 1_000_000_000);
             let (from, to) = (seconds(gap.from_ns), seconds(gap.to_ns));
-            let _ = writeln!(text, "                {from:.3} s to {to:.3} s: {}", gap.session);
+            push(text, "", &format!("{from:.3} s to {to:.3} s: {}", gap.session));
         }
     }
     if let Some(reason) = &health.tags_unwatched {
-        let _ = writeln!(
-            text,
-            "  tags          not enabled again after the system resets them: {reason}"
-        );
+        let unwatched = format!("not enabled again after the system resets them: {reason}");
+        push(text, "tags", &unwatched);
     }
     if health.frames_uncounted > 0 {
-        let blocks = health.frames_uncounted;
-        let _ = writeln!(
-            text,
-            "  counters      left out of {blocks} blocks of records: more than four threads drew frames"
-        );
+        let blocks = format!("left out of {} blocks of records", health.frames_uncounted);
+        push(text, "counters", &format!("{blocks}: more than four threads drew frames"));
     }
     if let Some(perfetto) = &health.perfetto {
         let (left, preferred) = (&perfetto.tags_left, &perfetto.prefer_sdk);
-        let _ = writeln!(
-            text,
-            "  Perfetto      tags {left} left to a session of Perfetto's SDK; prefer_sdk {preferred}"
-        );
+        let left = format!("tags {left} left to a session of Perfetto's SDK");
+        push(text, "Perfetto", &format!("{left}; prefer_sdk {preferred}"));
     }
     if let Some(missing) = &health.atrace_missing {
-        let _ = writeln!(text, "  libcutils     not found: {missing}");
+        push(text, "libcutils", &format!("not found: {missing}"));
     }
-    let _ = writeln!(
-        text,
-        "  hooks         {} slots of write in {} libraries",
-        health.hooked_slots, health.hooked_libraries
-    );
-    for reason in &health.not_hooked {
-        let _ = writeln!(text, "  not hooked    {reason}");
-    }
+    let (slots, libraries) = (health.hooked_slots, health.hooked_libraries);
+    push(text, "hooks", &format!("{slots} slots of write in {libraries} libraries"));
+    health.not_hooked.iter().for_each(|reason| push(text, "not hooked", reason));
     let mut without = 0;
     for library in health.libraries.iter().filter(|library| library.slots == 0) {
         match &library.reason {
-            Some(reason) => {
-                let _ = writeln!(text, "  skipped       {}: {reason}", library.path);
-            }
+            Some(reason) => push(text, "skipped", &format!("{}: {reason}", library.path)),
             None => without += 1,
         }
     }
     if without > 0 {
-        let _ = writeln!(text, "  no slot       {without} libraries do not call write");
+        push(text, "no slot", &format!("{without} libraries do not call write"));
     }
-    for recovered in &health.recovered {
-        let _ = writeln!(text, "  recovered     {recovered}");
-    }
+    health.recovered.iter().for_each(|recovered| push(text, "recovered", recovered));
 }
 
 /// Describes the marker that a libcutils writes to.
@@ -150,30 +135,23 @@ pub(crate) fn marker(atrace: &TagReport) -> String {
     }
 }
 
+/// Threads of a summary that are shown: those with most records.
+const SHOWN: usize = 8;
+
 /// Appends the content of the recorder.
-fn push_summary(text: &mut String, summary: &Summary) {
-    let kinds: Vec<_> =
-        summary.records.iter().map(|(kind, count)| format!("{kind} {}", grouped(*count))).collect();
-    let _ =
-        writeln!(text, "  records       {} ({})", grouped(summary.recorded()), kinds.join(", "));
-    const SHOWN: usize = 8;
+pub(crate) fn push_summary(text: &mut String, summary: &Summary) {
+    let kind = |(kind, count): (&char, &u64)| format!("{kind} {}", grouped(*count));
+    let kinds: Vec<_> = summary.records.iter().map(kind).collect();
+    push(text, "records", &format!("{} ({})", grouped(summary.recorded()), kinds.join(", ")));
     let mut threads: Vec<_> = summary.threads.iter().collect();
     threads.sort_by_key(|thread| std::cmp::Reverse(thread.records));
-    for thread in threads.iter().take(SHOWN) {
-        let _ = writeln!(
-            text,
-            "  thread        {} (tid {}): {}",
-            thread.name,
-            thread.tid,
-            grouped(thread.records)
-        );
+    for ThreadSummary { name, tid, records, .. } in threads.iter().take(SHOWN) {
+        push(text, "thread", &format!("{name} (tid {tid}): {}", grouped(*records)));
     }
     if threads.len() > SHOWN {
-        let _ = writeln!(text, "  threads       {} more", threads.len() - SHOWN);
+        push(text, "threads", &format!("{} more", threads.len() - SHOWN));
     }
-    for line in run::losses(summary) {
-        let _ = writeln!(text, "  loss          {line}");
-    }
+    run::losses(summary).iter().for_each(|line| push(text, "loss", line));
 }
 
 fn push_upload(text: &mut String, upload: &UploadStatus) {
@@ -182,25 +160,22 @@ fn push_upload(text: &mut String, upload: &UploadStatus) {
         "" => "stay on the device: tracetee_install was called without \"upload\"".to_owned(),
         url => format!("wait for upload to {url}"),
     };
-    let _ = writeln!(text, "  upload        {} captures ({size}) {to}", upload.waiting);
+    push(text, "upload", &format!("{} captures ({size}) {to}", upload.waiting));
     if !upload.consent {
-        text.push_str("  consent       withdrawn: the agent neither records nor uploads\n");
+        push(text, "consent", "withdrawn: the agent neither records nor uploads");
     }
     if let Some(last) = &upload.last {
         let (window, size) = (&last.window, bytes(last.bytes));
-        let _ = writeln!(text, "  last upload   {window} ({size}): {}", last.outcome);
+        push(text, "last upload", &format!("{window} ({size}): {}", last.outcome));
     }
-    let held = upload.held.iter().map(|reason| ("held", reason));
-    let trouble = upload.trouble.iter().map(|reason| ("spool", reason));
-    for (title, reason) in held.chain(trouble) {
-        let _ = writeln!(text, "  {title:<13} {reason}");
-    }
+    upload.held.iter().for_each(|reason| push(text, "held", reason));
+    upload.trouble.iter().for_each(|reason| push(text, "spool", reason));
     if upload.wait_s > 0 {
         let (wait_s, failures) = (upload.wait_s, upload.failures);
-        let _ = writeln!(text, "  next upload   in {wait_s} s, after {failures} failures");
+        push(text, "next upload", &format!("in {wait_s} s, after {failures} failures"));
     }
     for (reason, count) in &upload.lost {
-        let _ = writeln!(text, "  lost          {count} captures: {}", reason.replace('_', " "));
+        push(text, "lost", &format!("{count} captures: {}", reason.replace('_', " ")));
     }
 }
 
@@ -208,59 +183,45 @@ fn push_control(text: &mut String, control: &ControlReport) {
     match &control.config {
         Some(config) => {
             let until = config.not_after.map(|s| format!(", valid until Unix time {s}"));
-            let _ =
-                writeln!(text, "  configuration seq {}{}", config.seq, until.unwrap_or_default());
-            for warning in &config.warnings {
-                let _ = writeln!(text, "  warning       {warning}");
-            }
+            let seq = format!("seq {}{}", config.seq, until.unwrap_or_default());
+            push(text, "configuration", &seq);
+            config.warnings.iter().for_each(|warning| push(text, "warning", warning));
         }
-        None => text.push_str("  configuration none\n"),
+        None => push(text, "configuration", "none"),
     }
-    let refused = control.config_refused.iter().map(|reason| ("refused", reason));
-    let denied = control.last_refused.iter().map(|reason| ("not opened", reason));
-    let trouble = control.trouble.iter().map(|reason| ("problem", reason));
-    for (title, reason) in refused.chain(denied).chain(trouble) {
-        let _ = writeln!(text, "  {title:<13} {reason}");
-    }
-    let _ = writeln!(text, "  state         {}: {}", control.state, control.reason);
+    control.config_refused.iter().for_each(|reason| push(text, "refused", reason));
+    control.last_refused.iter().for_each(|reason| push(text, "not opened", reason));
+    control.trouble.iter().for_each(|reason| push(text, "problem", reason));
+    push(text, "state", &format!("{}: {}", control.state, control.reason));
     for window in &control.windows {
-        let _ = writeln!(text, "  window        {}: {}", window.id, window.status);
+        push(text, "window", &format!("{}: {}", window.id, window.status));
     }
-    if let Some(capture) = &control.last_capture {
-        let outcome = match (&capture.path, &capture.error) {
-            (Some(path), _) => format!(
-                "{} records, {}, {}",
-                grouped(capture.summary.recorded()),
-                bytes(capture.summary.file_bytes),
-                path.display()
-            ),
-            (None, error) => error.clone().unwrap_or_default(),
-        };
-        let _ = writeln!(text, "  last capture  {} ({}): {outcome}", capture.window, capture.why);
+    if let Some(CaptureReport { window, why, path, summary, error, .. }) = &control.last_capture {
+        let outcome = path.as_ref().map_or_else(
+            || error.clone().unwrap_or_default(),
+            |path| {
+                let (records, size) = (grouped(summary.recorded()), bytes(summary.file_bytes));
+                format!("{records} records, {size}, {}", path.display())
+            },
+        );
+        push(text, "last capture", &format!("{window} ({why}): {outcome}"));
     }
-    let _ = writeln!(
+    let (spent, size) = (&control.spent, bytes(control.spent.bytes_in_day));
+    let (hour, day) = (spent.captures_in_hour, spent.captures_in_day);
+    let own =
+        format!("{} kept and {} lost by this process", control.captures, control.captures_lost);
+    push(
         text,
-        "  captures      {} kept and {} lost by this process; {} in the last hour, {} ({}) in the last 24 h",
-        control.captures,
-        control.captures_lost,
-        control.spent.captures_in_hour,
-        control.spent.captures_in_day,
-        bytes(control.spent.bytes_in_day),
+        "captures",
+        &format!("{own}; {hour} in the last hour, {day} ({size}) in the last 24 h"),
     );
     push_upload(text, &control.upload);
-    let share =
-        control.overhead.percent.map(|percent| format!("; {percent:.2} % of one processor"));
-    let _ = writeln!(
-        text,
-        "  overhead      {:.0} ns per record{}",
-        control.overhead.ns_per_record,
-        share.unwrap_or_default()
-    );
+    let overhead = &control.overhead;
+    let share = overhead.percent.map(|percent| format!("; {percent:.2} % of one processor"));
+    let (ns, share) = (overhead.ns_per_record, share.unwrap_or_default());
+    push(text, "overhead", &format!("{ns:.0} ns per record{share}"));
     if control.tag_resets > 0 {
         let resets = control.tag_resets;
-        let _ = writeln!(
-            text,
-            "  tags          reset by the system {resets} times during all captures"
-        );
+        push(text, "tags", &format!("reset by the system {resets} times during all captures"));
     }
 }

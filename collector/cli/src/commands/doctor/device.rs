@@ -39,8 +39,10 @@ pub(super) struct Package {
     /// The ABI that the app runs as.
     pub(super) abi: Option<String>,
     flags: BTreeSet<String>,
-    has_internet: bool,
-    has_wire_driver: bool,
+    /// True if the app has asked for the network.
+    pub(super) has_internet: bool,
+    /// True if the app has the wire driver of androidx.tracing 2, which records by itself while the tag `app` is on.
+    pub(super) has_wire_driver: bool,
 }
 
 impl Package {
@@ -81,16 +83,6 @@ impl Package {
     /// Returns true if the shell may profile the app.
     pub(super) fn is_profileable(&self) -> bool {
         self.flags.iter().any(|flag| flag.ends_with("PROFILEABLE_BY_SHELL"))
-    }
-
-    /// Returns true if the app has the wire driver of androidx.tracing 2, which records by itself while the tag `app` is on.
-    pub(super) const fn has_wire_driver(&self) -> bool {
-        self.has_wire_driver
-    }
-
-    /// Returns true if the app has asked for the network.
-    pub(super) const fn has_internet(&self) -> bool {
-        self.has_internet
     }
 }
 
@@ -162,10 +154,10 @@ mod tests {
         assert_eq!(package.version_name.as_deref(), Some("2.1"));
         assert_eq!(package.version_code.as_deref(), Some("42"));
         assert_eq!(package.abi.as_deref(), Some("arm64-v8a"));
-        assert!(package.is_debuggable() && package.is_profileable() && package.has_internet());
+        assert!(package.is_debuggable() && package.is_profileable() && package.has_internet);
         let other = Package::parse(text, "com.example.app2").unwrap();
         assert_eq!(other.abi, None);
-        assert!(!other.is_debuggable() && !other.is_profileable() && !other.has_internet());
+        assert!(!other.is_debuggable() && !other.is_profileable() && !other.has_internet);
         assert!(Package::parse(text, "com.example").is_none());
         let none = "Package [a] (1):\n  primaryCpuAbi=null\n";
         assert_eq!(Package::parse(none, "a").unwrap().abi, None);
@@ -177,8 +169,8 @@ mod tests {
         let text = "Receiver Resolver Table:\n  Non-Data Actions:\n      androidx.tracing.profiler.action.START:\n        \
                     5ce1 com.example.app/androidx.tracing.profiler.ConnectedProfilerTracingReceiver filter 9a\n\
                     Packages:\n  Package [com.example.app] (1):\n    versionName=1\n  Package [example.app] (2):\n";
-        assert!(Package::parse(text, "com.example.app").unwrap().has_wire_driver());
-        assert!(!Package::parse(text, "example.app").unwrap().has_wire_driver());
+        assert!(Package::parse(text, "com.example.app").unwrap().has_wire_driver);
+        assert!(!Package::parse(text, "example.app").unwrap().has_wire_driver);
     }
 
     #[test]

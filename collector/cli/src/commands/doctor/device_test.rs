@@ -229,17 +229,14 @@ impl Test<'_> {
         self.start(true)?;
         let control = self.health()?.control.context("the agent is not installed")?;
         ensure!(control.config.is_some(), "no configuration came: {said}");
-        Ok((
-            Outcome::Passed,
-            "the app runs, with the configuration of this machine's collector".to_owned(),
-        ))
+        passed("the app runs, with the configuration of this machine's collector")
     }
 
     fn doctor(&mut self) -> Found {
         self.visit = Visit::new(PACKAGE);
         self.visit.run()?;
         ensure!(self.visit.missing.is_empty(), "{}", self.visit.missing.join("; "));
-        Ok((Outcome::Passed, "nothing is missing, and the agent answers on its socket".to_owned()))
+        passed("nothing is missing, and the agent answers on its socket")
     }
 
     fn windows(&mut self) -> Found {
@@ -249,10 +246,7 @@ impl Test<'_> {
         let text = self.text_of("start", known)?;
         let [_, others] = count(&text);
         ensure!(others > 0, "the capture of a start has no section of the platform");
-        Ok((
-            Outcome::Passed,
-            format!("the capture of a start has {others} sections of the platform"),
-        ))
+        passed(format!("the capture of a start has {others} sections of the platform"))
     }
 
     fn markers(&mut self) -> Found {
@@ -310,7 +304,7 @@ impl Test<'_> {
         let lost: u64 = upload.lost.values().sum();
         let text = format!("{came} captures came, {} wait, {lost} were lost", upload.waiting);
         ensure!(came > 0 && upload.waiting == 0 && upload.lost.is_empty(), "{text}: {said}");
-        Ok((Outcome::Passed, text))
+        passed(text)
     }
 
     /// Measures the processor time of the app's frames: without the agent, with it, and while it records.
@@ -374,6 +368,10 @@ impl Test<'_> {
     }
 }
 
+fn passed(detail: impl Into<String>) -> Found {
+    Ok((Outcome::Passed, detail.into()))
+}
+
 /// Counts the begins of the app's own sections in a capture's text, and of others.
 fn count(text: &str) -> [u32; 2] {
     let mut counts = [0, 0];
@@ -388,5 +386,5 @@ fn all_sections(text: &str) -> Found {
     let [own, others] = count(text);
     let detail = format!("{own} of {MARKERS} sections of the app, {others} of others");
     ensure!(own == MARKERS, "{detail}");
-    Ok((Outcome::Passed, detail))
+    passed(detail)
 }

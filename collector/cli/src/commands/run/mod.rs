@@ -17,7 +17,7 @@ use crate::output::{STDOUT, Target};
 use crate::terminal::{fail, say, say_lines};
 use anyhow::{Context, Result};
 pub(crate) use report::losses;
-use session::{Ended, Session, Setup};
+use session::{Ended, Session};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracetee_text::TextOptions;
@@ -47,15 +47,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
         None => PathBuf::from(program.path.file_name().unwrap_or_default())
             .with_added_extension("ftrace.zst"),
     };
-    let setup = Setup {
-        tags: args.tags.clone(),
-        pass_on: args.pass_on.into(),
-        capacity_kb: args.capacity * 1024,
-        seconds: args.time,
-        show_progress: !args.quiet,
-    };
     let options = TextOptions { precision: args.precision.into(), ..TextOptions::default() };
-    let session = Session::create(&output, &setup)?;
+    let session = Session::create(&output, args)?;
     let live = args.stream.then(|| stream::open(&session, &output, &options)).transpose()?;
     let mut child = match session.start(&program.path, name, arguments) {
         Ok(child) => child,

@@ -4,6 +4,7 @@
 //! SIGTERM and SIGHUP that are sent to tracetee are passed on to the program.
 
 use crate::agent_library;
+use crate::args::RunArgs;
 use crate::output::Target;
 use crate::{progress, units};
 use anyhow::{Context, Result};
@@ -21,42 +22,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracetee_protocol::capture_config::{Config, RecorderConfig};
-use tracetee_protocol::recording::PassOnSetting;
 
-/// Settings of the agents.
-#[derive(Debug, Clone)]
-pub(crate) struct Setup {
-    pub(crate) tags: Vec<String>,
-    pub(crate) pass_on: PassOnSetting,
-    pub(crate) capacity_kb: u64,
-    pub(crate) seconds: Option<f64>,
-    pub(crate) show_progress: bool,
-}
-
-impl Setup {
-    fn limit(&self) -> Option<Duration> {
-        self.seconds.map(Duration::from_secs_f64)
-    }
-
-    /// The agents' configuration, checked.
-    fn config(&self, directory: PathBuf) -> Result<Config> {
-        let duration_ms = self.limit().map(|limit| limit.as_millis().max(1).try_into());
-        let config = Config {
-            tags: self.tags.clone(),
-            pass_on: self.pass_on,
-            duration_ms: duration_ms.transpose()?,
-            recorder: RecorderConfig {
-                capacity_kb: self.capacity_kb,
-                // Large blocks: each costs a system call that reserves its disk space.
-                block_kb: 64,
-                directory: Some(directory),
-                ..RecorderConfig::default()
-            },
-            ..Config::default()
-        };
-        config.validate().context("configuration")?;
-        Ok(config)
-    }
+/// The agents' configuration, checked.
+fn config(args: &RunArgs, directory: PathBuf) -> Result<Config> {
+    let duration_ms = args.limit().map(|limit| limit.as_millis().max(1).try_into());
+    let config = Config {
+        tags: args.tags.clone(),
+        pass_on: args.pass_on.into(),
+        duration_ms: duration_ms.transpose()?,
+        recorder: RecorderConfig {
+            capacity_kb: args.capacity * 1024,
+            // Large blocks: each costs a system call that reserves its disk space.
+            block_kb: 64,
+            directory: Some(directory),
+            ..RecorderConfig::default()
+        },
+        ..Config::default()
+    };
+    config.validate().context("configuration")?;
+    Ok(config)
 }
 
 /// A prepared run. Its directory goes when it is dropped.
@@ -64,7 +48,8 @@ pub(crate) struct Session {
     library: PathBuf,
     directory: TempDir,
     config: String,
-    setup: Setup,
+    limit: Option<Duration>,
+    shows_progress: bool,
 }
 
 /// End of the program.
@@ -94,16 +79,17 @@ impl Ended {
 
 impl Session {
     /// Makes the directory, beside the future trace if that will be renamed, and checks that a trace can be written there.
-    pub(crate) fn create(output: &Path, setup: &Setup) -> Result<Self> {
+    pub(crate) fn create(output: &Path, args: &RunArgs) -> Result<Self> {
         let target = Target::at(output)?;
         let parent = target.directory().map_or_else(std::env::temp_dir, Path::to_owned);
         let directory = tempfile::Builder::new()
             .prefix(".tracetee-")
             .tempdir_in(&parent)
             .with_context(|| format!("cannot write the trace to {}", parent.display()))?;
-        let config = setup.config(directory.path().canonicalize()?)?.to_json();
+        let config = config(args, directory.path().canonicalize()?)?.to_json();
         let library = agent_library::install()?;
-        Ok(Self { library, directory, config, setup: setup.clone() })
+        let (limit, shows_progress) = (args.limit(), !args.quiet);
+        Ok(Self { library, directory, config, limit, shows_progress })
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -138,10 +124,9 @@ impl Session {
             .env("TRACETEE_CONFIG", &self.config)
             .spawn()?;
         let started = Instant::now();
-        let limit = self.setup.limit();
         let stop_forwarding = Arc::new(AtomicBool::new(false));
         forward_signals(signals, child.id(), Arc::clone(&stop_forwarding));
-        Ok(Running { session: self, child, started, limit, ended: None, stop_forwarding })
+        Ok(Running { session: self, child, started, ended: None, stop_forwarding })
     }
 
     /// Disk space of the recorders' files.
@@ -176,7 +161,6 @@ pub(crate) struct Running<'a> {
     session: &'a Session,
     child: Child,
     started: Instant,
-    limit: Option<Duration>,
     ended: Option<Ended>,
     stop_forwarding: Arc<AtomicBool>,
 }
@@ -189,7 +173,7 @@ const PROGRESS: Duration = Duration::from_millis(500);
 impl Running<'_> {
     /// Waits for the program's end or the time limit; `None` at the limit.
     pub(crate) fn wait_until_limit(&mut self) -> Option<Ended> {
-        self.wait(self.limit)
+        self.wait(self.session.limit)
     }
 
     /// Waits for the program's end.
@@ -210,7 +194,7 @@ impl Running<'_> {
                 Err(_) => self.ended = Some(Ended::Exited(0)),
             }
             let elapsed = self.started.elapsed();
-            if self.session.setup.show_progress && elapsed >= next_line && self.ended.is_none() {
+            if self.session.shows_progress && elapsed >= next_line && self.ended.is_none() {
                 let size = units::bytes(self.session.recorded_bytes());
                 progress::show(format!("tracetee: {} s, {size} recorded", elapsed.as_secs()));
                 next_line = elapsed + PROGRESS;

@@ -10,7 +10,6 @@
 use crate::store::captures::days::day;
 use crate::store::captures::id_index;
 use crate::store::captures::quarantined::{Bodies, Quarantined};
-use crate::store::captures::retention::Retention;
 use crate::store::objects::disk::{
     lock_file, make_directory, make_parent, note, remove, sidecar_of, walk,
 };
@@ -32,7 +31,7 @@ use uuid::Uuid;
 pub(crate) struct LocalStore {
     root: PathBuf,
     next: AtomicU64,
-    quarantined: Bodies,
+    pub(crate) quarantined: Bodies,
     /// True if an object store has all of it: nothing need survive a loss of power.
     is_copy: bool,
     /// By a digit of the id: held while a capture gets its place.
@@ -200,11 +199,6 @@ impl LocalStore {
     /// Waits until a file or a directory is on the disk.
     fn sync(&self, path: &Path) -> io::Result<()> {
         if self.is_copy { Ok(()) } else { File::open(path)?.sync_all() }
-    }
-
-    /// Sets the limits of what is in quarantine.
-    pub(crate) fn limit_quarantine(&self, retention: Retention) -> io::Result<()> {
-        self.quarantined.limit(retention)
     }
 
     /// Sets aside what was no capture, with the reason. The last one of an id is enough to see what is wrong.

@@ -6,10 +6,8 @@
 //! made twice, or that takes longer than any should, goes to quarantine with the reason. Captures that are to be
 //! analysed again (`reanalysis.rs`) have their turn when no new one waits.
 
-use crate::store::captures::arrived::Room;
 use crate::store::index::analyst::Analyst;
 use crate::store::index::attempts::Attempts;
-use crate::store::index::observed::Observed;
 use crate::store::index::outbox::Outbox;
 use crate::store::index::queue::{Again, Chunk, Content, MAX_ROWS, MAX_WAITING, Made, State, Work};
 use crate::store::index::supervised;
@@ -20,7 +18,7 @@ use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_fleet::database::Database;
@@ -39,25 +37,15 @@ const BATCH_ROWS: usize = MAX_ROWS / 2;
 /// Captures to be analysed again that may wait.
 const MAX_AGAIN: usize = 64;
 
-/// Takes captures that are to be analysed again.
-#[derive(Debug)]
-pub(crate) struct Redo(Sender<Again>);
-
-impl Redo {
-    /// Waits until there is room. Returns false if the indexer has ended.
-    pub(crate) fn send(&self, again: Again) -> bool {
-        self.0.send(again).is_ok()
-    }
-}
-
 /// The indexer.
 #[derive(Debug)]
 pub(crate) struct Indexer {
     root: PathBuf,
     tables: PathBuf,
-    state: Arc<State>,
+    pub(crate) state: Arc<State>,
     mappings: Arc<Mappings>,
-    again: Sender<Again>,
+    /// Takes captures that are to be analysed again.
+    pub(crate) again: Sender<Again>,
     /// A message for each item of the queue.
     work: Option<Sender<()>>,
     threads: Vec<JoinHandle<()>>,
@@ -165,49 +153,9 @@ impl Indexer {
         bytes(&self.tables) + bytes(Path::new(&log))
     }
 
-    /// Returns the memory of contents that wait.
-    pub(crate) fn room(&self) -> &Room {
-        &self.state.room
-    }
-
-    /// Returns how many were analysed, analysed again because a mapping had come, and could not be analysed.
-    pub(crate) fn counts(&self) -> [&AtomicU64; 3] {
-        [&self.state.analysed, &self.state.analysed_again, &self.state.failed]
-    }
-
-    /// True while a thread is down after a panic.
-    pub(crate) fn is_down(&self) -> bool {
-        self.state.panics.is_down()
-    }
-
-    /// True if the tables were found to be damaged.
-    pub(crate) fn is_damaged(&self) -> bool {
-        self.state.damage.is_found()
-    }
-
-    /// Returns how often a thread was started again after a panic.
-    pub(crate) fn restarts(&self) -> &AtomicU64 {
-        &self.state.panics.restarts
-    }
-
-    /// Returns what came into the tables since the start.
-    pub(crate) fn observed(&self) -> &Arc<Observed> {
-        &self.state.observed
-    }
-
     /// Returns the mappings that are applied.
     pub(crate) fn mappings(&self) -> Arc<Mappings> {
         Arc::clone(&self.mappings)
-    }
-
-    /// Returns the entrance for captures that are to be analysed again.
-    pub(crate) fn redo(&self) -> Redo {
-        Redo(self.again.clone())
-    }
-
-    /// True if captures were skipped because too many came; [`Indexer::catch_up`] indexes them.
-    pub(crate) fn has_missed(&self) -> bool {
-        self.state.missed.load(Ordering::Relaxed)
     }
 
     /// Takes all that is in the directory and not in the tables, on a thread of its own.
@@ -460,7 +408,7 @@ mod tests {
         for key in keys {
             indexer.take("a", Work::Capture(key, None));
         }
-        let observed = Arc::clone(indexer.observed());
+        let observed = Arc::clone(&indexer.state.observed);
         assert_eq!(indexer.finish(), 2);
         let frames: Vec<_> = observed.sums().iter().map(|(_, sums)| sums.frames).collect();
         assert_eq!(frames, [2]);

@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn names_beyond_the_limit_count_as_others() {
-        let observed = Observed::default();
+        let (observed, begun) = (Observed::default(), Instant::now());
         observed.add(&[rows("a", "Feed", 2), rows("a", "Feed", 0), rows("a", "Detail", 1)]);
         let sums = observed.sums();
         assert_eq!(sums[0].0, ["a", "", "Detail"].map(Text::new_static));
@@ -151,9 +151,9 @@ mod tests {
         assert!((0..900).all(|number| frames("c", &number.to_string()) == Some(4)));
         assert_eq!([frames("a", "Feed"), frames("c", OTHER)], [Some(8), None]);
         // A name without frames for an hour gives its place to another one of its app.
-        let found = [3_590, 3_600].map(|s| {
+        let found = [(begun, 3_590), (Instant::now(), 3_600)].map(|(from, s)| {
             let name = ["2", "New"].map(Text::new_static);
-            let later = Instant::now() + Duration::from_secs(s);
+            let later = from + Duration::from_secs(s);
             observed.count(&"b".into(), name, ScreenSums { frames: 5, ..sums[0].1 }, later);
             frames("b", "New")
         });

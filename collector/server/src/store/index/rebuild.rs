@@ -3,7 +3,7 @@
 use crate::store::captures::local_store::readmit;
 use crate::store::index::indexer::Indexer;
 use crate::store::mappings;
-use crate::store::objects::disk::{lock_file, tables_of};
+use crate::store::objects::disk::{lock_file, remove_logs, tables_of};
 use crate::store::objects::intents::{self, MAKE_TABLES, PLACE_TABLES};
 use anyhow::{Context, Result};
 use std::fs::{self, File};
@@ -61,9 +61,7 @@ pub(crate) fn rebuild(root: &Path) -> Result<Rebuilt> {
 pub(crate) fn place_tables(root: &Path) -> Result<()> {
     let (new, tables) = (tables_of(&root.join(NEW)), tables_of(root));
     if new.exists() {
-        for suffix in ["-wal", "-shm"] {
-            let _ = fs::remove_file(format!("{}{suffix}", tables.display()));
-        }
+        remove_logs(&tables)?;
         fs::rename(&new, &tables)?;
     }
     mappings::settle(root)?;

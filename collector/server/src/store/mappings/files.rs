@@ -1,6 +1,7 @@
 //! The files of a mapping: `classes.txt.zst` (R8) and `methods.txt.zst` (method ids) below the directory of a version, and the
 //! sorted tables beside each (`classes.txt.packed`). `mappings.rs` says when they are written.
 
+use crate::store::objects::disk::remove_file;
 use anyhow::{Context, Result};
 use memmap2::Mmap;
 use std::fs::{self, File};
@@ -89,10 +90,7 @@ pub(crate) fn pack(path: &Path, mapping: &Mapping) -> io::Result<()> {
 
 /// Deletes the tables of a file: a text without them is complete, those of another text would not be.
 pub(crate) fn discard_packed(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path.with_extension(PACKED)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    remove_file(&path.with_extension(PACKED))
 }
 
 /// Opens the tables of a file; `None` if there are none of this version.

@@ -78,13 +78,23 @@ pub(crate) fn make_directory(directory: &Path) -> io::Result<()> {
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     // A body in quarantine goes before its note, without which it would be nobody's.
     for file in [&path.with_extension("body"), path, &sidecar_of(path)] {
-        match fs::remove_file(file) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                let why = format!("cannot delete {}: {error}", file.display());
-                return Err(io::Error::new(error.kind(), why));
-            }
-            _ => {}
-        }
+        remove_file(file).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot delete {}: {error}", file.display()))
+        })?;
     }
     Ok(())
+}
+
+/// Deletes a file, if there is one.
+pub(crate) fn remove_file(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Deletes the logs that SQLite has beside tables.
+pub(crate) fn remove_logs(tables: &Path) -> io::Result<()> {
+    remove_file(&tables.with_extension("sqlite-wal"))?;
+    remove_file(&tables.with_extension("sqlite-shm"))
 }

@@ -8,10 +8,11 @@
 //! [`STALE`]. Collectors have copies of these objects (`tend.rs`). A device's intent stays for [`AFTERWARDS`], because
 //! they may have rows of its captures that are not published, and what comes late is deleted when they find it.
 
+use crate::store::objects::disk::remove_file;
 use anyhow::{Context, Result};
 use hmac_sha256::Hash;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -70,12 +71,8 @@ pub(crate) fn begin(root: &Path, name: &str, text: &str) -> Result<()> {
 
 /// Removes an intent.
 pub(crate) fn end(root: &Path, name: &str) -> Result<()> {
-    match fs::remove_file(root.join(name)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot delete {}", root.join(name).display()))
-        }
-        _ => Ok(()),
-    }
+    let path = root.join(name);
+    remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))
 }
 
 /// True if a device is being forgotten.

@@ -7,12 +7,14 @@ use crate::store::objects::FINDINGS;
 use crate::store::share::replica::Replica;
 use anyhow::Result;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 impl Replica {
     /// Returns the path of the tables; `None` until they have what the bucket had when the collector started.
     #[must_use]
     pub fn complete_tables(&self) -> Option<PathBuf> {
-        self.is_complete().then(|| self.tables())
+        // ORDERING: Relaxed; a flag that publishes nothing.
+        self.complete.load(Ordering::Relaxed).then(|| self.tables())
     }
 
     /// Returns the findings; `None`: there are none yet.

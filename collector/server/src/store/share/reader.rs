@@ -79,7 +79,7 @@ impl Reader {
             return synced.map(drop);
         }
         indexer.settle();
-        let is_damaged = indexer.is_damaged();
+        let is_damaged = indexer.state.damage.is_found();
         indexer.finish();
         if is_damaged {
             return Err(Error::Checksum("what captures are added to".to_owned()).into());

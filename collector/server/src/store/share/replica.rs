@@ -16,7 +16,7 @@ use crate::store::index::indexer::Indexer;
 use crate::store::index::outbox::Outbox;
 use crate::store::index::queue::Work;
 use crate::store::mappings::Mappings;
-use crate::store::objects::disk::{make_parent, note, remove, tables_of};
+use crate::store::objects::disk::{make_parent, note, remove, remove_file, remove_logs, tables_of};
 use crate::store::objects::intents::{PLACE_TABLES, STALE};
 use crate::store::objects::{Listed, Shared, each, intents, location};
 use anyhow::{Context, Result, bail};
@@ -62,7 +62,7 @@ pub struct Replica {
     /// Set while nobody has looked for damage in the tables of captures and loss reports.
     is_unchecked: AtomicBool,
     /// Set when all that the bucket had is in the tables.
-    complete: AtomicBool,
+    pub(crate) complete: AtomicBool,
     /// One that ends with the process.
     _own: Option<TempDir>,
 }
@@ -140,25 +140,19 @@ impl Replica {
         Self::with_objects(location::open_shared(address)?, address, directory, publishes)
     }
 
-    /// Breaks off the calls of the object store that have not ended in a moment: the collector stops.
-    pub(crate) fn end_calls(&self) {
-        self.objects.end();
-    }
-
     fn with_objects(
         objects: Arc<dyn Shared>,
         address: &str,
         directory: Option<&Path>,
         publishes: bool,
     ) -> Result<Self> {
-        let own = match directory {
-            None => Some(tempfile::tempdir().context("cannot create a temporary directory")?),
-            Some(_) => None,
+        let (root, own) = match directory {
+            Some(directory) => (directory.to_owned(), None),
+            None => {
+                let own = tempfile::tempdir().context("cannot create a temporary directory")?;
+                (own.path().to_owned(), Some(own))
+            }
         };
-        let root = directory.map_or_else(
-            || own.as_ref().map(|own| own.path().to_owned()).unwrap_or_default(),
-            Path::to_owned,
-        );
         let parts = root.join("parts");
         fs::create_dir_all(&parts).with_context(|| format!("cannot create {}", parts.display()))?;
         let endpoint = location::s3_endpoint().unwrap_or_default();
@@ -210,9 +204,8 @@ impl Replica {
     /// When they cannot be deleted.
     pub fn discard(&self) -> Result<()> {
         let tables = tables_of(&self.root);
-        for suffix in ["", "-wal", "-shm"] {
-            let _ = fs::remove_file(format!("{}{suffix}", tables.display()));
-        }
+        remove_file(&tables)?;
+        remove_logs(&tables)?;
         for waiting in fs::read_dir(Outbox::path(&self.root)).into_iter().flatten().flatten() {
             fs::remove_file(waiting.path())?;
         }
@@ -228,15 +221,6 @@ impl Replica {
             database.check_stored()?;
         }
         Ok(())
-    }
-
-    /// True if the tables have what the bucket had at the start.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.complete.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn note_complete(&self) {
-        self.complete.store(true, Ordering::Relaxed);
     }
 
     fn mirrored(&self) -> MutexGuard<'_, BTreeMap<String, Listed>> {

@@ -68,7 +68,7 @@ fn a_collector_takes_what_another_one_has_published_and_analyzes_the_rest() {
     assert_eq!(left, 0, "what is published is in the bucket alone");
     second.replica.take_parts(&|| false).unwrap();
     assert_eq!(second.captures(), first.captures());
-    assert_eq!(second.indexer.counts()[0].load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(second.indexer.state.analysed.load(std::sync::atomic::Ordering::Relaxed), 0);
     // A capture that was deleted is gone everywhere, and one that has come is there.
     put(&cloud, "a", 10..11);
     cloud.delete(&first.captures()[..1]).unwrap();
