@@ -42,11 +42,7 @@ pub fn read_with_profile(
     }
     let clocks = theirs.realtime.zip(ours.realtime);
     let shift_ns = clocks.map_or(0, |(theirs, ours)| ours.shift_to(theirs));
-    let mut capture = analyzed(tracetee_trace::merge(&[(&theirs, 0), (&ours, shift_ns)]), options)?;
-    if let Some(mapping) = options.mapping {
-        mapping.apply_to(&mut capture.trace);
-    }
-    Ok(capture)
+    named(tracetee_trace::merge(&[(&theirs, 0), (&ours, shift_ns)]), options)
 }
 
 /// Reads and analyzes a trace file that a timeline is made of: with all events, and the names that the mapping restores.
@@ -54,7 +50,12 @@ pub fn read_with_profile(
 /// # Errors
 /// As [`read_file`].
 pub fn read_file_for_timeline(path: &Path, options: &Options<'_>) -> Result<Capture, Error> {
-    let mut capture = analyzed(tracetee_trace::read_file_with_events(path)?, options)?;
+    named(tracetee_trace::read_file_with_events(path)?, options)
+}
+
+/// Analyzes a trace, and gives it the names that the mapping restores.
+fn named(trace: Trace, options: &Options<'_>) -> Result<Capture, Error> {
+    let mut capture = analyzed(trace, options)?;
     if let Some(mapping) = options.mapping {
         mapping.apply_to(&mut capture.trace);
     }
@@ -66,14 +67,8 @@ fn analyzed(trace: Trace, options: &Options<'_>) -> Result<Capture, Error> {
     let analysis = match tracetee_jank::analyze(&trace, options) {
         // Nothing may be left of a process but its end.
         Err(error) if has_death && !matches!(error, tracetee_jank::Error::Stopped(_)) => {
-            let Options { mapping, death, dump, .. } = *options;
             let process = Which::Pid(trace.pids().first().copied().unwrap_or_default());
-            let watch = options.watch.clone();
-            let without_details = options.without_details;
-            tracetee_jank::analyze(
-                &trace,
-                &Options { process, mapping, watch, without_details, death, dump },
-            )?
+            tracetee_jank::analyze(&trace, &Options { process, ..options.clone() })?
         }
         analysis => analysis?,
     };

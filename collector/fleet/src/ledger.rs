@@ -4,16 +4,16 @@
 //! ([`crate::parquet`]). [`Sums::add_ledger`] makes the sums that reports read.
 
 use crate::error::Error;
-use crate::object_keys::{ReportKey, app_of_report};
-use crate::rows::{self, Ledger, NO_NAME, cut, version_of};
-use crate::schema::{LedgerDayRow, LedgerScreenRow, Text};
+use crate::object_keys::ReportKey;
+use crate::rows::{self, Ledger};
+use crate::schema::{LedgerDayRow, Text, ledger_day_row, screen_row};
 use crate::sums::row::RollupRow;
-use crate::sums::schema::{LedgerFrames, LedgerHistogram, LedgerRollup};
+use crate::sums::schema::{LedgerHistogram, ledger_frames, ledger_rollup};
 use crate::sums::{MOST, Sums, whole};
 use crate::table::symbols::Symbol;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use tracetee_ledger::{Histogram, Part, Row, RowKey, StartType};
+use tracetee_ledger::{Histogram, Part, StartType};
 use tracetee_protocol::CaptureMeta;
 use twox_hash::XxHash64;
 
@@ -68,41 +68,7 @@ impl Ledger {
         let (mut meta, part) = read().ok_or(Error::Report("a part of a ledger"))?;
         // The part decides, not what came with it.
         meta.version_code = Some(part.version_code).filter(|&code| code > 0);
-        let known = |text: Option<&str>| {
-            text.filter(|text| !text.is_empty()).map(|text| Text::from(cut(text)))
-        };
-        let Part { segment, sums, .. } = &part;
-        let [of_cold, of_warm, of_hot] = &sums.starts;
-        let of_anr = |(name, count): (&str, u64)| if name == ANR { count } else { 0 };
-        let day = LedgerDayRow {
-            app: known(app_of_report(&key.name).as_deref()).unwrap_or(NO_NAME),
-            dt: Text::from(&key.day),
-            ver: Text::from(version_of(&meta)),
-            part: Text::default(),
-            ledger_id: Text::from(&key.name),
-            device: known(meta.install_id.as_deref()).unwrap_or(NO_NAME),
-            version_code: part.version_code,
-            ledger_part: part.part.into(),
-            model: known(meta.model.as_deref()),
-            api: meta.api,
-            debuggable: meta.debuggable.unwrap_or(false),
-            emulator: meta.emulator.unwrap_or(false),
-            segment: Text::from(pairs(segment)),
-            observed_s: sums.observed_s.min(MOST),
-            stood_still_s: sums.stood_still_s.min(MOST),
-            own_cost_us: sums.own_cost_us.min(MOST),
-            major_faults: sums.major_faults.min(MOST),
-            peak_pss_kb: sums.peak_pss_kb.min(MOST),
-            sessions: sums.sessions.min(MOST),
-            slow_sessions: sums.slow_sessions.min(MOST),
-            user_anrs: sums.visible_exits.iter().map(of_anr).sum::<u64>().min(MOST),
-            cold_starts: of_cold.count.min(MOST),
-            slow_cold_starts: of_cold.slow.min(MOST),
-            warm_starts: of_warm.count.min(MOST),
-            slow_warm_starts: of_warm.slow.min(MOST),
-            hot_starts: of_hot.count.min(MOST),
-            slow_hot_starts: of_hot.slow.min(MOST),
-        };
+        let (day, sums) = (ledger_day_row(key, &meta, &part), &part.sums);
         let screens = sums.rows().iter().map(|(key, row)| screen_row(key, row)).collect();
         let mut histograms = Vec::new();
         for (key, row) in sums.rows() {
@@ -178,29 +144,17 @@ impl rows::Histogram {
 }
 
 /// Writes attributes as `name=value`, separated by semicolons.
-fn pairs(segment: &[(String, String)]) -> String {
+pub(crate) fn pairs(segment: &[(String, String)]) -> String {
     let pair = |(name, value): &(String, String)| format!("{name}={value}");
     segment.iter().map(pair).collect::<Vec<_>>().join(";")
 }
 
-fn screen_row(key: &RowKey, row: &Row) -> LedgerScreenRow {
-    let [_, late_app, late_system, late_other] = row.verdicts.map(|count| count.min(MOST));
-    LedgerScreenRow {
-        screen: Text::from(&key.screen),
-        hz: u64::from(key.refresh_mhz).saturating_add(500) / 1000,
-        pipeline: Text::new_static(key.pipeline.name()),
-        source: Text::new_static(key.source.name()),
-        frames: row.frames.min(MOST),
-        late: row.late.min(MOST),
-        frozen: row.frozen.min(MOST),
-        late_app,
-        late_system,
-        late_other,
-        overrun_us: row.overrun_us.sum().min(MOST),
-    }
+/// Adds a histogram, whose values have a unit of so many ns.
+/// Returns an exit's count if it is an ANR.
+pub(crate) fn anrs_of((name, count): (&str, u64)) -> u64 {
+    if name == ANR { count } else { 0 }
 }
 
-/// Adds a histogram, whose values have a unit of so many ns.
 fn push(
     histograms: &mut Vec<rows::Histogram>,
     [kind, screen, name]: [Text; 3],
@@ -241,47 +195,11 @@ impl Sums {
         sign: i64,
     ) {
         let row = &ledger.day;
-        let [app, dt, ver] = [&row.app, &row.dt, &row.ver].map(|text| self.symbols.intern(text));
-        let of_day = LedgerRollup {
-            app,
-            dt,
-            ver,
-            parts: 1,
-            device_days: days[0].into(),
-            anr_days: days[1].into(),
-            observed_s: whole(row.observed_s),
-            stood_still_s: whole(row.stood_still_s),
-            own_cost_us: whole(row.own_cost_us),
-            major_faults: whole(row.major_faults),
-            sessions: whole(row.sessions),
-            slow_sessions: whole(row.slow_sessions),
-            user_anrs: whole(row.user_anrs),
-            cold_starts: whole(row.cold_starts),
-            slow_cold_starts: whole(row.slow_cold_starts),
-            warm_starts: whole(row.warm_starts),
-            slow_warm_starts: whole(row.slow_warm_starts),
-            hot_starts: whole(row.hot_starts),
-            slow_hot_starts: whole(row.slow_hot_starts),
-        };
-        self.add(&of_day, sign);
+        let names @ [app, dt, ver] =
+            [&row.app, &row.dt, &row.ver].map(|text| self.symbols.intern(text));
+        self.add(&ledger_rollup(names, row, days), sign);
         for row in &ledger.screens {
-            let [screen, pipeline, source] =
-                [&row.screen, &row.pipeline, &row.source].map(|text| self.symbols.intern(text));
-            let of_screen = LedgerFrames {
-                app,
-                dt,
-                ver,
-                screen,
-                pipeline,
-                source,
-                frames: whole(row.frames),
-                late: whole(row.late),
-                frozen: whole(row.frozen),
-                late_app: whole(row.late_app),
-                late_system: whole(row.late_system),
-                late_other: whole(row.late_other),
-                overrun_us: whole(row.overrun_us),
-            };
+            let of_screen = ledger_frames(&mut self.symbols, names, row);
             self.add(&of_screen, sign);
         }
         for rows::Histogram { kind, screen, name, buckets } in &ledger.histograms {

@@ -1,13 +1,16 @@
 //! Keys of stored captures: `raw/v1/app=A/dt=YYYY-MM-DD/ver=V/ID.ftrace.zst`, the same in a directory and on an object
 //! store. A key is made of the capture's own facts alone, so that storing a capture twice gives one object.
 
-use std::fmt::Write;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// The ending of stored captures.
 const CAPTURE: &str = ".ftrace.zst";
 /// Limits of names of apps and versions, raw and encoded: a file's name has at most 255 bytes.
 const MAX_BYTES: usize = 100;
 const MAX_ENCODED_BYTES: usize = 200;
+/// Characters of a name that are escaped; the first must not be a dot.
+const FIRST: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-');
+const LATER: &AsciiSet = &FIRST.remove(b'.');
 
 /// The position of the version in the text of a UUID.
 const VERSION_AT: usize = 14;
@@ -99,20 +102,14 @@ pub fn encode(name: &str) -> String {
     let mut text = String::new();
     for (offset, char) in name.char_indices() {
         let whole = text.len();
-        for &byte in char.encode_utf8(&mut [0; 4]).as_bytes() {
-            let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-            if is_plain && !(text.is_empty() && byte == b'.') {
-                text.push(byte.into());
-            } else {
-                let _ = write!(text, "!{byte:02X}");
-            }
-        }
+        let escaped = if text.is_empty() { FIRST } else { LATER };
+        text.extend(utf8_percent_encode(char.encode_utf8(&mut [0; 4]), escaped));
         if offset + char.len_utf8() > MAX_BYTES || text.len() > MAX_ENCODED_BYTES {
             text.truncate(whole);
             break;
         }
     }
-    if text.is_empty() { crate::rows::UNKNOWN.to_owned() } else { text }
+    if text.is_empty() { crate::rows::UNKNOWN.to_owned() } else { text.replace('%', "!") }
 }
 
 /// Returns the app in the name of a report or a note, `ID.APP`.
@@ -190,24 +187,8 @@ impl ReportKey {
 }
 
 fn decode(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let escaped = (byte == b'!').then(|| after.get(..2)).flatten();
-        let value = escaped
-            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        match value {
-            Some(value) => {
-                bytes.push(value);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let text = text.replace('%', "%25").replace('!', "%");
+    percent_decode_str(&text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

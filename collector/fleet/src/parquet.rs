@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::object_keys::encode;
 use crate::rows::{Histogram, Ledger, Rows, Value};
 use crate::schema::{
-    CAPTURES, Column, Kind, LEDGER_DAYS, LedgerBucketRow, Source, TABLES, Table, TableRow, VERSION,
+    CAPTURES, Cell, Column, Kind, LEDGER_DAYS, LedgerBucketRow, Source, TABLES, Table, TableRow,
+    Text, VERSION,
 };
 use hmac_sha256::Hash;
 use parquet::basic::{Compression, ZstdLevel};
@@ -251,40 +252,32 @@ fn write_column(
     let levels: Vec<i16> =
         values.iter().map(|value| i16::from(!matches!(value, Value::Null))).collect();
     let levels = column.nullable.then_some(&*levels);
-    let wrong =
-        || Error::Parquet(format!("the column {} has a value of another kind", column.name));
     let present = values.iter().filter(|value| !matches!(value, Value::Null) || !column.nullable);
     match column.kind {
         Kind::Text => {
-            let texts: Option<Vec<ByteArray>> = present
-                .map(|value| match value {
-                    Value::Text(text) => Some(ByteArray::from(text.as_bytes().to_vec())),
-                    _ => None,
-                })
-                .collect();
-            writer.typed::<ByteArrayType>().write_batch(&texts.ok_or_else(wrong)?, levels, None)?;
+            let texts = cells::<Text>(column, present)?.into_iter();
+            let texts: Vec<_> =
+                texts.map(|text| ByteArray::from(text.as_bytes().to_vec())).collect();
+            writer.typed::<ByteArrayType>().write_batch(&texts, levels, None)?
         }
         Kind::Int => {
-            let numbers: Option<Vec<i64>> = present
-                .map(|value| match value {
-                    Value::Int(number) => Some(*number),
-                    _ => None,
-                })
-                .collect();
-            writer.typed::<Int64Type>().write_batch(&numbers.ok_or_else(wrong)?, levels, None)?;
+            writer.typed::<Int64Type>().write_batch(&cells(column, present)?, levels, None)?
         }
         Kind::Real => {
-            let numbers: Option<Vec<f64>> = present
-                .map(|value| match value {
-                    Value::Real(number) => Some(*number),
-                    _ => None,
-                })
-                .collect();
-            writer.typed::<DoubleType>().write_batch(&numbers.ok_or_else(wrong)?, levels, None)?;
+            writer.typed::<DoubleType>().write_batch(&cells(column, present)?, levels, None)?
         }
-    }
+    };
     writer.close()?;
     Ok(())
+}
+
+fn cells<'a, T: Cell>(
+    column: &Column,
+    values: impl Iterator<Item = &'a &'a Value>,
+) -> Result<Vec<T>, Error> {
+    let wrong =
+        || Error::Parquet(format!("the column {} has a value of another kind", column.name));
+    values.map(|&value| T::from_value(value.clone()).ok_or_else(wrong)).collect()
 }
 
 #[cfg(test)]

@@ -2,12 +2,11 @@
 
 use crate::schema::{
     CaptureRow, DeathRow, FrameRow, FrameSliceRow, LedgerDayRow, LedgerScreenRow, LossRow,
-    StackRow, Text,
+    StackRow, Text, capture_row, death_row, frame_row, frame_slice_row, stack_row,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tracetee_jank::{Analysis, DeathReport, Frame, Named, Part, Stack, StartKind};
-use tracetee_protocol::json::Decimal;
+use tracetee_jank::{Analysis, Part};
 use tracetee_protocol::loss_report::{self, LossReport};
 use tracetee_protocol::{CaptureMeta, notes};
 use tracetee_trace::{Dump, Trace, WallClock};
@@ -97,6 +96,11 @@ pub(crate) fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or(text)
 }
 
+/// A text from a capture or a report, of a limited size; `None` if there is none, or an empty one.
+pub(crate) fn known(text: Option<&str>) -> Option<Text> {
+    text.filter(|text| !text.is_empty()).map(|text| Text::from(cut(text)))
+}
+
 /// The device of a collector's own loss report: captures that it had stored and deleted.
 pub const COLLECTOR: &str = "(collector)";
 /// Placeholder for an unknown app, device or version.
@@ -111,8 +115,9 @@ pub fn version_of(meta: &CaptureMeta) -> String {
 
 /// Returns why the capture was taken, by the header's `opens`. Only captures by schedule are unbiased: rates must
 /// not count a capture that jank has triggered.
-fn cohort(meta: &CaptureMeta) -> &'static str {
+pub(crate) fn cohort(meta: &CaptureMeta) -> &'static str {
     match meta.opens.as_deref() {
+        _ if meta.death.is_some() => "death",
         Some("schedule") => "time",
         Some("app_start") => "start",
         Some("section") => "section",
@@ -125,7 +130,7 @@ fn cohort(meta: &CaptureMeta) -> &'static str {
 #[must_use]
 pub fn from_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
     let frame_of = |part: &Part| analysis.frames.get(part.frame);
-    let capture = capture_row(about, trace, analysis);
+    let capture = captured(about, trace, analysis);
     let sender = about.meta.install_id.as_deref().filter(|id| !id.is_empty()).map(cut);
     let other_device = sender.filter(|&sender| capture.device != sender).map(Text::from);
     Rows {
@@ -151,154 +156,23 @@ fn id_ms(id: &str) -> Option<u64> {
     u64::from_str_radix(&[high, low].concat(), 16).ok()
 }
 
-fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow {
+fn captured(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow {
     let mut meta = about.meta.clone();
     meta.merge(trace.about.clone());
-    let text = |text: &Option<String>| {
-        text.as_deref().filter(|text| !text.is_empty()).map(|text| Text::from(cut(text)))
-    };
     let has_note = |note: &str| {
         let names = trace.instants.iter().map(|instant| trace.names.text(instant.name));
         names.filter_map(notes::of_instant).any(|found| found.starts_with(note))
     };
-    let over_budget = has_note(notes::OVER_BUDGET);
-    let recovered = meta.recovered.unwrap_or(false) || has_note(notes::RECOVERED);
-    let cohort = if meta.death.is_some() { "death" } else { cohort(&meta) };
-    let totals = &analysis.totals;
-    let (first_ns, last_ns) = trace.span_ns.unwrap_or((0, 0));
+    meta.recovered = Some(meta.recovered.unwrap_or(false) || has_note(notes::RECOVERED));
+    // An object store may have lost what was said of it beside its body.
     let realtime_ms = trace.realtime.map(WallClock::unix_ms);
-    CaptureRow {
-        app: about.app.as_ref().map(Text::from).or_else(|| text(&meta.app)).unwrap_or(NO_NAME),
-        dt: Text::from(&about.day),
-        ver: Text::from(version_of(&meta)),
-        capture_id: Text::from(&about.capture_id),
-        part: Text::default(),
-        device: text(&meta.install_id).unwrap_or(NO_NAME),
-        cohort: Text::new_static(cohort),
-        counted: cohort == "time" && !over_budget && !recovered,
-        version_code: meta.version_code,
-        window_id: text(&meta.window).unwrap_or_default(),
-        why: text(&meta.why).unwrap_or_default(),
-        model: text(&meta.model),
-        api: meta.api,
-        // An object store may have lost what was said of it beside its body.
-        made_ms: meta.made_ms.or(realtime_ms).or_else(|| id_ms(&about.capture_id)).unwrap_or(0),
-        span_ns: last_ns - first_ns,
-        period_ns: analysis.frame_budget.ns,
-        period_source: Text::new_static(analysis.frame_budget.source.name()),
-        frames: totals.frames,
-        slow: totals.slow,
-        janky: totals.janky,
-        frozen: totals.frozen,
-        dropped_vsyncs: totals.dropped,
-        jank_ns: totals.jank_ns,
-        frame_ns: totals.frame_ns,
-        startup_ns: analysis.startups.ttid_ns(StartKind::Cold),
-        warm_start_ns: analysis.startups.ttid_ns(StartKind::Warm),
-        hot_start_ns: analysis.startups.ttid_ns(StartKind::Hot),
-        ttfd_ns: analysis.startups.ttfd_ns(),
-        anrs: analysis.long_slices.iter().filter(|long| long.anr).count() as u64,
-        slow_session_20fps: totals.slow_session_20fps,
-        slow_session_30fps: totals.slow_session_30fps,
-        overhead_percent: meta.overhead_percent.map(Decimal::to_f64),
-        over_budget,
-        recovered,
-        lost_records: meta.dropped.unwrap_or(0),
-        bytes: about.bytes,
-        raw_key: Text::from(&about.raw_key),
-        debuggable: meta.debuggable.unwrap_or(false),
-        emulator: meta.emulator.unwrap_or(false),
-        evidence: Text::new_static(analysis.judged.keys().next().map_or("", |best| best.name())),
-    }
+    meta.made_ms = meta.made_ms.or(realtime_ms).or_else(|| id_ms(&about.capture_id));
+    capture_row(about, &meta, trace, analysis, has_note(notes::OVER_BUDGET))
 }
 
 /// The text of a name, which many rows share.
-fn text_of(name: Option<&Arc<str>>) -> Text {
+pub(crate) fn text_of(name: Option<&Arc<str>>) -> Text {
     name.map(|name| Text::from(Arc::clone(name))).unwrap_or_default()
-}
-
-fn frame_row(number: u64, frame: &Frame) -> FrameRow {
-    let cause = frame.cause.as_ref();
-    FrameRow {
-        frame: number,
-        pipeline: Text::new_static(frame.pipeline.name()),
-        vsync_id: frame.vsync_id,
-        screen: text_of(frame.screen.as_ref()),
-        start_ns: frame.start_ns,
-        start_source: Text::new_static(frame.start_source.name()),
-        ui_start_ns: frame.ui_start_ns,
-        deadline_ns: frame.deadline_ns,
-        ui_ns: frame.ui_ns,
-        render_ns: frame.render_ns,
-        dur_ns: frame.dur_ns,
-        dur_100us: frame.dur_ns.div_ceil(100_000),
-        dropped_vsyncs: frame.dropped,
-        level: Text::new_static(frame.level.name()),
-        slow: frame.slow,
-        janky: frame.janky,
-        frozen: frame.frozen,
-        jank_ns: frame.jank_ns,
-        cause: Text::new_static(cause.map_or("", |(cause, _)| cause.name())),
-        cause_key: text_of(cause.map(|(_, key)| key)),
-        evidence: Text::new_static(frame.evidence.name()),
-        outcome: Text::new_static(frame.outcome.name()),
-    }
-}
-
-fn frame_slice_row(part: &Part, frame: Option<&Frame>) -> FrameSliceRow {
-    let owner = part.contention.as_ref().map(|contention| Text::from(&*contention.owner));
-    FrameSliceRow {
-        frame: part.frame as u64,
-        pipeline: Text::new_static(frame.map_or("", |frame| frame.pipeline.name())),
-        frame_ns: frame.map_or(0, |frame| frame.dur_ns),
-        screen: text_of(frame.and_then(|frame| frame.screen.as_ref())),
-        thread: Text::new_static(part.thread.name()),
-        cause: Text::new_static(part.cause.name()),
-        cause_key: text_of(Some(&part.key)),
-        name: text_of(Some(&part.name)),
-        self_ns: part.self_ns,
-        carried_ns: part.carried_ns,
-        overrun_ns: part.overrun_ns,
-        running_ns: part.states.running_ns,
-        runnable_ns: part.states.runnable_ns,
-        asleep_ns: part.states.asleep_ns,
-        blocked_ns: part.states.uninterruptible_ns + part.states.io_ns,
-        slices: part.count,
-        owner: owner.unwrap_or_default(),
-        saved: part.gain.removed,
-        saved_halved: part.gain.halved,
-        saved_moved: part.gain.moved,
-        saved_most: part.gain.most,
-    }
-}
-
-fn stack_row(stack: &Stack) -> StackRow {
-    StackRow {
-        screen: text_of(stack.screen.as_ref()),
-        stack: Text::from(&*stack.stack),
-        self_ns: stack.self_ns,
-        slices: stack.count,
-    }
-}
-
-fn death_row(death: &DeathReport) -> DeathRow {
-    let text = |text: &str| Text::from(cut(text));
-    DeathRow {
-        reason: text(&death.reason),
-        cause: Text::new_static(death.cause.name()),
-        cause_key: text(&death.key),
-        noticed_by: Text::new_static(death.noticed_by),
-        visible: death.visible,
-        importance: death.importance,
-        screen: text(&death.screen),
-        process: text(&death.process),
-        pss_kb: death.pss_kb,
-        rss_kb: death.rss_kb,
-        at_ms: death.at_ms,
-        waited_ns: death.waited_ns,
-        dump: Text::new_static(death.dump.name()),
-        sentence: text(&death.sentence),
-    }
 }
 
 /// Makes the rows of a loss report (`PUT /v1/losses/ID`).
@@ -309,15 +183,12 @@ pub fn from_loss_report(
     app: Option<&str>,
     report: &LossReport,
 ) -> Rows {
-    let known = |text: Option<&str>| {
-        Text::from(cut(text.filter(|text| !text.is_empty()).unwrap_or(UNKNOWN)))
-    };
     let row = LossRow {
-        app: app.map_or_else(|| known(report.device.app.as_deref()), Text::from),
+        app: app.map(Text::from).or_else(|| known(report.device.app.as_deref())).unwrap_or(NO_NAME),
         dt: Text::from(day),
         part: Text::default(),
         report_id: Text::from(report_id),
-        device: known(report.device.install_id.as_deref()),
+        device: known(report.device.install_id.as_deref()).unwrap_or(NO_NAME),
         capture_id: Text::default(),
         window_id: Text::default(),
         reason: Text::default(),

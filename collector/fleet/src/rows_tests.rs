@@ -8,9 +8,10 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tracetee_jank::{
-    BudgetSource, Cause, Contention, DeathCause, DeathReport, DumpKind, Evidence, FrameBudget,
-    Gain, Interactions, Judged, Level, LongKind, LongSlice, Named, Outcome, Pipeline, Process,
-    StartKind, StartSource, Startup, Startups, StateTimes, StoodStill, ThreadRole, Totals,
+    BudgetSource, Cause, Contention, DeathCause, DeathReport, DumpKind, Evidence, Frame,
+    FrameBudget, Gain, Interactions, Judged, Level, LongKind, LongSlice, Named, Outcome, Pipeline,
+    Process, Stack, StartKind, StartSource, Startup, Startups, StateTimes, StoodStill, ThreadRole,
+    Totals,
 };
 
 /// A row of a table, by column.
@@ -117,7 +118,6 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
             ..Startups::default()
         },
         pipelines: Vec::new(),
-        composition: None,
         interactions: Interactions::default(),
         death: Some(death(n)),
         long_slices: vec![long(false), long(true), long(true)],
@@ -144,7 +144,6 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
                 owner_tid: None,
                 owner_method: "a".to_owned(),
                 blocked_method: "b".to_owned(),
-                waiters: None,
             }),
             gain: Gain { removed: n > 1, halved: n == 2, moved: n == 3, most: n < 3 },
         }],

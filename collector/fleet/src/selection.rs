@@ -5,19 +5,6 @@ use rusqlite::Connection;
 /// Longest span, hours: a hundred years.
 const MAX_SPAN_HOURS: u32 = 876_600;
 
-/// The captures that count; `None` for all.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Chosen<'a> {
-    /// Only those since this time.
-    pub(crate) since: Option<&'a Since>,
-    /// Only those of this version.
-    pub(crate) version: Option<&'a str>,
-    /// Only those of devices with this Android API level.
-    pub(crate) api: Option<u64>,
-    /// Only those of devices of this class.
-    pub(crate) class: Option<i32>,
-}
-
 /// The time from which captures count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Since {

@@ -5,18 +5,16 @@
 //! documentation. Rows are filled by field name, so that no value can end
 //! up in a neighbouring column.
 
-use std::cmp::Ordering;
-
 /// A text of a row. It is cheap to clone: a short one is stored inline, a long one is shared.
 pub use smol_str::SmolStr as Text;
 
 mod declare;
 pub(crate) mod symbols;
 
-pub(crate) use declare::{rollups, tables};
+pub(crate) use declare::{fill, rollups, tables};
 
 /// A value of a row. Values have an order, by kind and then by content, so that keys of rollups can be sorted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, PartialOrd)]
 pub enum Value {
     /// No value.
     Null,
@@ -27,42 +25,6 @@ pub enum Value {
     /// A text.
     Text(Text),
 }
-
-impl Ord for Value {
-    fn cmp(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Int(a), Self::Int(b)) => a.cmp(b),
-            (Self::Real(a), Self::Real(b)) => a.total_cmp(b),
-            (Self::Text(a), Self::Text(b)) => a.cmp(b),
-            _ => self.rank().cmp(&other.rank()),
-        }
-    }
-}
-
-impl Value {
-    fn rank(&self) -> u8 {
-        match self {
-            Self::Null => 0,
-            Self::Int(_) => 1,
-            Self::Real(_) => 2,
-            Self::Text(_) => 3,
-        }
-    }
-}
-
-impl PartialOrd for Value {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Value {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Value {}
 
 /// The type of a column's values. Booleans are 0 and 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,6 +21,7 @@ use crate::thread_role::ThreadRole;
 use crate::waits::{Wait, Waits};
 use crate::watch::Watch;
 use crate::window::Window;
+use indexmap::IndexMap;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use tracetee_trace::{Seeded, Thread, Trace};
@@ -58,13 +59,20 @@ pub(crate) fn attribute(
     watch: &Watch,
 ) -> Result<Attributed, Error> {
     let mut parts = Parts::default();
-    let mut stacks = Stacks::default();
-    let mut lineages: Lineages<'_> = HashMap::default();
     let mut claims = Claims::default();
     // The cause of the last late frame.
     let mut before = None;
     let empty = Thread::default();
-    let judged = Judge { trace, names, waits, slowness, watch, holders: OnceCell::new() };
+    let mut judged = Judge {
+        trace,
+        names,
+        waits,
+        slowness,
+        watch,
+        holders: OnceCell::new(),
+        lineages: HashMap::default(),
+        stacks: Stacks::default(),
+    };
     for (index, (frame, windows)) in frames.iter_mut().zip(windows).enumerate() {
         if frame.jank_ns == 0 {
             continue;
@@ -75,30 +83,26 @@ pub(crate) fn attribute(
         for window in windows {
             let first = windows.first().map(|first| first.role);
             let (role, ns) = (window.role, window.to_ns - window.from_ns);
-            let tid = match window.thread {
-                Ok(tid) => tid,
+            let pieces_of = |tid| {
+                let thread = trace.threads.get(&tid).unwrap_or(&empty);
+                let found = pieces(thread, window.from_ns, window.to_ns, looks);
+                found.map(|found| (tid, found)).ok_or(OVERLAPPING)
+            };
+            let (tid, found) = match window.thread.and_then(pieces_of) {
+                Ok(found) => found,
                 Err(name) => {
-                    let carried_ns = claims.claim(None, window.from_ns, window.to_ns);
+                    let thread = window.thread.ok();
+                    let carried_ns = claims.claim(thread, window.from_ns, window.to_ns);
                     let cause = of_frame.add_without_thread(role, name, ns, carried_ns);
                     path.push(Step::of_window(window, replay.number(cause)));
-                    let node = stacks.node(role, name);
-                    stacks.add(frame.screen.as_ref(), node, ns - carried_ns);
+                    let node = judged.stacks.node(role, name);
+                    judged.stacks.add(frame.screen.as_ref(), node, ns - carried_ns);
                     continue;
                 }
             };
-            let thread = trace.threads.get(&tid).unwrap_or(&empty);
-            let Some(found) = pieces(thread, window.from_ns, window.to_ns, looks) else {
-                let carried_ns = claims.claim(Some(tid), window.from_ns, window.to_ns);
-                let cause = of_frame.add_without_thread(role, OVERLAPPING, ns, carried_ns);
-                path.push(Step::of_window(window, replay.number(cause)));
-                let node = stacks.node(role, OVERLAPPING);
-                stacks.add(frame.screen.as_ref(), node, ns - carried_ns);
-                continue;
-            };
             let mut stopped = None;
             let found = counted.divide(tid, found, |piece| {
-                let cause = judged.cause((role, tid), piece.slice, &mut lineages, &mut stacks);
-                cause.unwrap_or_else(|error| {
+                judged.cause((role, tid), piece.slice).unwrap_or_else(|error| {
                     stopped = Some(error);
                     None
                 })
@@ -108,12 +112,12 @@ pub(crate) fn attribute(
             }
             let found = slowness.divide(role, found, looks);
             let found = sampled.divide(tid, found, looks);
-            let mut of_waits = InOrder::default();
+            let mut of_waits: IndexMap<Key, Times, Seeded> = IndexMap::default();
             let mut walked: Vec<(Key, Span)> = Vec::with_capacity(found.len());
             let mut add = |key: Key, part: &Piece| {
                 let (_, tid) = key.0;
                 let carried_ns = claims.claim(Some(tid), part.span.from_ns, part.span.to_ns);
-                of_waits.sum(key).add(part.span.state, part.ns(), carried_ns);
+                of_waits.entry(key).or_default().add(part.span.state, part.ns(), carried_ns);
                 walked.push((key, part.span));
             };
             for (piece, counted, code) in &found {
@@ -122,24 +126,20 @@ pub(crate) fn attribute(
                     add((at, piece.slice, wait), piece);
                     continue;
                 }
-                let (wait, cause) = judged.explain(at, piece, &mut lineages, &mut stacks, looks)?;
+                let (wait, cause) = judged.explain(at, piece, looks)?;
                 if let Some(code) = code.filter(|_| wait == Wait::No)
-                    && let None | Some(Cause::Section) =
-                        judged.cause(at, piece.slice, &mut lineages, &mut stacks)?
+                    && let None | Some(Cause::Section) = judged.cause(at, piece.slice)?
                 {
                     add((at, piece.slice, Wait::Code(code)), piece);
                     continue;
                 }
-                let Some(followed) = waits.followed(tid, piece, wait, cause) else {
-                    add((at, piece.slice, wait), piece);
-                    continue;
-                };
                 // The wait is what the other thread did, for as long as it did something.
-                let inside = trace
-                    .threads
-                    .get(&followed.1)
-                    .and_then(|thread| pieces(thread, piece.span.from_ns, piece.span.to_ns, looks));
-                let Some(inside) = inside else {
+                let inside = waits.followed(tid, piece, wait, cause).and_then(|followed| {
+                    let thread = trace.threads.get(&followed.1)?;
+                    let inside = pieces(thread, piece.span.from_ns, piece.span.to_ns, looks)?;
+                    Some((followed, inside))
+                });
+                let Some((followed, inside)) = inside else {
                     add((at, piece.slice, wait), piece);
                     continue;
                 };
@@ -151,7 +151,7 @@ pub(crate) fn attribute(
                         let at = followed;
                         let wait = match slowed {
                             Some(wait) => wait,
-                            None => judged.explain(at, &part, &mut lineages, &mut stacks, looks)?.0,
+                            None => judged.explain(at, &part, looks)?.0,
                         };
                         add((at, part.slice, wait), &part);
                     } else {
@@ -161,22 +161,23 @@ pub(crate) fn attribute(
                     }
                 }
             }
-            let mut of_slices = InOrder::default();
-            for (&(at, slice, wait), times) in of_waits.sums() {
+            let mut of_slices: IndexMap<_, Times, Seeded> = IndexMap::default();
+            for (&(at, slice, wait), times) in &of_waits {
                 let code = if let Wait::Code(code) = wait { Some(code) } else { None };
-                of_slices.sum((at, slice, code)).add_all(times);
+                of_slices.entry((at, slice, code)).or_default().add_all(times);
             }
-            for (&(at, slice, code), times) in of_slices.sums() {
-                let kin = judged.kin(at, slice, &mut lineages, &mut stacks)?;
-                let mut node = kin.map_or_else(|| stacks.node(at.0, NO_SECTION), |kin| kin.node);
+            for (&(at, slice, code), times) in &of_slices {
+                let kin = judged.kin(at, slice)?;
+                let mut node =
+                    kin.map_or_else(|| judged.stacks.node(at.0, NO_SECTION), |kin| kin.node);
                 for &function in code.map_or(&[][..], |code| sampled.functions(code)) {
-                    node = stacks.child(node, &names.named(function).name);
+                    node = judged.stacks.child(node, &names.named(function).name);
                 }
-                stacks.add(frame.screen.as_ref(), node, times.own.total_ns());
+                judged.stacks.add(frame.screen.as_ref(), node, times.own.total_ns());
             }
             let mut numbers: HashMap<Key, (u32, bool), Seeded> = HashMap::default();
-            for (&(at, slice, wait), times) in of_waits.sums() {
-                let kin = judged.kin(at, slice, &mut lineages, &mut stacks)?;
+            for (&(at, slice, wait), times) in &of_waits {
+                let kin = judged.kin(at, slice)?;
                 let thread = trace.threads.get(&at.1).unwrap_or(&empty);
                 let cause = of_frame.add(at.0, thread, kin.as_ref(), wait, *times);
                 let is_for_draw = at.0 == ThreadRole::Render || cause.0 == Cause::RenderWait;
@@ -200,7 +201,7 @@ pub(crate) fn attribute(
         let gains = replay.frame(Late::new(index, frame, windows, &path));
         parts.take(of_frame, frame.jank_ns, gains);
     }
-    Ok(Attributed { parts: parts.all, stacks: stacks.into_rows() })
+    Ok(Attributed { parts: parts.all, stacks: judged.stacks.into_rows() })
 }
 
 /// A thread, and its part in the frame.
@@ -209,7 +210,6 @@ type At = (ThreadRole, u32);
 type Key = (At, Option<u32>, Wait);
 /// Runs by processor: begin, end, thread.
 type Holders = HashMap<u16, Vec<(u64, u64, u32)>, Seeded>;
-type Lineages<'a> = HashMap<At, Lineage<'a>, Seeded>;
 
 /// Judges pieces of time: which wait each is, and of which slice.
 struct Judge<'a> {
@@ -220,32 +220,22 @@ struct Judge<'a> {
     watch: &'a Watch,
     /// Made when it is first needed.
     holders: OnceCell<Holders>,
+    lineages: HashMap<At, Lineage<'a>, Seeded>,
+    stacks: Stacks,
 }
 
 impl<'a> Judge<'a> {
-    fn kin(
-        &self,
-        at: At,
-        slice: Option<u32>,
-        lineages: &mut Lineages<'a>,
-        stacks: &mut Stacks,
-    ) -> Result<Option<Kin>, Error> {
+    fn kin(&mut self, at: At, slice: Option<u32>) -> Result<Option<Kin>, Error> {
         let (Some(slice), Some(thread)) = (slice, self.trace.threads.get(&at.1)) else {
             return Ok(None);
         };
-        let lineage = lineages.entry(at).or_insert_with(|| Lineage::new(at.0, thread));
-        lineage.kin(slice, self.names, stacks, self.watch)
+        let lineage = self.lineages.entry(at).or_insert_with(|| Lineage::new(at.0, thread));
+        lineage.kin(slice, self.names, &mut self.stacks, self.watch)
     }
 
     /// Returns the cause of a slice of a thread, its own or that of its nearest ancestor with one.
-    fn cause(
-        &self,
-        at: At,
-        slice: Option<u32>,
-        lineages: &mut Lineages<'a>,
-        stacks: &mut Stacks,
-    ) -> Result<Option<Cause>, Error> {
-        let kin = self.kin(at, slice, lineages, stacks)?;
+    fn cause(&mut self, at: At, slice: Option<u32>) -> Result<Option<Cause>, Error> {
+        let kin = self.kin(at, slice)?;
         let thread = self.trace.threads.get(&at.1);
         let slice =
             kin.zip(thread).and_then(|(kin, thread)| thread.slices.get(kin.cause_slice as usize));
@@ -255,18 +245,16 @@ impl<'a> Judge<'a> {
 
     /// Returns what a piece of a thread's time is, and the cause of its slice.
     fn explain(
-        &self,
+        &mut self,
         at: At,
         piece: &Piece,
-        lineages: &mut Lineages<'a>,
-        stacks: &mut Stacks,
         looks: &mut u64,
     ) -> Result<(Wait, Option<Cause>), Error> {
         let (role, tid) = at;
         if piece.span.state == ThreadState::Unknown {
             return Ok((Wait::No, None));
         }
-        let cause = self.cause(at, piece.slice, lineages, stacks)?;
+        let cause = self.cause(at, piece.slice)?;
         let thread = self.trace.threads.get(&tid);
         let wait = match self.waits.wait(tid, piece, cause) {
             // On a little core, work of the app is its own cause.
@@ -343,29 +331,4 @@ fn holders(trace: &Trace) -> Holders {
     }
     runs.values_mut().for_each(|runs| runs.sort_unstable());
     runs
-}
-
-/// Sums by key, in the order in which the keys first came.
-struct InOrder<K> {
-    order: Vec<K>,
-    sums: HashMap<K, Times, Seeded>,
-}
-
-impl<K> Default for InOrder<K> {
-    fn default() -> Self {
-        Self { order: Vec::new(), sums: HashMap::default() }
-    }
-}
-
-impl<K: Copy + Eq + std::hash::Hash> InOrder<K> {
-    fn sum(&mut self, key: K) -> &mut Times {
-        self.sums.entry(key).or_insert_with(|| {
-            self.order.push(key);
-            Times::default()
-        })
-    }
-
-    fn sums(&self) -> impl Iterator<Item = (&K, &Times)> {
-        self.order.iter().filter_map(|key| Some((key, self.sums.get(key)?)))
-    }
 }

@@ -14,8 +14,6 @@ pub struct Contention {
     pub owner_method: String,
     /// The method in which the waiting thread is.
     pub blocked_method: String,
-    /// Number of other waiting threads.
-    pub waiters: Option<u32>,
 }
 
 impl Contention {
@@ -25,7 +23,7 @@ impl Contention {
         let rest = name.strip_prefix("monitor contention with owner ")?;
         // The thread's name may hold anything: the last place counts at which the rest fits.
         let (head, blocked) = rest.rsplit_once(" blocking from ")?;
-        let (head, waiters) = head.rsplit_once(" waiters=")?;
+        let (head, _) = head.rsplit_once(" waiters=")?;
         let (owner, owner_at) = split_owner(head)?;
         let (owner, tid) = owner.rsplit_once(" (")?;
         Some(Self {
@@ -33,7 +31,6 @@ impl Contention {
             owner_tid: known_tid(tid),
             owner_method: method(owner_at),
             blocked_method: method(blocked),
-            waiters: waiters.trim().parse().ok(),
         })
     }
 
@@ -80,7 +77,6 @@ mod tests {
             owner_tid: Some(25004),
             owner_method: "android.os.MessageQueue.next".to_owned(),
             blocked_method: "android.os.MessageQueue.enqueueMessage".to_owned(),
-            waiters: Some(0),
         };
         assert_eq!(contention, expected);
         assert_eq!(
@@ -95,7 +91,7 @@ mod tests {
             blocking from d.e.f(int)(y:2)";
         let contention = Contention::parse(text).unwrap();
         assert_eq!((&*contention.owner, contention.owner_tid), ("pool (a) at 3", Some(17)));
-        assert_eq!((&*contention.owner_method, contention.waiters), ("a.b.c", Some(2)));
+        assert_eq!(contention.owner_method, "a.b.c");
         assert_eq!(contention.blocked_method, "d.e.f");
     }
 

@@ -23,8 +23,7 @@ pub(crate) fn join(trace: &Trace, process: &Process, found: &mut [Found]) {
     let rises = trace.counters.iter().filter(|one| is_pending.has(one.name) && one.value > 0.0);
     let mut pending: Vec<u64> = rises.map(|one| one.at_ns).collect();
     pending.sort_unstable();
-    let own =
-        trace.threads.iter().filter(|&(&tid, thread)| thread.pid.unwrap_or(tid) == process.pid);
+    let own = process.threads(trace);
     let mut waits: Vec<Slice> = own.flat_map(|(_, thread)| thread.named(&names).copied()).collect();
     waits.sort_by_key(|wait| wait.start_ns);
     for frame in found {

@@ -44,10 +44,7 @@ impl FrameSlices {
         let mut found: Vec<Found> = Vec::new();
         let views = trace.names.select(|name| frame_id(name, FRAME).is_some());
         let draws = trace.names.select(|name| draw_id(name).is_some());
-        for (&tid, thread) in &trace.threads {
-            if thread.pid.unwrap_or(tid) != process.pid {
-                continue;
-            }
+        for (tid, thread) in process.threads(trace) {
             let mut until_ns = 0;
             for slice in thread.named(&views) {
                 let name = trace.names.text(slice.name);

@@ -187,10 +187,7 @@ fn markers<'t>(trace: &'t Trace, process: &Process) -> Markers<'t> {
         }
     }
     let sections = trace.names.select(|name| name.contains(EVENT));
-    for (&tid, thread) in &trace.threads {
-        if thread.pid.unwrap_or(tid) != process.pid {
-            continue;
-        }
+    for (_, thread) in process.threads(trace) {
         for slice in thread.named(&sections) {
             if let Some((track, event)) = split(trace.names.text(slice.name)) {
                 add(track, Marker::read(event.trim_start_matches('#')), slice.start_ns);

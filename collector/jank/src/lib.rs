@@ -68,7 +68,7 @@ pub use long_slices::{LongKind, LongSlice};
 pub use normalize::normalize;
 pub use parts::Part;
 pub use pipeline::Pipeline;
-pub use pipelines::{Composition, PipelineTotals};
+pub use pipelines::PipelineTotals;
 pub use process::{Error, Process, Which};
 pub use processors::{CoreClass, ProcessorUse};
 pub use replay::Gain;
@@ -87,7 +87,7 @@ use tracetee_protocol::Death;
 use tracetee_trace::{Dump, Mapping, Trace};
 
 /// Options of an analysis.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Options<'a> {
     /// The process; by default that of the capture, or the app with most frames.
     pub process: Which<'a>,
@@ -141,8 +141,6 @@ pub struct Analysis {
     pub timeline: BTreeMap<String, u64>,
     /// Sums by pipeline.
     pub pipelines: Vec<PipelineTotals>,
-    /// Composition by Jetpack Compose, if there is any.
-    pub composition: Option<Composition>,
     /// Interactions that the system's jank monitor names.
     pub interactions: Interactions,
     /// The end of the process, of a capture of its last seconds.
@@ -215,7 +213,6 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let totals = Totals::from_frames(frames.iter().filter(|frame| frame.pipeline.is_rated()));
     let timeline = timeline_janks(trace, process.pid);
     let pipelines = pipelines::by_pipeline(trace, &frame_slices.found, &frames);
-    let composition = pipelines::composition(trace, &process, &frames);
     let interactions = interactions::interactions(trace, &process, &frames);
     let long_slices = long_slices::long_slices(trace, &process, &names, &still);
     let unknown = Unknown::find(trace, process.pid, &frames, &counted);
@@ -242,7 +239,6 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
         totals,
         timeline,
         pipelines,
-        composition,
         interactions,
         death,
     })

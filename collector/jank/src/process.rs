@@ -97,18 +97,17 @@ impl Process {
                 ([], _) => return Err(Error::NoFrames),
             },
         };
-        let of_it =
-            || trace.threads.iter().filter(move |&(&tid, thread)| thread.pid.unwrap_or(tid) == pid);
+        let of_it = || threads_of(trace, pid);
         let has = |thread: &Thread, names| thread.named(names).next().is_some();
         let draws = of_it().filter(|(_, thread)| has(thread, &markers.draws));
-        let mut render_tids: Vec<u32> = draws.map(|(&tid, _)| tid).collect();
+        let mut render_tids: Vec<u32> = draws.map(|(tid, _)| tid).collect();
         let is_timed = |frame: &TimelineFrame| frame.pid == pid && !frame.is_display;
         if render_tids.is_empty()
             && trace.frames.iter().any(is_timed)
             && !of_it().any(|(_, thread)| has(thread, &markers.views))
         {
             let draws = of_it().filter(|(_, thread)| thread.name(&trace.names) == RENDER_THREAD);
-            render_tids = draws.map(|(&tid, _)| tid).collect();
+            render_tids = draws.map(|(tid, _)| tid).collect();
         }
         let name = names.of(pid).to_owned();
         ranked.retain(|(other, ..)| *other != pid);
@@ -116,6 +115,11 @@ impl Process {
     }
 
     /// The one process that a name stands for; of several the one with most frames, if it is one.
+    /// Returns the threads of the process in a trace.
+    pub(crate) fn threads<'t>(&self, trace: &'t Trace) -> impl Iterator<Item = (u32, &'t Thread)> {
+        threads_of(trace, self.pid)
+    }
+
     fn named(trace: &Trace, name: &str, processes: &BTreeMap<u32, usize>) -> Result<u32, Error> {
         let frames = |pid: &u32| processes.get(pid).copied().unwrap_or(0);
         let mut found = trace.processes_named(name);
@@ -134,6 +138,12 @@ impl Process {
 }
 
 /// Names that show frames.
+/// Returns the threads of a process.
+pub(crate) fn threads_of(trace: &Trace, pid: u32) -> impl Iterator<Item = (u32, &Thread)> {
+    let all = trace.threads.iter().map(|(&tid, thread)| (tid, thread));
+    all.filter(move |&(tid, thread)| thread.pid.unwrap_or(tid) == pid)
+}
+
 struct Markers {
     /// Of the views, on a main thread.
     views: NameSet,

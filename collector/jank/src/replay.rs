@@ -13,6 +13,7 @@ use crate::judge::{Cadences, Judged, Verdict};
 use crate::periods::Periods;
 use crate::pipeline::{Pipeline, of_swap};
 use crate::window::Window;
+use indexmap::IndexSet;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -141,8 +142,7 @@ pub(crate) struct Replay<'a> {
     found: &'a [Found],
     periods: &'a Periods,
     cadences: Cadences,
-    numbers: HashMap<(Cause, Arc<str>), u32, Seeded>,
-    causes: Vec<(Cause, Arc<str>)>,
+    causes: IndexSet<(Cause, Arc<str>), Seeded>,
     before: HashMap<u32, Before, Seeded>,
 }
 
@@ -153,25 +153,18 @@ impl<'a> Replay<'a> {
             found,
             periods,
             cadences: Cadences::find(found.iter().map(judged)),
-            numbers: HashMap::default(),
-            causes: Vec::new(),
+            causes: IndexSet::default(),
             before: HashMap::default(),
         }
     }
 
     /// Returns the number of a cause.
     pub(crate) fn number(&mut self, cause: (Cause, Arc<str>)) -> u32 {
-        if let Some(&number) = self.numbers.get(&cause) {
-            return number;
-        }
-        let number = u32::try_from(self.causes.len()).unwrap_or(u32::MAX);
-        self.causes.push(cause.clone());
-        self.numbers.insert(cause, number);
-        number
+        u32::try_from(self.causes.insert_full(cause).0).unwrap_or(u32::MAX)
     }
 
     fn cause(&self, number: u32) -> Option<&(Cause, Arc<str>)> {
-        self.causes.get(number as usize)
+        self.causes.get_index(number as usize)
     }
 
     /// Replays a frame without each of its causes. Time that nothing explains is none that a fix could name.

@@ -8,6 +8,7 @@ use crate::name_index::NameIndex;
 use crate::process::Error;
 use crate::thread_role::ThreadRole;
 use crate::watch::Watch;
+use indexmap::IndexSet;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -119,8 +120,7 @@ impl<'a> Lineage<'a> {
 /// The tree of stacks, and the time in them.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
-    names: HashMap<Arc<str>, u32, Seeded>,
-    texts: Vec<Arc<str>>,
+    names: IndexSet<Arc<str>, Seeded>,
     /// Parent node and name.
     nodes: Vec<(u32, u32)>,
     children: HashMap<(u32, u32), u32, Seeded>,
@@ -152,15 +152,8 @@ impl Stacks {
 
     /// Returns the node of a name inside of another one.
     pub(crate) fn child(&mut self, around: u32, name: &Arc<str>) -> u32 {
-        let name = match self.names.get(name) {
-            Some(&known) => known,
-            None => {
-                let new = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
-                self.texts.push(Arc::clone(name));
-                self.names.insert(Arc::clone(name), new);
-                new
-            }
-        };
+        let (name, _) = self.names.insert_full(Arc::clone(name));
+        let name = u32::try_from(name).unwrap_or(u32::MAX);
         let next = FIRST_NODE.saturating_add(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         *self.children.entry((around, name)).or_insert_with(|| {
             self.nodes.push((around, name));
@@ -203,7 +196,7 @@ impl Stacks {
         let (mut path, mut at) = (Vec::new(), node);
         while let Some(index) = at.checked_sub(FIRST_NODE) {
             let Some(&(around, name)) = self.nodes.get(index as usize) else { break };
-            path.extend(self.texts.get(name as usize));
+            path.extend(self.names.get_index(name as usize));
             at = around;
         }
         let mut text = Self::root_name(at).to_owned();

@@ -2,6 +2,7 @@
 
 use crate::counted::Counted;
 use crate::frame::{Frame, StartSource};
+use crate::process::threads_of;
 use serde::Serialize;
 use tracetee_trace::Trace;
 
@@ -56,7 +57,7 @@ impl Unknown {
         let has_switch = has("sched_switch");
         let mut unknown = Vec::new();
         let mut add = |is_unknown: bool, what: Self| unknown.extend(is_unknown.then_some(what));
-        let own = trace.threads.iter().filter(|&(&tid, thread)| thread.pid.unwrap_or(tid) == pid);
+        let own = threads_of(trace, pid);
         add(own.map(|(_, thread)| thread.slices.len()).sum::<usize>() == 0, Self::Sections);
         add(!has_switch && counted.is_empty(), Self::ThreadStates);
         // Without thread states there is no sleep to explain.

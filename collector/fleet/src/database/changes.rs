@@ -24,11 +24,13 @@ impl Database {
     /// Does something in a transaction that writes, so that nobody else writes between its reads and its writes.
     fn write<T>(
         &mut self,
-        work: impl FnOnce(&Transaction<'_>, &mut Names) -> Result<T, Error>,
+        work: impl FnOnce(&Transaction<'_>, &mut Names, &mut Changes) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let Self { connection, names, changed, .. } = self;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let written = work(&transaction, names)
+        let mut changes = Changes::default();
+        let written = work(&transaction, names, &mut changes)
+            .and_then(|done| apply(&transaction, changes).map(|()| done))
             .and_then(|done| digests::flush(&transaction, changed).map(|()| done))
             .and_then(|done| Ok(transaction.commit().map(|()| done)?));
         if written.is_err() {
@@ -59,14 +61,11 @@ impl Database {
         all: &[Contribution],
         is_stored: &dyn Fn(&Contribution) -> bool,
     ) -> Result<Vec<bool>, Error> {
-        self.write(|transaction, names| {
-            let mut changes = Changes::default();
+        self.write(|transaction, names, changes| {
             let inserted = all.iter().map(|new| {
-                Ok(is_stored(new) && insert_contribution(transaction, names, new, &mut changes)?)
+                Ok(is_stored(new) && insert_contribution(transaction, names, new, changes)?)
             });
-            let inserted = inserted.collect::<Result<_, Error>>()?;
-            apply(transaction, changes)?;
-            Ok(inserted)
+            inserted.collect()
         })
     }
 
@@ -75,17 +74,16 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`]: nothing of it was replaced.
     pub fn replace(&mut self, all: &[Contribution]) -> Result<(), Error> {
-        self.write(|transaction, names| {
-            let mut changes = Changes::default();
+        self.write(|transaction, names, changes| {
             for contribution in all {
                 let Some(capture) = &contribution.capture else { continue };
                 for number in numbers(transaction, "raw_key", &capture.raw_key)? {
-                    delete_capture(transaction, number, &mut changes)?;
+                    delete_capture(transaction, number, changes)?;
                     let contribution = names.limit(transaction, contribution)?;
-                    insert_capture(transaction, &contribution, &mut changes)?;
+                    insert_capture(transaction, &contribution, changes)?;
                 }
             }
-            apply(transaction, changes)
+            Ok(())
         })
     }
 
@@ -94,19 +92,15 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`]: nothing was deleted.
     pub fn delete(&mut self, raw_keys: &[String]) -> Result<(), Error> {
-        self.write(|transaction, names| {
-            let mut changes = Changes::default();
+        self.write(|transaction, names, changes| {
             let mut days = BTreeSet::new();
             for key in raw_keys {
                 for number in numbers(transaction, "raw_key", key)? {
-                    let deleted = delete_capture(transaction, number, &mut changes)?;
+                    let deleted = delete_capture(transaction, number, changes)?;
                     days.extend(deleted.map(|capture| (capture.app, capture.dt)));
                 }
             }
-            for (app, dt) in &days {
-                names.remove(transaction, app, dt)?;
-            }
-            apply(transaction, changes)
+            names.remove(transaction, &days)
         })
     }
 
@@ -115,24 +109,18 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`]: nothing was deleted.
     pub fn delete_reports(&mut self, keys: &[ReportKey]) -> Result<(), Error> {
-        self.write(|transaction, names| {
-            let mut changes = Changes::default();
+        self.write(|transaction, names, changes| {
             let mut days = BTreeSet::new();
             for key in keys {
                 let (_, column) = tables::of_reports(key.kind);
                 match key.kind {
-                    ReportKind::Losses => {
-                        delete_losses(transaction, column, &key.name, &mut changes)?;
-                    }
+                    ReportKind::Losses => delete_losses(transaction, column, &key.name, changes)?,
                     ReportKind::Ledger => {
-                        days.extend(delete_ledgers(transaction, column, &key.name, &mut changes)?);
+                        days.extend(delete_ledgers(transaction, column, &key.name, changes)?);
                     }
                 }
             }
-            for (app, dt) in &days {
-                names.remove(transaction, app, dt)?;
-            }
-            apply(transaction, changes)
+            names.remove(transaction, &days)
         })
     }
 
@@ -141,11 +129,9 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn delete_reports_of(&mut self, device: &str) -> Result<(), Error> {
-        self.write(|transaction, _| {
-            let mut changes = Changes::default();
-            delete_losses(transaction, "device", device, &mut changes)?;
-            delete_ledgers(transaction, "device", device, &mut changes)?;
-            apply(transaction, changes)
+        self.write(|transaction, _, changes| {
+            delete_losses(transaction, "device", device, changes)?;
+            delete_ledgers(transaction, "device", device, changes).map(drop)
         })
     }
 }
@@ -357,7 +343,7 @@ mod tests {
         /// Marks an app's captures of a version, as if an earlier version of this program had analyzed them.
         pub(crate) fn outdate(&mut self, app: &str, ver: &str) -> Result<(), Error> {
             let sql = format!("UPDATE captures SET {ANALYZED_BY} = 0 WHERE app = ? AND ver = ?");
-            self.write(|transaction, _| {
+            self.write(|transaction, _, _| {
                 transaction.execute(&sql, [app, ver])?;
                 Ok(())
             })

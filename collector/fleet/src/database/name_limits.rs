@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 use hmac_sha256::Hash;
 use rusqlite::Transaction;
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::BuildHasher;
 
 /// The name of what is beyond a limit.
@@ -250,18 +250,20 @@ impl Names {
         Ok(Cow::Owned(limited))
     }
 
-    /// Forgets the names of a day that has neither captures nor ledgers any longer.
+    /// Forgets the names of those days that have neither captures nor ledgers any longer.
     pub(super) fn remove(
         &mut self,
         transaction: &Transaction<'_>,
-        app: &Text,
-        dt: &Text,
+        days: &BTreeSet<(Text, Text)>,
     ) -> Result<(), Error> {
         let sql = "DELETE FROM names WHERE app = ?1 AND dt = ?2 \
                    AND NOT EXISTS (SELECT 1 FROM captures WHERE dt = ?2 AND app = ?1) \
                    AND NOT EXISTS (SELECT 1 FROM ledger_days WHERE app = ?1 AND dt = ?2)";
-        transaction.prepare_cached(sql)?.execute([app.as_str(), dt.as_str()])?;
-        self.days.remove(&(app.clone(), dt.clone()));
+        for day in days {
+            let (app, dt) = day;
+            transaction.prepare_cached(sql)?.execute([app.as_str(), dt.as_str()])?;
+            self.days.remove(day);
+        }
         Ok(())
     }
 

@@ -96,7 +96,7 @@ fn add_to_devices(
 ) -> Result<(), Error> {
     let reading = format!(
         "{} ORDER BY kind, day, ver, screen, pipeline, cause, cause_key LIMIT {MOST_OF_DEVICE}",
-        tables::reading_of_device()
+        tables::selection(&DEVICE_ROLLUPS.table, 2)
     );
     for added in changed.chunk_by(|(a, _), (b, _)| a.get(..2) == b.get(..2)) {
         let Some(device) = added.first().and_then(|(key, _)| key.get(..2)) else { continue };
@@ -165,9 +165,9 @@ fn keep_examples(
             insert_examples(&mut insertion, best)?;
         }
     }
-    let reading = tables::reading_of_examples(CauseExample::CAUSE_KEYS);
-    let mut deletion =
-        transaction.prepare_cached(&tables::deletion_of_examples(CauseExample::CAUSE_KEYS))?;
+    let reading = tables::selection(&CAUSE_EXAMPLES.table, CauseExample::CAUSE_KEYS);
+    let deletion = tables::deletion(&CAUSE_EXAMPLES.table, CauseExample::CAUSE_KEYS);
+    let mut deletion = transaction.prepare_cached(&deletion)?;
     for (key, mut best) in offered.by_cause() {
         let is_of = |day: &(String, String)| {
             key.iter().take(2).eq(&[Value::Text((&day.0).into()), Value::Text((&day.1).into())])

@@ -10,9 +10,9 @@ use super::tables::{self, CHANCE, LEDGER_NUMBER, NUMBER};
 use super::{Database, SharedEnd, quoted_text};
 use crate::change::classes::class_of;
 use crate::error::Error;
+use crate::report::fleet::Ask;
 use crate::rows::Value;
 use crate::schema::{CaptureRow, LOSSES, LossRow};
-use crate::selection::Chosen;
 use crate::sums::Sums;
 use rusqlite::{Connection, params};
 use std::collections::HashSet;
@@ -55,11 +55,12 @@ impl Database {
     pub(crate) fn selected(
         &self,
         app: &str,
-        chosen: Chosen<'_>,
+        ask: &Ask,
         most: usize,
     ) -> Result<(Self, Vec<i64>), Error> {
         let selected = Self::temporary(self.end.clone())?;
-        let Chosen { since, version, api, class } = chosen;
+        let (since, version) = (ask.since.as_ref(), ask.version.as_deref());
+        let (api, class) = (ask.api, ask.class);
         let devices = class.map(|class| self.devices_of(app, class)).transpose()?;
         let (day, ms) = since.map_or(("", 0), |since| (since.day(), since.ms));
         // The day of a device whose clock is wrong is that of the capture's arrival.
@@ -108,7 +109,7 @@ impl Database {
             last = Some(name);
         }
         selected.add(changes)?;
-        if version.is_none() && api.is_none() && class.is_none() {
+        if ask.has_all_devices() {
             let mut changes = Changes::default();
             let first = first_id(ms);
             let sql = format!(

@@ -5,7 +5,7 @@ use super::{digests, name_limits};
 use crate::object_keys::ReportKind;
 use crate::rows::Value;
 use crate::schema::{ANALYSIS, CAPTURES, Kind, LEDGER_DAYS, LOSSES, Table};
-use crate::sums::schema::{CAUSE_EXAMPLES, DEVICE_ROLLUPS, FLEET_ROLLUPS, ROLLUPS};
+use crate::sums::schema::{CAUSE_EXAMPLES, FLEET_ROLLUPS, ROLLUPS};
 use crate::table::{Column, Rollup};
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -44,7 +44,7 @@ pub(super) fn insertion(table: &Table) -> &'static str {
 }
 
 fn inserting(table: &Table) -> String {
-    let mut names: Vec<&str> = table.own_columns().map(|column| column.name).collect();
+    let mut names = names(table);
     let mut marks = vec!["?".to_owned(); names.len()];
     if table.name == CAPTURES.name {
         names.push(ANALYZED_BY);
@@ -60,8 +60,7 @@ fn inserting(table: &Table) -> String {
 
 /// Returns the statement that reads rows of `captures` or of reports with a value in a column.
 pub(super) fn reading(table: &Table, column: &str) -> String {
-    let names: Vec<&str> = table.own_columns().map(|column| column.name).collect();
-    format!("SELECT {} FROM {} WHERE {column} = ?", quoted(&names), table.name)
+    format!("SELECT {} FROM {} WHERE {column} = ?", quoted(&names(table)), table.name)
 }
 
 /// Returns the table of a kind of reports, and its column of their ids.
@@ -72,25 +71,18 @@ pub(super) const fn of_reports(kind: ReportKind) -> (Table, &'static str) {
     }
 }
 
-/// Returns the statement that reads a device's rows of [`DEVICE_ROLLUPS`].
-pub(super) fn reading_of_device() -> String {
-    selection(&DEVICE_ROLLUPS.table, 2)
+/// Returns the statement that reads the rows with these leading columns.
+pub(super) fn selection(table: &Table, keys: usize) -> String {
+    format!("SELECT {} FROM {} WHERE {}", quoted(&names(table)), table.name, leading(table, keys))
 }
 
-/// Returns the statement that reads the examples with these leading columns.
-pub(super) fn reading_of_examples(keys: usize) -> String {
-    selection(&CAUSE_EXAMPLES.table, keys)
-}
-
-/// Returns the statement that deletes the examples with these leading columns.
-pub(super) fn deletion_of_examples(keys: usize) -> String {
-    let table = &CAUSE_EXAMPLES.table;
+/// Returns the statement that deletes the rows with these leading columns.
+pub(super) fn deletion(table: &Table, keys: usize) -> String {
     format!("DELETE FROM {} WHERE {}", table.name, leading(table, keys))
 }
 
-fn selection(table: &Table, keys: usize) -> String {
-    let names: Vec<&str> = table.own_columns().map(|column| column.name).collect();
-    format!("SELECT {} FROM {} WHERE {}", quoted(&names), table.name, leading(table, keys))
+fn names(table: &Table) -> Vec<&'static str> {
+    table.own_columns().map(|column| column.name).collect()
 }
 
 /// The condition on a table's leading columns.
@@ -101,7 +93,7 @@ fn leading(table: &Table, keys: usize) -> String {
 
 /// Returns the statement that adds sums, and the one that deletes a row whose sums are all zero.
 pub(super) fn addition(rollup: &Rollup) -> (String, String) {
-    let names: Vec<&str> = rollup.table.own_columns().map(|column| column.name).collect();
+    let names = names(&rollup.table);
     let (keys, sums) = names.split_at(rollup.keys.min(names.len()));
     let table = rollup.table.name;
     let marks = vec!["?"; names.len()].join(",");
@@ -152,8 +144,8 @@ pub(super) fn definitions() -> String {
     let mut sql = creation(&CAPTURES, &of_captures, "", "") + &creation(&LOSSES, "", "", "");
     sql += &creation(&LEDGER_DAYS, &of_ledgers, "", "");
     for rollup in ROLLUPS.iter().chain(FLEET_ROLLUPS) {
-        let keys: Vec<&str> =
-            rollup.table.own_columns().take(rollup.keys).map(|column| column.name).collect();
+        let mut keys = names(&rollup.table);
+        keys.truncate(rollup.keys);
         let key = format!("  PRIMARY KEY ({})\n", quoted(&keys));
         sql += &creation(&rollup.table, "", &key, " WITHOUT ROWID");
     }

@@ -49,6 +49,11 @@ impl Ask {
     pub fn sees(&self, app: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only.iter().any(|own| own == app))
     }
+
+    /// True if the devices of all versions and kinds count.
+    pub(crate) const fn has_all_devices(&self) -> bool {
+        self.version.is_none() && self.api.is_none() && self.class.is_none()
+    }
 }
 
 /// The report.
@@ -373,8 +378,7 @@ impl FleetReport {
     /// [`Error::Missing`] if it has none.
     pub fn check_found(&self, ask: &Ask) -> Result<(), Error> {
         let app = ask.app.as_ref().filter(|app| !app.is_empty());
-        let is_any = ask.version.is_none() && ask.api.is_none() && ask.class.is_none();
-        if !self.apps.is_empty() || (app.is_none() && is_any) {
+        if !self.apps.is_empty() || (app.is_none() && ask.has_all_devices()) {
             return Ok(());
         }
         let of_app = app.map_or_else(String::new, |app| format!(" of the app {app}"));

@@ -11,7 +11,6 @@ use crate::change::segment::Segment;
 use crate::database::Database;
 use crate::error::Error;
 use crate::queries;
-use crate::selection::Chosen;
 use crate::significance::real;
 use crate::table::Text;
 use serde::Deserialize;
@@ -72,13 +71,7 @@ impl FleetReport {
 
 /// Makes the report of an app; `None`: it has no captures.
 fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, Error> {
-    let chosen = Chosen {
-        since: ask.since.as_ref(),
-        version: ask.version.as_deref(),
-        api: ask.api,
-        class: ask.class,
-    };
-    let (selected, sample) = if chosen == Chosen::default() {
+    let (selected, sample) = if ask.since.is_none() && ask.has_all_devices() {
         all.check_sums(app)?;
         if ask.compare.is_some() {
             all.check_devices(app)?;
@@ -92,7 +85,7 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
     } else {
         all.check_captures(app)?;
         all.check_ledgers(app)?;
-        let (selected, sample) = all.selected(app, chosen, MOST_CAPTURES)?;
+        let (selected, sample) = all.selected(app, ask, MOST_CAPTURES)?;
         (Some(selected), sample)
     };
     let database = selected.as_ref().unwrap_or(all);

@@ -1,6 +1,6 @@
 //! The report of one capture: frames, the worst of them, and their causes.
 
-pub use super::single_rows::{CauseRow, FrameRow, Lock, Long, OtherProcess, PartRow, Worst};
+pub use super::single_rows::{CauseRow, FrameRow, Long, OtherProcess, PartRow, Worst};
 
 use super::single_sentence::MAIN;
 use crate::capture::Capture;
@@ -9,9 +9,8 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tracetee_jank::{
-    Analysis, Cause, Composition, DeathReport, Evidence, FrameBudget, FrameExplanation,
-    Interaction, Judged, Named, PipelineTotals, StartKind, Startup, StateTimes, Step, StoodStill,
-    Totals, Unknown,
+    Analysis, Cause, DeathReport, Evidence, FrameBudget, FrameExplanation, Interaction, Judged,
+    Named, PipelineTotals, StartKind, Startup, StateTimes, Step, StoodStill, Totals, Unknown,
 };
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
@@ -58,8 +57,6 @@ pub struct SingleReport {
     pub timeline: BTreeMap<String, u64>,
     /// Sums by pipeline.
     pub pipelines: Vec<PipelineTotals>,
-    /// Composition by Jetpack Compose, if there is any.
-    pub composition: Option<Composition>,
     /// Interactions that the system's jank monitor names, the first 1,000.
     pub interactions: Vec<Interaction>,
     /// Number of other interactions.
@@ -77,8 +74,6 @@ pub struct SingleReport {
     pub unknown: Vec<Unknown>,
     /// Events that the recorder lost, by kind.
     pub lost_events: BTreeMap<String, u64>,
-    /// Locks that the app waited for.
-    pub locks: Vec<Lock>,
     /// Long dispatches of the main thread outside of frames, and unanswered input.
     pub long_slices: Vec<Long>,
     /// Time of the first cold start to its first drawn frame.
@@ -166,7 +161,6 @@ impl SingleReport {
             totals: analysis.totals,
             timeline: analysis.timeline.clone(),
             pipelines: analysis.pipelines.clone(),
-            composition: analysis.composition,
             interactions: interactions.cloned().collect(),
             interactions_left_out: analysis.interactions.left_out,
             frames: frames.collect(),
@@ -175,7 +169,6 @@ impl SingleReport {
             explanations: analysis.explanations.clone(),
             unknown: analysis.unknown.clone(),
             lost_events: trace.losses.lost.clone(),
-            locks: locks(analysis),
             long_slices: long_slices.collect(),
             startup_ns: analysis.startups.ttid_ns(StartKind::Cold),
             startups: analysis.startups.rows.clone(),
@@ -319,25 +312,4 @@ fn causes(analysis: &Analysis) -> Vec<CauseRow> {
     let mut causes: Vec<CauseRow> = sums.into_values().map(|(row, _)| row).collect();
     causes.sort_by_key(|cause| Reverse((cause.overrun_ns, cause.self_ns)));
     causes
-}
-
-fn locks(analysis: &Analysis) -> Vec<Lock> {
-    let mut sums: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
-    for part in &analysis.parts {
-        if let Some(held) = &part.contention {
-            *sums.entry((&held.owner, &held.owner_method, &held.blocked_method)).or_default() +=
-                part.self_ns;
-        }
-    }
-    let mut locks: Vec<Lock> = sums
-        .into_iter()
-        .map(|((owner, owner_method, blocked_method), self_ns)| Lock {
-            owner: owner.to_owned(),
-            owner_method: owner_method.to_owned(),
-            blocked_method: blocked_method.to_owned(),
-            self_ns,
-        })
-        .collect();
-    locks.sort_by_key(|lock| Reverse(lock.self_ns));
-    locks
 }

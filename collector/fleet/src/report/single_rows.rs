@@ -1,4 +1,4 @@
-//! The rows of a capture's report: frames, parts, causes, locks, long work.
+//! The rows of a capture's report: frames, parts, causes, long work.
 
 use serde::Serialize;
 use tracetee_jank::{Cause, Evidence, Level, LongKind, Outcome, Pipeline, StateTimes, ThreadRole};
@@ -124,19 +124,6 @@ pub struct CauseRow {
     pub saved_halved: u64,
     /// Late frames that would be in time if the cause were moved off their first thread.
     pub saved_moved: u64,
-}
-
-/// Waits for one lock.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Lock {
-    /// Thread that held the lock.
-    pub owner: String,
-    /// Thread, or method.
-    pub owner_method: String,
-    /// Method in which the app waited.
-    pub blocked_method: String,
-    /// Duration.
-    pub self_ns: u64,
 }
 
 /// A long dispatch of the main thread, or an input event that waited.

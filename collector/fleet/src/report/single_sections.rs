@@ -41,16 +41,6 @@ impl SingleReport {
                 );
             }
         }
-        if let Some(composition) = &self.composition {
-            let _ = writeln!(
-                text,
-                "Jetpack Compose: {} in {}, {} of them late; {} outside of frames",
-                ms(composition.in_frames_ns),
-                counted(composition.frames, "frame"),
-                grouped(composition.late),
-                ms(composition.outside_ns),
-            );
-        }
     }
 
     /// The interactions with most jank.

@@ -73,16 +73,6 @@ impl SingleReport {
                 explanation.iter().for_each(|one| super::single_late::push(&mut text, one));
             }
         }
-        for lock in self.locks.iter().take(SHOWN) {
-            let _ = writeln!(
-                text,
-                "  lock: {} waited {} for {} in {}",
-                shown(&lock.blocked_method),
-                ms(lock.self_ns),
-                shown(&lock.owner),
-                shown(&lock.owner_method)
-            );
-        }
         self.push_startups(&mut text);
         self.push_interactions(&mut text);
         self.push_long(&mut text);

@@ -13,12 +13,12 @@ use crate::table::symbols::{Symbol, Symbols};
 
 /// A capture with the numbers of its names.
 #[derive(Clone, Copy)]
-pub(super) struct Named<'a> {
-    pub(super) row: &'a CaptureRow,
-    pub(super) app: Symbol,
-    pub(super) dt: Symbol,
-    pub(super) ver: Symbol,
-    pub(super) device: Symbol,
+pub(crate) struct Named<'a> {
+    pub(crate) row: &'a CaptureRow,
+    pub(crate) app: Symbol,
+    pub(crate) dt: Symbol,
+    pub(crate) ver: Symbol,
+    pub(crate) device: Symbol,
 }
 
 /// A cause in a frame.

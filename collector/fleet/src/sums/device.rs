@@ -2,7 +2,7 @@
 //! its screens, by name.
 
 use super::add::{CauseOfFrame, Named};
-use super::schema::{DeviceRollup, DeviceTraits, DeviceValues, hz};
+use super::schema::{DeviceRollup, DeviceValues, device_traits};
 use super::{Sums, whole};
 use crate::rows::Rows;
 use crate::schema::{FrameRow, FrameSliceRow};
@@ -82,19 +82,7 @@ fn add_traits(sums: &mut Sums, capture: Named<'_>, frames: &[FrameRow]) {
     let count = times.len();
     let Some(last) = count.div_ceil(10).checked_sub(1) else { return };
     let quick_ns = *times.select_nth_unstable(last).1;
-    let traits = DeviceTraits {
-        app: capture.app,
-        ver: capture.ver,
-        device: capture.device,
-        model: row.model.as_ref().map_or(Symbol::EMPTY, |model| sums.symbols.intern(model)),
-        api: row.api.unwrap_or_default(),
-        hz: hz(row.period_ns),
-        debuggable: row.debuggable,
-        emulator: row.emulator,
-        captures: 1,
-        frames: whole(count as u64),
-        quick_ns: whole(quick_ns.saturating_mul(count as u64)),
-    };
+    let traits = device_traits(&mut sums.symbols, capture, count as u64, quick_ns);
     sums.add(&traits, 1);
 }
 

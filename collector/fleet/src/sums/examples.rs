@@ -6,6 +6,7 @@ use crate::schema::CaptureRow;
 use crate::table::symbols::{Symbol, Symbols};
 use crate::table::{TableRow, Value};
 use foldhash::fast::RandomState;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// Examples of a cause that are kept for each day.
@@ -67,7 +68,7 @@ impl Examples {
             .into_values()
             .filter_map(|best| Some((best.first()?.cause_of(), best)))
             .collect();
-        sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
+        sorted.sort_by(|(a, _), (b, _)| a.partial_cmp(b).unwrap_or(Ordering::Equal));
         sorted
     }
 }

@@ -1,14 +1,19 @@
 //! The tables of sums: one struct each, whose fields are the columns. `keys` identify a row, `sums` are added up.
 //!
-//! A new count is one field among the sums, which a function at the end of this file fills; a new dimension is one among the keys.
+//! A new count is one field among the sums, with the value that fills it; a new dimension is one among the keys.
 
 use super::add::Named;
 use super::bucket::FRAMES;
 use super::row::{Added, Key, MOST_KEYS, MOST_SUMS, RollupRow};
 use super::whole;
-use crate::schema::{DeathRow, FrameRow, FrameSliceRow, LossRow, StackRow};
+use crate::ledger::Days;
+use crate::schema::{
+    CaptureRow, DeathRow, FrameRow, FrameSliceRow, LedgerDayRow, LedgerScreenRow, LossRow, StackRow,
+};
 use crate::table::symbols::{Code, Symbol, Symbols};
-use crate::table::{Cell, Column, Kind, Rollup, Source, Table, TableRow, Text, Value, rollups};
+use crate::table::{
+    Cell, Column, Kind, Rollup, Source, Table, TableRow, Text, Value, fill, rollups,
+};
 
 /// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
 /// refused; `tracetee store rebuild` makes it from the captures.
@@ -19,94 +24,96 @@ rollups! {
     ROLLUPS;
 
     /// Captures by app, day and version.
-    CAPTURE_ROLLUPS = "capture_rollups": CaptureRollup {
+    CAPTURE_ROLLUPS = "capture_rollups": CaptureRollup of capture_rollup(capture: Named<'_>) {
         keys {
             /// Package name of the app, or `unknown`.
-            app: Text,
+            app: Text = capture.app,
             /// Day of the captures' ids, UTC, YYYY-MM-DD.
-            dt: Text,
+            dt: Text = capture.dt,
             /// Name of the app's version; its code if it has no name, or `unknown`.
-            ver: Text,
+            ver: Text = capture.ver,
             /// Code of the app's version; -1 if there is none.
-            version_code: i64,
+            version_code: i64 = code_of(capture.row),
         }
         sums {
             /// Captures.
-            captures,
+            captures = 1,
             /// Captures that rates count.
-            counted,
+            counted = capture.row.counted.into(),
             /// Captures that a trigger made.
-            triggered,
+            triggered = (capture.row.cohort == "trigger").into(),
             /// Captures that exceeded their overhead budget.
-            over_budget,
+            over_budget = capture.row.over_budget.into(),
             /// Captures that were recovered after the app died.
-            recovered,
+            recovered = capture.row.recovered.into(),
             /// Records that the agents dropped.
-            lost_records,
+            lost_records = whole(capture.row.lost_records),
             /// Dispatches of the main thread that took 5 s, and input that was not answered for 5 s.
-            anrs,
+            anrs = whole(capture.row.anrs),
             /// Counted captures with `slow_session_20fps`.
-            slow_sessions_20fps,
+            slow_sessions_20fps = (capture.row.counted && capture.row.slow_session_20fps).into(),
             /// Counted captures with `slow_session_30fps`.
-            slow_sessions_30fps,
+            slow_sessions_30fps = (capture.row.counted && capture.row.slow_session_30fps).into(),
         }
     }
 
     /// Frames by app, day, version, screen, pipeline, refresh rate, and bucket of durations.
-    FRAME_ROLLUPS = "frame_rollups": FrameRollup {
+    FRAME_ROLLUPS = "frame_rollups": FrameRollup
+        of frame_rollup(symbols: &mut Symbols, capture: Named<'_>, frame: &FrameRow)
+    {
         keys {
             /// Package name of the app, or `unknown`.
-            app: Text,
+            app: Text = capture.app,
             /// Day of the captures' ids, UTC, YYYY-MM-DD.
-            dt: Text,
+            dt: Text = capture.dt,
             /// Name of the app's version; its code if it has no name, or `unknown`.
-            ver: Text,
+            ver: Text = capture.ver,
             /// Screen that was shown, or empty.
-            screen: Text,
+            screen: Text = symbols.intern(&frame.screen),
             /// Pipeline of the frame, as in `frames`.
-            pipeline: Text,
+            pipeline: Text = symbols.intern(&frame.pipeline),
             /// Refresh rate of the display, rounded, Hz.
-            hz: u64,
+            hz: u64 = hz(capture.row.period_ns),
             /// 1 if rates count the captures.
-            counted: bool,
+            counted: bool = capture.row.counted,
             /// Middle of the bucket of durations, 0.1 ms: exact up to 6.3 ms, then at most 1.6 % away.
-            dur_100us: u64,
+            dur_100us: u64 = FRAMES.middle(frame.dur_100us),
         }
         sums {
             /// Frames.
-            frames,
+            frames = 1,
             /// Late frames, as in `frames`.
-            slow,
+            slow = frame.slow.into(),
             /// Janky frames, as in `frames`.
-            janky,
+            janky = frame.janky.into(),
             /// Frames longer than 700 ms.
-            frozen,
+            frozen = frame.frozen.into(),
             /// Frames of the level `normal`.
-            level_normal,
+            level_normal = (frame.level == "normal").into(),
             /// Frames of the level `middle`.
-            level_middle,
+            level_middle = (frame.level == "middle").into(),
             /// Frames of the level `high`.
-            level_high,
+            level_high = (frame.level == "high").into(),
             /// Frames of the level `frozen`.
-            level_frozen,
+            level_frozen = (frame.level == "frozen").into(),
             /// Missed vsyncs.
-            dropped_vsyncs,
+            dropped_vsyncs = whole(frame.dropped_vsyncs),
             /// Time past the deadlines, ns.
-            jank_ns,
+            jank_ns = whole(frame.jank_ns),
             /// Duration, ns.
-            frame_ns,
+            frame_ns = whole(frame.dur_ns),
             /// Frames that FrameTimeline judges.
-            by_timeline,
+            by_timeline = (frame.evidence == "timeline").into(),
             /// Frames that the platform's verdicts judge: JankData, FrameMetrics.
-            by_platform,
+            by_platform = (frame.evidence == "platform").into(),
             /// Frames that the buffers of the app's layers judge. The others are judged by the app's markers.
-            by_buffers,
+            by_buffers = (frame.evidence == "buffers").into(),
             /// Frames that SurfaceFlinger, the graphics processor or the display made late.
-            late_system,
+            late_system = ["system", "display"].contains(&&*frame.outcome).into(),
             /// Frames that waited behind earlier buffers; the display missed no vsync for them.
-            stuffed,
+            stuffed = (frame.outcome == "stuffing").into(),
             /// Frames that the display never showed, though the app had drawn them.
-            never_shown,
+            never_shown = (frame.outcome == "dropped").into(),
         }
     }
 
@@ -131,192 +138,204 @@ rollups! {
     }
 
     /// Late frames with a cause, by app, day, version, screen, cause, and bucket of the cause's time in the frame.
-    CAUSE_ROLLUPS = "cause_rollups": CauseRollup {
+    CAUSE_ROLLUPS = "cause_rollups": CauseRollup
+        of cause_rollup(symbols: &mut Symbols, capture: Named<'_>, slice: &FrameSliceRow)
+    {
         keys {
             /// Package name of the app, or `unknown`.
-            app: Text,
+            app: Text = capture.app,
             /// Day of the captures' ids, UTC, YYYY-MM-DD.
-            dt: Text,
+            dt: Text = capture.dt,
             /// Name of the app's version; its code if it has no name, or `unknown`.
-            ver: Text,
+            ver: Text = capture.ver,
             /// Screen that was shown, or empty.
-            screen: Text,
+            screen: Text = symbols.intern(&slice.screen),
             /// Cause to which the time is attributed.
-            cause: Text,
+            cause: Text = symbols.intern(&slice.cause),
             /// Key of the cause: the slice, lock or method.
-            cause_key: Text,
+            cause_key: Text = symbols.intern(&slice.cause_key),
             /// Middle of the bucket of times, carried or not, ns: at most 3.2 %, or 0.5 us, away.
-            bucket_ns: u64,
+            bucket_ns: u64 = 0,
         }
         sums {
             /// Late frames in which the cause took time.
-            frames,
+            frames = 0,
             /// Time of the cause, ns, each moment once.
-            self_ns,
+            self_ns = whole(slice.self_ns),
             /// Time of the cause that an earlier late frame has, and that delayed this one, ns.
-            carried_ns,
+            carried_ns = whole(slice.carried_ns),
             /// Its share of the time past the deadlines, ns.
-            overrun_ns,
+            overrun_ns = whole(slice.overrun_ns),
         }
     }
 
     /// Time of late frames by app, day, screen and stack.
-    STACK_ROLLUPS = "stack_rollups": StackRollup {
+    STACK_ROLLUPS = "stack_rollups": StackRollup
+        of stack_rollup(symbols: &mut Symbols, capture: Named<'_>, stack: &StackRow)
+    {
         keys {
             /// Package name of the app, or `unknown`.
-            app: Text,
+            app: Text = capture.app,
             /// Day of the captures' ids, UTC, YYYY-MM-DD.
-            dt: Text,
+            dt: Text = capture.dt,
             /// Screen that was shown, or empty.
-            screen: Text,
+            screen: Text = symbols.intern(&stack.screen),
             /// Names of the slices from the thread inwards, separated by semicolons.
-            stack: Text,
+            stack: Text = symbols.intern(&stack.stack),
         }
         sums {
             /// Number of slices.
-            slices,
+            slices = whole(stack.slices),
             /// Time in the innermost slice, ns.
-            self_ns,
+            self_ns = whole(stack.self_ns),
         }
     }
 
     /// Ends of processes: one row each, which the capture's id tells apart.
-    DEATH_ROLLUPS = "death_rollups": DeathRollup {
+    DEATH_ROLLUPS = "death_rollups": DeathRollup
+        of death_rollup(symbols: &mut Symbols, capture: Named<'_>, death: &DeathRow)
+    {
         keys {
             /// Package name of the app, or `unknown`.
-            app: Text,
+            app: Text = capture.app,
             /// Day of the capture's id, UTC, YYYY-MM-DD.
-            dt: Text,
+            dt: Text = capture.dt,
             /// Id of the capture.
-            capture_id: Text,
+            capture_id: Text = symbols.intern(&capture.row.capture_id),
             /// Name of the app's version; its code if it has no name, or `unknown`.
-            ver: Text,
+            ver: Text = capture.ver,
             /// Install id of the device, or `unknown`.
-            device: Text,
+            device: Text = capture.device,
             /// Screen, or empty.
-            screen: Text,
+            screen: Text = symbols.intern(&death.screen),
             /// Android's reason.
-            reason: Text,
+            reason: Text = symbols.intern(&death.reason),
             /// Cause.
-            cause: Text,
+            cause: Text = symbols.intern(&death.cause),
             /// Key of the cause.
-            cause_key: Text,
+            cause_key: Text = symbols.intern(&death.cause_key),
         }
         sums {
             /// Deaths: 1.
-            deaths,
+            deaths = 1,
             /// 1 if a user noticed it: a screen was visible, and the process did not stand still.
-            by_user,
+            by_user = (death.noticed_by == "user").into(),
             /// 1 if the process stood still.
-            frozen,
+            frozen = (death.noticed_by == "frozen").into(),
             /// Proportional memory, KiB.
-            pss_kb,
+            pss_kb = whole(death.pss_kb),
             /// Resident memory, KiB.
-            rss_kb,
+            rss_kb = whole(death.rss_kb),
             /// Time for which the main thread had been in what it did at the end, ns.
-            waited_ns,
+            waited_ns = whole(death.waited_ns),
         }
     }
 
     /// Lost captures by app, day of the report, reason and window.
-    LOSS_ROLLUPS = "loss_rollups": LossRollup {
+    LOSS_ROLLUPS = "loss_rollups": LossRollup
+        of loss_rollup(symbols: &mut Symbols, loss: &LossRow)
+    {
         keys {
             /// Package name of the app, or `unknown`.
-            app: Text,
+            app: Text = symbols.intern(&loss.app),
             /// Day of the reports' ids, UTC, YYYY-MM-DD.
-            dt: Text,
+            dt: Text = symbols.intern(&loss.dt),
             /// Reason for the loss.
-            reason: Text,
+            reason: Text = symbols.intern(&loss.reason),
             /// Id of the window in the remote configuration.
-            window_id: Text,
+            window_id: Text = symbols.intern(&loss.window_id),
         }
         sums {
             /// Rows of loss reports.
-            row_count,
+            row_count = 1,
             /// Lost captures.
-            captures,
+            captures = whole(loss.captures),
             /// Rows of captures that may have arrived all the same.
-            unconfirmed,
+            unconfirmed = loss.unconfirmed.into(),
         }
     }
 
     /// Ledgers by app, day and version.
-    LEDGER_ROLLUPS = "ledger_rollups": LedgerRollup {
+    LEDGER_ROLLUPS = "ledger_rollups": LedgerRollup
+        of ledger_rollup(names: [Symbol; 3], row: &LedgerDayRow, days: Days)
+    {
         keys {
             /// Package name of the app, or `unknown`.
-            app: Text,
+            app: Text = names[0],
             /// Day of the ledgers, UTC, YYYY-MM-DD.
-            dt: Text,
+            dt: Text = names[1],
             /// Name of the app's version; its code if it has no name, or `unknown`.
-            ver: Text,
+            ver: Text = names[2],
         }
         sums {
             /// Parts.
-            parts,
+            parts = 1,
             /// Days of devices, each counted once.
-            device_days,
+            device_days = days[0].into(),
             /// Days of devices with an ANR that a user saw.
-            anr_days,
+            anr_days = days[1].into(),
             /// Time that the app was visible, s.
-            observed_s,
+            observed_s = whole(row.observed_s),
             /// Part of that time in which processes did not run, s.
-            stood_still_s,
+            stood_still_s = whole(row.stood_still_s),
             /// Processor time of the agent, us.
-            own_cost_us,
+            own_cost_us = whole(row.own_cost_us),
             /// Major page faults.
-            major_faults,
+            major_faults = whole(row.major_faults),
             /// Times of being visible.
-            sessions,
+            sessions = whole(row.sessions),
             /// Sessions in which more than a quarter of the frames were late.
-            slow_sessions,
+            slow_sessions = whole(row.slow_sessions),
             /// ANRs that a user saw.
-            user_anrs,
+            user_anrs = whole(row.user_anrs),
             /// Cold starts.
-            cold_starts,
+            cold_starts = whole(row.cold_starts),
             /// Cold starts of 5 s and more.
-            slow_cold_starts,
+            slow_cold_starts = whole(row.slow_cold_starts),
             /// Warm starts.
-            warm_starts,
+            warm_starts = whole(row.warm_starts),
             /// Warm starts of 2 s and more.
-            slow_warm_starts,
+            slow_warm_starts = whole(row.slow_warm_starts),
             /// Hot starts.
-            hot_starts,
+            hot_starts = whole(row.hot_starts),
             /// Hot starts of 1.5 s and more.
-            slow_hot_starts,
+            slow_hot_starts = whole(row.slow_hot_starts),
         }
     }
 
     /// Frames of ledgers by app, day, version, screen, pipeline and source.
-    LEDGER_FRAMES = "ledger_frames": LedgerFrames {
+    LEDGER_FRAMES = "ledger_frames": LedgerFrames
+        of ledger_frames(symbols: &mut Symbols, names: [Symbol; 3], row: &LedgerScreenRow)
+    {
         keys {
             /// Package name of the app, or `unknown`.
-            app: Text,
+            app: Text = names[0],
             /// Day of the ledgers, UTC, YYYY-MM-DD.
-            dt: Text,
+            dt: Text = names[1],
             /// Name of the app's version; its code if it has no name, or `unknown`.
-            ver: Text,
+            ver: Text = names[2],
             /// Screen that was shown, or empty.
-            screen: Text,
+            screen: Text = symbols.intern(&row.screen),
             /// Pipeline of the frames, as in `frames`.
-            pipeline: Text,
+            pipeline: Text = symbols.intern(&row.pipeline),
             /// Source of the times, as in `ledger_screens`.
-            source: Text,
+            source: Text = symbols.intern(&row.source),
         }
         sums {
             /// Frames.
-            frames,
+            frames = whole(row.frames),
             /// Frames after their deadline, or that the compositor calls janky.
-            late,
+            late = whole(row.late),
             /// Frames longer than 700 ms.
-            frozen,
+            frozen = whole(row.frozen),
             /// Frames that are the app's fault by the compositor's verdict.
-            late_app,
+            late_app = whole(row.late_app),
             /// Frames that are the compositor's fault by its verdict.
-            late_system,
+            late_system = whole(row.late_system),
             /// Frames that are another's fault by the compositor's verdict.
-            late_other,
+            late_other = whole(row.late_other),
             /// Time of late frames past their deadlines, us.
-            overrun_us,
+            overrun_us = whole(row.overrun_us),
         }
     }
 
@@ -385,32 +404,34 @@ rollups! {
     }
 
     /// Traits of devices, by version: those of their captures with frames that rates count. Comparisons read them.
-    DEVICE_TRAITS = "device_traits": DeviceTraits {
+    DEVICE_TRAITS = "device_traits": DeviceTraits
+        of device_traits(symbols: &mut Symbols, capture: Named<'_>, frames: u64, quick_ns: u64)
+    {
         keys {
             /// Package name of the app, or `unknown`.
-            app: Text,
+            app: Text = capture.app,
             /// Name of the version.
-            ver: Text,
+            ver: Text = capture.ver,
             /// Install id of the device, or `unknown`.
-            device: Text,
+            device: Text = capture.device,
             /// Model of the device, or empty.
-            model: Text,
+            model: Text = symbols.intern(capture.row.model.as_ref().unwrap_or(&Text::default())),
             /// Android API level; 0 if it is unknown.
-            api: u64,
+            api: u64 = capture.row.api.unwrap_or_default(),
             /// Refresh rate of the display, rounded, Hz.
-            hz: u64,
+            hz: u64 = hz(capture.row.period_ns),
             /// 1 if the build is debuggable.
-            debuggable: bool,
+            debuggable: bool = capture.row.debuggable,
             /// 1 if the device is an emulator.
-            emulator: bool,
+            emulator: bool = capture.row.emulator,
         }
         sums {
             /// Captures.
-            captures,
+            captures = 1,
             /// Frames that rates count.
-            frames,
+            frames = whole(frames),
             /// Time within which a tenth of a capture's frames are complete, times its frames, ns.
-            quick_ns,
+            quick_ns = whole(quick_ns.saturating_mul(frames)),
         }
     }
 
@@ -520,27 +541,6 @@ rollups! {
     }
 }
 
-/// Returns what a capture adds to [`CAPTURE_ROLLUPS`].
-pub(super) fn capture_rollup(capture: Named<'_>) -> CaptureRollup<Symbol> {
-    let Named { row, app, dt, ver, .. } = capture;
-    let code = row.version_code.and_then(|code| i64::try_from(code).ok());
-    CaptureRollup {
-        app,
-        dt,
-        ver,
-        version_code: code.unwrap_or(-1),
-        captures: 1,
-        counted: row.counted.into(),
-        triggered: (row.cohort == "trigger").into(),
-        over_budget: row.over_budget.into(),
-        recovered: row.recovered.into(),
-        lost_records: whole(row.lost_records),
-        anrs: whole(row.anrs),
-        slow_sessions_20fps: (row.counted && row.slow_session_20fps).into(),
-        slow_sessions_30fps: (row.counted && row.slow_session_30fps).into(),
-    }
-}
-
 /// Returns the refresh rate of a period, rounded.
 pub(super) fn hz(period_ns: u64) -> u64 {
     if period_ns == 0 {
@@ -556,114 +556,7 @@ pub(super) fn hz(period_ns: u64) -> u64 {
     hz
 }
 
-/// Returns what a frame adds to [`FRAME_ROLLUPS`].
-pub(super) fn frame_rollup(
-    symbols: &mut Symbols,
-    capture: Named<'_>,
-    frame: &FrameRow,
-) -> FrameRollup<Symbol> {
-    let is_of = |level: &str| i64::from(frame.level == level);
-    let is_way = |outcome: &str| frame.outcome == outcome;
-    FrameRollup {
-        app: capture.app,
-        dt: capture.dt,
-        ver: capture.ver,
-        screen: symbols.intern(&frame.screen),
-        pipeline: symbols.intern(&frame.pipeline),
-        hz: hz(capture.row.period_ns),
-        counted: capture.row.counted,
-        dur_100us: FRAMES.middle(frame.dur_100us),
-        frames: 1,
-        slow: frame.slow.into(),
-        janky: frame.janky.into(),
-        frozen: frame.frozen.into(),
-        level_normal: is_of("normal"),
-        level_middle: is_of("middle"),
-        level_high: is_of("high"),
-        level_frozen: is_of("frozen"),
-        dropped_vsyncs: whole(frame.dropped_vsyncs),
-        jank_ns: whole(frame.jank_ns),
-        frame_ns: whole(frame.dur_ns),
-        by_timeline: (frame.evidence == "timeline").into(),
-        by_platform: (frame.evidence == "platform").into(),
-        by_buffers: (frame.evidence == "buffers").into(),
-        late_system: (is_way("system") || is_way("display")).into(),
-        stuffed: is_way("stuffing").into(),
-        never_shown: is_way("dropped").into(),
-    }
-}
-
-/// Returns what a part of a frame adds to [`CAUSE_ROLLUPS`], without the frame and its bucket: a cause may have several parts.
-pub(super) fn cause_rollup(
-    symbols: &mut Symbols,
-    capture: Named<'_>,
-    slice: &FrameSliceRow,
-) -> CauseRollup<Symbol> {
-    CauseRollup {
-        app: capture.app,
-        dt: capture.dt,
-        ver: capture.ver,
-        screen: symbols.intern(&slice.screen),
-        cause: symbols.intern(&slice.cause),
-        cause_key: symbols.intern(&slice.cause_key),
-        bucket_ns: 0,
-        frames: 0,
-        self_ns: whole(slice.self_ns),
-        carried_ns: whole(slice.carried_ns),
-        overrun_ns: whole(slice.overrun_ns),
-    }
-}
-
-/// Returns what a stack adds to [`STACK_ROLLUPS`].
-pub(super) fn stack_rollup(
-    symbols: &mut Symbols,
-    capture: Named<'_>,
-    stack: &StackRow,
-) -> StackRollup<Symbol> {
-    StackRollup {
-        app: capture.app,
-        dt: capture.dt,
-        screen: symbols.intern(&stack.screen),
-        stack: symbols.intern(&stack.stack),
-        slices: whole(stack.slices),
-        self_ns: whole(stack.self_ns),
-    }
-}
-
-/// Returns what a death adds to [`DEATH_ROLLUPS`].
-pub(super) fn death_rollup(
-    symbols: &mut Symbols,
-    capture: Named<'_>,
-    death: &DeathRow,
-) -> DeathRollup<Symbol> {
-    DeathRollup {
-        app: capture.app,
-        dt: capture.dt,
-        capture_id: symbols.intern(&capture.row.capture_id),
-        ver: capture.ver,
-        device: capture.device,
-        screen: symbols.intern(&death.screen),
-        reason: symbols.intern(&death.reason),
-        cause: symbols.intern(&death.cause),
-        cause_key: symbols.intern(&death.cause_key),
-        deaths: 1,
-        by_user: (death.noticed_by == "user").into(),
-        frozen: (death.noticed_by == "frozen").into(),
-        pss_kb: whole(death.pss_kb),
-        rss_kb: whole(death.rss_kb),
-        waited_ns: whole(death.waited_ns),
-    }
-}
-
-/// Returns what a row of a loss report adds to [`LOSS_ROLLUPS`].
-pub(super) fn loss_rollup(symbols: &mut Symbols, loss: &LossRow) -> LossRollup<Symbol> {
-    LossRollup {
-        app: symbols.intern(&loss.app),
-        dt: symbols.intern(&loss.dt),
-        reason: symbols.intern(&loss.reason),
-        window_id: symbols.intern(&loss.window_id),
-        row_count: 1,
-        captures: whole(loss.captures),
-        unconfirmed: loss.unconfirmed.into(),
-    }
+/// Returns the code of a capture's version; -1 if it has none.
+fn code_of(row: &CaptureRow) -> i64 {
+    row.version_code.and_then(|code| i64::try_from(code).ok()).unwrap_or(-1)
 }

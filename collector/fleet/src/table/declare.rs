@@ -1,13 +1,27 @@
 //! The macros that declare tables. A struct's fields are the columns; the names of the types that the macros use must be
 //! in scope where they are called.
 
+/// Declares the function that makes a row of a table, if the table has one.
+macro_rules! fill {
+    (() $columns:tt) => {};
+    (
+        ($fill:ident($($arg:ident: $arg_type:ty),+) -> $row:ident $(<$text:ident>)?)
+        { $($column:ident: $value:expr,)+ }
+    ) => {
+        #[doc = concat!("Makes a row of the table of [`", stringify!($row), "`].")]
+        pub(crate) fn $fill($($arg: $arg_type),+) -> $row $(<$text>)? {
+            $row { $($column: $value),+ }
+        }
+    };
+}
+
 /// Declares tables: for each a row struct, its `TableRow` and its `Table`; and `TABLES`, all of them.
 macro_rules! tables {
     ($(
         #[doc = $table_doc:literal]
-        $constant:ident = $name:literal: $row:ident {
+        $constant:ident = $name:literal: $row:ident $(of $fill:ident($($arg:ident: $arg_type:ty),+))? {
             $(shared of $head:ident { $($shared:ident),+ })?
-            $(#[doc = $doc:literal] $column:ident: $type:ty,)+
+            $(#[doc = $doc:literal] $column:ident: $type:ty $(= $value:expr)?,)+
         }
     )+) => {
         $(
@@ -16,6 +30,8 @@ macro_rules! tables {
             pub struct $row {
                 $(#[doc = $doc] pub $column: $type,)+
             }
+
+            fill! { ($($fill($($arg: $arg_type),+) -> $row)?) { $($column: $($value)?,)+ } }
 
             impl TableRow for $row {
                 const TABLE: Table = $constant;
@@ -57,9 +73,9 @@ macro_rules! tables {
 macro_rules! rollups {
     (#[doc = $all_doc:literal] $all:ident; $(
         #[doc = $table_doc:literal]
-        $constant:ident = $name:literal: $row:ident {
-            keys { $(#[doc = $key_doc:literal] $key:ident: $key_type:ty,)+ }
-            sums { $(#[doc = $sum_doc:literal] $sum:ident,)+ }
+        $constant:ident = $name:literal: $row:ident $(of $fill:ident($($arg:ident: $arg_type:ty),+))? {
+            keys { $(#[doc = $key_doc:literal] $key:ident: $key_type:ty $(= $key_value:expr)?,)+ }
+            sums { $(#[doc = $sum_doc:literal] $sum:ident $(= $sum_value:expr)?,)+ }
         }
     )+) => {
         $(
@@ -68,6 +84,11 @@ macro_rules! rollups {
             pub struct $row<Text = crate::table::Text> {
                 $(#[doc = $key_doc] pub $key: $key_type,)+
                 $(#[doc = $sum_doc] pub $sum: i64,)+
+            }
+
+            fill! {
+                ($($fill($($arg: $arg_type),+) -> $row<Symbol>)?)
+                { $($key: $($key_value)?,)+ $($sum: $($sum_value)?,)+ }
             }
 
             impl TableRow for $row {
@@ -148,4 +169,4 @@ macro_rules! rollups {
     };
 }
 
-pub(crate) use {rollups, tables};
+pub(crate) use {fill, rollups, tables};

@@ -93,10 +93,6 @@ function single() {
       ["beyond the budget", (row) => ms(row.totals.jank_ns)],
     ], report.pipelines));
   }
-  if (report.composition) {
-    const of = report.composition;
-    page.append(make("p", {}, `Jetpack Compose: ${ms(of.in_frames_ns)} in ${counted(of.frames, "frame")}, ${count(of.late)} of them late; ${ms(of.outside_ns)} outside of frames.`));
-  }
   const overrun = report.causes.reduce((sum, row) => sum + row.overrun_ns, 0);
   page.append(make("h2", { id: "causes" }, "Causes of the late frames"),
     report.causes.length ? table([
@@ -115,12 +111,6 @@ function single() {
         data.timeline ? make("p", {}, openButton(data.timeline, "Open the timeline at this frame", linkTo(worst.start_ns))) : null,
         worst.explanation === null ? partTable(worst.parts) : explanation(report.explanations[worst.explanation])));
     }
-  }
-  if (report.locks.length) {
-    page.append(make("h2", {}, "Locks"), table([
-      ["waited in", (row) => row.blocked_method, true], ["held by", (row) => row.owner, true],
-      ["in", (row) => row.owner_method, true], ["time", (row) => ms(row.self_ns)],
-    ], report.locks, { id: "locks" }));
   }
   if (report.startups.length) {
     page.append(make("h2", {}, "Start-ups"));

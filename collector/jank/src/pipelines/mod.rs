@@ -16,8 +16,8 @@ mod unmarked;
 mod video;
 mod wakes;
 
-pub use summary::{Composition, PipelineTotals};
-pub(crate) use summary::{by_pipeline, composition};
+pub use summary::PipelineTotals;
+pub(crate) use summary::by_pipeline;
 
 use crate::found::Found;
 use crate::pipeline::Pipeline;
@@ -27,12 +27,7 @@ use tracetee_trace::{Seeded, Thread, Trace};
 
 /// Appends the frames of all other pipelines of the process to those of the views, and sorts them by their begin.
 pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {
-    let own: BTreeMap<u32, &Thread> = trace
-        .threads
-        .iter()
-        .filter(|(_, thread)| thread.pid.unwrap_or(thread.tid) == process.pid)
-        .map(|(&tid, thread)| (tid, thread))
-        .collect();
+    let own: BTreeMap<u32, &Thread> = process.threads(trace).collect();
     let mut others = flutter::find(trace, &own);
     let raster: Vec<u32> = others.iter().flat_map(Found::tids).collect();
     others.extend(unity::find(trace, &own));

@@ -1,6 +1,5 @@
 //! Each pipeline's rules against traces made by hand, with numbers worked out on paper. Times are µs; 60 Hz unless said.
 
-mod compose;
 mod edge;
 mod unmarked;
 mod video;
