@@ -53,13 +53,19 @@ pub(crate) fn write(
 
 /// Text without the end of a script element, at which Perfetto stops reading plain text too: a space breaks it up.
 pub(crate) fn unscripted(text: &[u8]) -> Cow<'_, [u8]> {
-    const END: &[u8] = b"</script";
+    without(text, &[b"</script"])
+}
+
+/// Text in which a space breaks up these marks, each of which begins with `<`, in any case.
+pub(crate) fn without<'a>(text: &'a [u8], marks: &[&[u8]]) -> Cow<'a, [u8]> {
     let mut made: Vec<u8> = Vec::new();
     let mut done = 0;
     for start in memchr::memchr_iter(b'<', text) {
-        let is_end =
-            text.get(start..start + END.len()).is_some_and(|found| found.eq_ignore_ascii_case(END));
-        if is_end {
+        let rest = text.get(start..).unwrap_or_default();
+        let begins = |mark: &&[u8]| {
+            rest.get(..mark.len()).is_some_and(|found| found.eq_ignore_ascii_case(mark))
+        };
+        if marks.iter().any(begins) {
             made.extend_from_slice(text.get(done..=start).unwrap_or_default());
             made.push(b' ');
             done = start + 1;

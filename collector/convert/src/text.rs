@@ -4,6 +4,7 @@ use crate::details::{Comments, Fractions};
 use crate::kernel_text;
 use crate::line::{NAMELESS, unscripted};
 use crate::lossiness::Dropped;
+use crate::perfetto::pid_of;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -158,11 +159,10 @@ impl<'a> Lines<'a> {
         let trace = self.trace;
         let written = match event {
             Event::Begin(key, index) => slice(trace, key, index).map(|(thread, slice)| {
-                write!(text, "B|{}|{}", pid(key, thread), self.name(slice.name))
+                write!(text, "B|{}|{}", pid_of(key, thread), self.name(slice.name))
             }),
-            Event::End(key, index) => {
-                slice(trace, key, index).map(|(thread, _)| write!(text, "E|{}", pid(key, thread)))
-            }
+            Event::End(key, index) => slice(trace, key, index)
+                .map(|(thread, _)| write!(text, "E|{}", pid_of(key, thread))),
             Event::AsyncBegin(index) => trace.asyncs.get(index).map(|one| match one.track {
                 None => {
                     let cookie = self.cookie(index, one);
@@ -285,10 +285,6 @@ fn has_ns(trace: &Trace) -> bool {
 fn slice(trace: &Trace, key: u32, index: u32) -> Option<(&Thread, &tracetee_trace::Slice)> {
     let thread = trace.threads.get(&key)?;
     Some((thread, thread.slices.get(index as usize)?))
-}
-
-fn pid(key: u32, thread: &Thread) -> u32 {
-    thread.pid.unwrap_or(if key == thread.tid { key } else { thread.tid })
 }
 
 /// The name that a thread has then; before its first one that.

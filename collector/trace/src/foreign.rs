@@ -1,61 +1,47 @@
 //! Files that are no traces that this crate reads, but that people hand in: each is named, with what to do instead.
 
-/// First bytes of a kind of file, its name, and what to do with it.
-struct Foreign {
-    magic: &'static [u8],
-    what: &'static str,
-    instead: &'static str,
-}
-
-const fn foreign(magic: &'static [u8], what: &'static str, instead: &'static str) -> Foreign {
-    Foreign { magic, what, instead }
-}
-
 const UNPACK: &str = "unpack it, and pass the trace inside";
 const HEAP: &str = "heap dumps have no times; open it in a heap analyzer";
 const NO_TIMES: &str = "it has no trace events";
 
-const MAGICS: &[Foreign] = &[
-    foreign(
+/// First bytes of a kind of file, its name, and what to do with it.
+const MAGICS: &[(&[u8], &str, &str)] = &[
+    (
         b"PERFILE2",
         "perf.data of simpleperf or perf",
         "pass the output of `simpleperf report-sample --show-callchain` (or `--protobuf`) or of `perf script`",
     ),
-    foreign(b"JAVA PROFILE 1.0", "a heap dump (HPROF)", HEAP),
-    foreign(
+    (b"JAVA PROFILE 1.0", "a heap dump (HPROF)", HEAP),
+    (
         b"FLR\0",
         "a JDK Flight Recorder file (JFR)",
         "convert it with `jfr print --json`, or open it in JDK Mission Control",
     ),
-    foreign(
-        b"\x17\x08\x44tracing",
-        "trace-cmd's trace.dat",
-        "pass the output of `trace-cmd report`",
-    ),
-    foreign(b"SQLite format 3\0", "an SQLite database", NO_TIMES),
-    foreign(b"\x7fELF", "an ELF binary", NO_TIMES),
-    foreign(b"dex\n", "a dex file", NO_TIMES),
-    foreign(b"\x89PNG", "a picture (PNG)", NO_TIMES),
-    foreign(b"\xFF\xD8\xFF", "a picture (JPEG)", NO_TIMES),
-    foreign(b"%PDF-", "a PDF document", NO_TIMES),
-    foreign(b"bplist00", "a binary property list (of Instruments or Xcode)", INSTRUMENTS),
-    foreign(b"tlZ\x04", "a capture of Tracy", "export it with tracy-csvexport"),
-    foreign(b"tr\xFDP", "a capture of Tracy", "export it with tracy-csvexport"),
-    foreign(b"PK\x03\x04", NO_TRACE_IN_ZIP, UNPACK),
-    foreign(b"PK\x05\x06", "an empty ZIP archive", NO_TIMES),
-    foreign(b"7z\xBC\xAF\x27\x1C", "a 7z archive", UNPACK),
-    foreign(b"\xFD7zXZ\0", "compressed by xz", "decompress it with `xz -d`"),
-    foreign(b"BZh", "compressed by bzip2", "decompress it with `bzip2 -d`"),
-    foreign(b"\x04\x22\x4D\x18", "compressed by lz4", "decompress it with `lz4 -d`"),
-    foreign(b"Rar!\x1A\x07", "a RAR archive", UNPACK),
-    foreign(b"\xC1\x1F\xFC\xC1", "a CTF stream (LTTng)", "print it with `babeltrace2`"),
-    foreign(
+    (b"\x17\x08\x44tracing", "trace-cmd's trace.dat", "pass the output of `trace-cmd report`"),
+    (b"SQLite format 3\0", "an SQLite database", NO_TIMES),
+    (b"\x7fELF", "an ELF binary", NO_TIMES),
+    (b"dex\n", "a dex file", NO_TIMES),
+    (b"\x89PNG", "a picture (PNG)", NO_TIMES),
+    (b"\xFF\xD8\xFF", "a picture (JPEG)", NO_TIMES),
+    (b"%PDF-", "a PDF document", NO_TIMES),
+    (b"bplist00", "a binary property list (of Instruments or Xcode)", INSTRUMENTS),
+    (b"tlZ\x04", "a capture of Tracy", "export it with tracy-csvexport"),
+    (b"tr\xFDP", "a capture of Tracy", "export it with tracy-csvexport"),
+    (b"PK\x03\x04", NO_TRACE_IN_ZIP, UNPACK),
+    (b"PK\x05\x06", "an empty ZIP archive", NO_TIMES),
+    (b"7z\xBC\xAF\x27\x1C", "a 7z archive", UNPACK),
+    (b"\xFD7zXZ\0", "compressed by xz", "decompress it with `xz -d`"),
+    (b"BZh", "compressed by bzip2", "decompress it with `bzip2 -d`"),
+    (b"\x04\x22\x4D\x18", "compressed by lz4", "decompress it with `lz4 -d`"),
+    (b"Rar!\x1A\x07", "a RAR archive", UNPACK),
+    (b"\xC1\x1F\xFC\xC1", "a CTF stream (LTTng)", "print it with `babeltrace2`"),
+    (
         b"========================================================\n== dumpstate",
         "a bug report's text (dumpstate)",
         BUGREPORT,
     ),
-    foreign(b"--------- beginning of", "a log (logcat)", NO_TIMES),
-    foreign(
+    (b"--------- beginning of", "a log (logcat)", NO_TIMES),
+    (
         b"----- pid ",
         "stack dumps of an ANR",
         "they show one moment; pass a trace of the time before",
@@ -70,8 +56,8 @@ const BUGREPORT: &str =
 
 /// Returns what a file is and what to do with it, if its first bytes are those of a known kind that is not read.
 pub(crate) fn named(head: &[u8]) -> Option<String> {
-    if let Some(found) = MAGICS.iter().find(|kind| head.starts_with(kind.magic)) {
-        return Some(format!("it is {}; {}", found.what, found.instead));
+    if let Some((_, what, instead)) = MAGICS.iter().find(|(magic, ..)| head.starts_with(magic)) {
+        return Some(format!("it is {what}; {instead}"));
     }
     if head.get(257..262) == Some(b"ustar") {
         return Some(format!("it is a tar archive; {UNPACK}"));
@@ -133,13 +119,13 @@ mod tests {
 
     #[test]
     fn each_kind_is_named_as_what_it_is_also_if_it_is_compressed() {
-        for kind in MAGICS {
-            let mut bytes = kind.magic.to_vec();
+        for (magic, what, _) in MAGICS {
+            let mut bytes = magic.to_vec();
             bytes.extend([0; 40]);
-            assert!(refused(bytes.clone()).contains(kind.what), "{}", kind.what);
+            assert!(refused(bytes.clone()).contains(what), "{what}");
             let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             std::io::Write::write_all(&mut gzip, &bytes).unwrap();
-            assert!(refused(gzip.finish().unwrap()).contains(kind.what), "{}", kind.what);
+            assert!(refused(gzip.finish().unwrap()).contains(what), "{what}");
         }
     }
 
@@ -156,7 +142,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_bytes_are_too_much_for_it(kind in 0..MAGICS.len(), bytes: Vec<u8>) {
-            let magic = MAGICS[kind].magic;
+            let magic = MAGICS[kind].0;
             proptest::prop_assert!(named(&[magic, &bytes].concat()).is_some());
             let _ = named(&bytes);
         }

@@ -212,7 +212,7 @@ impl Map<'_> {
             one.thread = self.key(builder, one.thread);
             (one.name, one.at_ns) = (self.name(one.name), self.at(one.at_ns));
             builder.span(one.at_ns);
-            builder.counter(one);
+            builder.trace.counters.push(one);
         }
         let series = &trace.series;
         let series = series.iter().map(|(&name, &(counter, key))| [name, counter, key]);
@@ -279,7 +279,7 @@ impl Map<'_> {
             one.thread = self.key(builder, one.thread);
             (one.name, one.category) = (self.name(one.name), self.name(one.category));
             one.at_ns = self.at(one.at_ns);
-            builder.flow(one);
+            builder.trace.flows.push(one);
         }
     }
 }

@@ -2,13 +2,8 @@
 
 use crate::seeded::Seeded;
 use serde::Serialize;
-use std::borrow::{Borrow, Cow};
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-
-/// Names of a capture of ten seconds, in which each frame has its number.
-const NAMES: usize = 1_200;
 
 /// A name of a trace. The default is no name, the empty text.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -30,31 +25,15 @@ impl NameId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
     texts: Vec<Arc<str>>,
-    ids: HashMap<Text, NameId, Seeded>,
+    ids: HashMap<Arc<str>, NameId, Seeded>,
     bytes: usize,
-}
-
-/// A name that is found by its bytes, before anybody knows that they are UTF-8.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Text(Arc<str>);
-
-impl Hash for Text {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.as_bytes().hash(state);
-    }
-}
-
-impl Borrow<[u8]> for Text {
-    fn borrow(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
 }
 
 impl Default for Names {
     fn default() -> Self {
         let none: Arc<str> = Arc::from("");
-        let mut ids = HashMap::<Text, NameId, Seeded>::default();
-        ids.insert(Text(Arc::clone(&none)), NameId::NONE);
+        let mut ids = HashMap::<Arc<str>, NameId, Seeded>::default();
+        ids.insert(Arc::clone(&none), NameId::NONE);
         Self { texts: vec![none], ids, bytes: 0 }
     }
 }
@@ -84,27 +63,16 @@ impl NameSet {
 impl Names {
     /// Returns the id of a name, which is added if it is new; invalid UTF-8 becomes U+FFFD.
     pub fn id(&mut self, name: &[u8]) -> NameId {
-        if let Some(&id) = self.ids.get(name) {
-            return id;
-        }
-        let name = match std::str::from_utf8(name) {
-            Ok(name) => Cow::Borrowed(name),
-            Err(_) => String::from_utf8_lossy(name),
-        };
-        if let Cow::Owned(name) = &name
-            && let Some(&id) = self.ids.get(name.as_bytes())
-        {
+        let name = String::from_utf8_lossy(name);
+        if let Some(&id) = self.ids.get(&*name) {
             return id;
         }
         // A trace of four thousand million different names is none that memory holds.
         let id = NameId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
         let text: Arc<str> = name.into();
         self.bytes += text.len();
-        if self.texts.len() == 1 {
-            self.ids.reserve(NAMES);
-        }
         self.texts.push(Arc::clone(&text));
-        self.ids.insert(Text(text), id);
+        self.ids.insert(text, id);
         id
     }
 
@@ -120,7 +88,7 @@ impl Names {
             if let Some(new) = change(text) {
                 *text = new.into();
                 self.bytes += text.len();
-                self.ids.entry(Text(Arc::clone(text))).or_insert(id);
+                self.ids.entry(Arc::clone(text)).or_insert(id);
             }
         }
     }

@@ -2,7 +2,7 @@
 //! the kernel's events, of ftrace text and of Perfetto's traces alike.
 
 use crate::names::NameId;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// [`crate::State::waker`] of a thread that an interrupt woke, for example a timer's.
 pub const INTERRUPT: u32 = 0;
@@ -66,27 +66,7 @@ pub struct Scheduling {
 /// Flag of a binder transaction: the sender does not wait.
 pub(crate) const ONE_WAY: u32 = 1;
 
-/// Joins the two events of a transaction.
-#[derive(Debug, Default)]
-pub(crate) struct Pending {
-    sent: HashMap<i32, usize>,
-}
-
 impl Scheduling {
-    /// Adds a transaction that is sent.
-    pub(crate) fn sent(&mut self, pending: &mut Pending, transaction: Transaction) {
-        pending.sent.insert(transaction.id, self.transactions.len());
-        self.transactions.push(transaction);
-    }
-
-    /// A thread receives a transaction.
-    pub(crate) fn received(&mut self, pending: &mut Pending, id: i32, at_ns: u64, tid: u32) {
-        let sent = pending.sent.remove(&id).and_then(|index| self.transactions.get_mut(index));
-        if let Some(sent) = sent {
-            sent.received = Some((at_ns, tid));
-        }
-    }
-
     /// Takes a step of a suspend, `suspend_resume`: the processes stand from the first of these to the last.
     pub(crate) fn suspend_step(&mut self, at_ns: u64, action: &[u8], begins: bool) {
         let stops = action == b"freeze_processes" || action == b"machine_suspend";

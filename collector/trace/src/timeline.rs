@@ -4,7 +4,7 @@
 //! what happened in one that took no time is within it. A flow's point comes where its record is the thread's last one: readers
 //! take it for that of the flow.
 
-use crate::model::{Flow, FlowRecord, NO_PARENT, Thread, Trace, UNFINISHED};
+use crate::model::{Flow, FlowRecord, Thread, Trace, UNFINISHED};
 use crate::names::NameId;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -129,7 +129,8 @@ impl Source<'_> {
         let next = thread.slices.get(self.next);
         let innermost = self.open.last().copied();
         match (next, innermost) {
-            (Some(next), innermost) if next.parent == innermost.unwrap_or(NO_PARENT) => {
+            // A parent that is none: taken as outermost.
+            (Some(next), innermost) if innermost.is_none_or(|open| open == next.parent) => {
                 let index = u32::try_from(self.next).ok()?;
                 Some((next.start_ns, Rank::Begin, Event::Begin(key, index)))
             }
@@ -139,12 +140,7 @@ impl Source<'_> {
                 let end_ns = thread.slices.get(innermost as usize)?.end_ns;
                 Some((end_ns, Rank::End, event(key, innermost)))
             }
-            // A parent that is none: taken as outermost.
-            (Some(next), None) => {
-                let index = u32::try_from(self.next).ok()?;
-                Some((next.start_ns, Rank::Begin, Event::Begin(key, index)))
-            }
-            (None, None) => None,
+            (_, None) => None,
         }
     }
 

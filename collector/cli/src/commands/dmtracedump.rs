@@ -106,10 +106,7 @@ fn read(path: &Path, mapping: Option<&Mapping>) -> Result<MethodTrace> {
         MethodTrace::from_trace(&trace, false).0
     };
     if let Some(mapping) = mapping {
-        trace.change(|name| match mapping.apply(name) {
-            std::borrow::Cow::Owned(new) if new != name => Some(new),
-            _ => None,
-        });
+        trace.change(|name| mapping.renamed(name));
     }
     Ok(trace)
 }

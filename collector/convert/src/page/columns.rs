@@ -62,7 +62,7 @@ struct GapColumns {
 }
 
 /// Clock of a processor.
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 struct ClockColumns {
     cpu: u16,
     max: u32,
@@ -71,7 +71,7 @@ struct ClockColumns {
 }
 
 /// FrameTimeline's frames of a layer.
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 struct ShownColumns {
     pid: u32,
     layer: NameId,
@@ -127,7 +127,7 @@ struct StateColumns {
     cpu: Vec<u16>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 struct CounterColumns {
     pid: u32,
     /// Key of the thread whose counter it is.
@@ -138,7 +138,7 @@ struct CounterColumns {
     value: Vec<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 struct TrackColumns {
     pid: u32,
     /// Key of the thread whose track it is.
@@ -255,8 +255,8 @@ fn clocks(trace: &Trace, begin_ns: u64) -> Vec<ClockColumns> {
     for clock in &trace.scheduling.clocks {
         let (times, columns) = made.entry(clock.cpu).or_insert_with(|| {
             let max = trace.scheduling.max_khz.get(&clock.cpu).copied().unwrap_or(0);
-            let (cpu, at, khz) = (clock.cpu, Vec::new(), Vec::new());
-            (Clock(begin_ns), ClockColumns { cpu, max, at, khz })
+            let cpu = clock.cpu;
+            (Clock(begin_ns), ClockColumns { cpu, max, ..ClockColumns::default() })
         });
         columns.at.push(times.next(clock.at_ns));
         columns.khz.push(clock.khz);
@@ -275,8 +275,7 @@ fn shown(trace: &Trace, begin_ns: u64) -> Vec<ShownColumns> {
         let key = (frame.pid, layer, frame.actual.is_some());
         let (clock, columns) = made.entry(key).or_insert_with(|| {
             let (pid, actual) = (frame.pid, frame.actual.is_some());
-            let (at, took, token, jank) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-            (Clock(begin_ns), ShownColumns { pid, layer, actual, at, took, token, jank })
+            (Clock(begin_ns), ShownColumns { pid, layer, actual, ..ShownColumns::default() })
         });
         columns.at.push(clock.next(frame.start_ns));
         let took = frame.end_ns.saturating_sub(frame.start_ns).cast_signed();
@@ -342,7 +341,7 @@ fn state(thread: &Thread, index: usize) -> u8 {
     }
 }
 
-fn processes(trace: &Trace) -> Vec<(u32, &str, bool)> {
+pub(super) fn processes(trace: &Trace) -> Vec<(u32, &str, bool)> {
     let names = trace.process_names();
     let mut pids: BTreeSet<u32> = trace.processes.keys().copied().collect();
     pids.extend(trace.threads.values().filter_map(|thread| thread.pid));
@@ -358,8 +357,8 @@ fn counters(trace: &Trace, begin_ns: u64) -> Vec<CounterColumns> {
         let thread = (scope == Scope::Thread).then_some(thread);
         let index = *places.entry((pid, thread, name)).or_insert_with(|| {
             let unit = trace.units.get(&(pid, name)).copied();
-            let (at, value) = (Vec::new(), Vec::new());
-            made.push((Clock(begin_ns), CounterColumns { pid, thread, name, unit, at, value }));
+            let columns = CounterColumns { pid, thread, name, unit, ..CounterColumns::default() };
+            made.push((Clock(begin_ns), columns));
             made.len() - 1
         });
         let Some((clock, columns)) = made.get_mut(index) else { continue };
@@ -380,8 +379,8 @@ fn tracks(trace: &Trace, samples: &[Async], calls: &[Async], begin_ns: u64) -> V
     for (thread, &Async { pid, track, name, category, args, start_ns, end_ns, .. }) in slices {
         let label = track.unwrap_or(name);
         let index = *places.entry((pid, thread, label)).or_insert_with(|| {
-            let (points, took) = (PointColumns::default(), Vec::new());
-            made.push((Clock(begin_ns), TrackColumns { pid, thread, label, points, took }));
+            let columns = TrackColumns { pid, thread, label, ..TrackColumns::default() };
+            made.push((Clock(begin_ns), columns));
             made.len() - 1
         });
         let Some((clock, columns)) = made.get_mut(index) else { continue };

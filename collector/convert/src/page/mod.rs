@@ -6,6 +6,7 @@ mod columns;
 mod samples;
 
 use crate::details::Fractions;
+use crate::line::without;
 use crate::lossiness::Dropped;
 use crate::profile::escaped;
 use crate::text;
@@ -156,16 +157,9 @@ fn process_dump(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         out,
         "USER           PID  PPID     VSZ    RSS WCHAN  PC S NAME                        COMM"
     )?;
-    let mut pids: Vec<u32> = trace.processes.keys().copied().collect();
-    pids.extend(trace.threads.values().filter_map(|thread| thread.pid));
-    pids.sort_unstable();
-    pids.dedup();
-    let names = trace.process_names();
-    for pid in pids {
-        let name = names.of(pid);
-        if name.is_empty() {
-            continue;
-        }
+    for (pid, name, _) in
+        columns::processes(trace).into_iter().filter(|(_, name, _)| !name.is_empty())
+    {
         // A column: no spaces.
         let name = one_line(name).replace(' ', "_");
         writeln!(out, "app      {pid:9}     0       0      0 0      0 S {name:<27} {name}")?;
@@ -190,7 +184,7 @@ fn process_dump(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
 /// Text in a script element: what would end it, or begin a comment in it, is broken up by a space.
 struct InScript<'a, W> {
     out: &'a mut W,
-    /// The beginning of such a thing at the end of what was written.
+    /// The beginning of a line.
     held: Vec<u8>,
 }
 
@@ -198,47 +192,20 @@ const ENDS: [&[u8]; 3] = [b"</script", b"<script", b"<!--"];
 
 impl<W: Write> InScript<'_, W> {
     fn finish(self) -> io::Result<()> {
-        self.out.write_all(&self.held)
+        self.out.write_all(&without(&self.held, &ENDS))
     }
 }
 
 impl<W: Write> Write for InScript<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut rest = bytes;
-        while let Some((&byte, more)) = rest.split_first() {
-            if self.held.is_empty() {
-                // All up to the next `<` stands for itself.
-                let plain = memchr::memchr(b'<', rest).unwrap_or(rest.len());
-                let (plain, after) = rest.split_at_checked(plain).unwrap_or((rest, &[]));
-                self.out.write_all(plain)?;
-                rest = after;
-                if let Some((&first, more)) = rest.split_first() {
-                    self.held.push(first);
-                    rest = more;
-                }
-                continue;
-            }
-            self.held.push(byte);
-            rest = more;
-            let held = self.held.to_ascii_lowercase();
-            if ENDS.iter().any(|end| *end == held) {
-                let (first, tail) = self.held.split_at_checked(1).unwrap_or_default();
-                self.out.write_all(first)?;
-                self.out.write_all(b" ")?;
-                self.out.write_all(tail)?;
-                self.held.clear();
-            } else if !ENDS.iter().any(|end| end.starts_with(&held)) {
-                // It is none; the last byte may begin one.
-                let last = self.held.pop();
-                self.out.write_all(&self.held)?;
-                self.held.clear();
-                match last {
-                    Some(b'<') => self.held.push(b'<'),
-                    Some(other) => self.out.write_all(&[other])?,
-                    None => {}
-                }
-            }
+        let end = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
+        let (lines, rest) = bytes.split_at_checked(end).unwrap_or_default();
+        self.held.extend_from_slice(lines);
+        if end > 0 {
+            self.out.write_all(&without(&self.held, &ENDS))?;
+            self.held.clear();
         }
+        self.held.extend_from_slice(rest);
         Ok(bytes.len())
     }
 

@@ -495,7 +495,7 @@ fn us(ns: Option<u64>) -> Option<i64> {
     Some((ns? / 1000).cast_signed())
 }
 
-fn pid_of(key: u32, thread: &Thread) -> u32 {
+pub(crate) fn pid_of(key: u32, thread: &Thread) -> u32 {
     thread.pid.unwrap_or(if key == thread.tid { key } else { thread.tid })
 }
 

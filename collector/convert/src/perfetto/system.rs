@@ -1,10 +1,9 @@
 //! The system's part of a trace as Perfetto has it: events of the kernel, FrameTimeline, buffer events, samples, packages.
 
 use super::messages::{
-    ActualDisplay, ActualSurface, BufferEvent, Callstack, ExpectedDisplay, ExpectedSurface,
-    FrameEnd, FrameTimelineEvent, FtraceEvent, FtraceEventBundle, GraphicsFrameEvent,
-    InternedBytes, InternedData, InternedName, Mapping, PackageInfo, PackagesList, PerfSample,
-    StackFrame, TracePacket,
+    BufferEvent, Callstack, DisplayFrame, FrameEnd, FrameTimelineEvent, FtraceEvent,
+    FtraceEventBundle, GraphicsFrameEvent, InternedBytes, InternedData, InternedName, Mapping,
+    PackageInfo, PackagesList, PerfSample, StackFrame, SurfaceFrame, TracePacket,
 };
 use super::{Writer, ftrace};
 use crate::kernel_text;
@@ -125,46 +124,50 @@ impl<W: Write> Writer<'_, W> {
         let (cookie, token, pid) = (Some(cookie), Some(frame.token), Some(frame.pid.cast_signed()));
         let display_frame_token = Some(frame.display_token);
         let layer_name = self.text(frame.layer);
+        let actual = frame.actual;
+        let present_type = actual.map(|actual| actual.present.into());
+        let on_time_finish = actual.map(|actual| actual.on_time);
+        let gpu_composition = actual.map(|actual| actual.gpu);
+        let jank_type = actual.map(|actual| actual.jank);
+        let prediction_type = actual.map(|actual| actual.prediction.into());
         // Perfetto infers a severity that is missing.
-        let severity = frame.actual.map_or(0, |actual| actual.severity);
+        let severity = actual.map_or(0, |actual| actual.severity);
         let jank_severity_type = (severity != 0).then_some(severity.into());
-        match (frame.is_display, frame.actual) {
-            (true, None) => {
-                event.expected_display_frame_start = Some(ExpectedDisplay { cookie, token, pid });
-            }
-            (false, None) => {
-                event.expected_surface_frame_start =
-                    Some(ExpectedSurface { cookie, token, display_frame_token, pid, layer_name });
-            }
-            (true, Some(actual)) => {
-                event.actual_display_frame_start = Some(ActualDisplay {
-                    cookie,
-                    token,
-                    pid,
-                    present_type: Some(actual.present.into()),
-                    on_time_finish: Some(actual.on_time),
-                    gpu_composition: Some(actual.gpu),
-                    jank_type: Some(actual.jank),
-                    prediction_type: Some(actual.prediction.into()),
-                    jank_severity_type,
-                });
-            }
-            (false, Some(actual)) => {
-                event.actual_surface_frame_start = Some(ActualSurface {
-                    cookie,
-                    token,
-                    display_frame_token,
-                    pid,
-                    layer_name,
-                    present_type: Some(actual.present.into()),
-                    on_time_finish: Some(actual.on_time),
-                    gpu_composition: Some(actual.gpu),
-                    jank_type: Some(actual.jank),
-                    prediction_type: Some(actual.prediction.into()),
-                    is_buffer: Some(actual.is_buffer),
-                    jank_severity_type,
-                });
-            }
+        if frame.is_display {
+            let start = match actual {
+                Some(_) => &mut event.actual_display_frame_start,
+                None => &mut event.expected_display_frame_start,
+            };
+            *start = Some(DisplayFrame {
+                cookie,
+                token,
+                pid,
+                present_type,
+                on_time_finish,
+                gpu_composition,
+                jank_type,
+                prediction_type,
+                jank_severity_type,
+            });
+        } else {
+            let start = match actual {
+                Some(_) => &mut event.actual_surface_frame_start,
+                None => &mut event.expected_surface_frame_start,
+            };
+            *start = Some(SurfaceFrame {
+                cookie,
+                token,
+                display_frame_token,
+                pid,
+                layer_name,
+                present_type,
+                on_time_finish,
+                gpu_composition,
+                jank_type,
+                prediction_type,
+                is_buffer: actual.map(|actual| actual.is_buffer),
+                jank_severity_type,
+            });
         }
         event
     }

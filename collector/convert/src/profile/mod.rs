@@ -207,15 +207,13 @@ impl Profile {
     }
 
     fn link(&mut self, parents: &Edges, children: &Edges) {
-        for (&(from, method, is_recursive), &(us, calls)) in parents {
-            if let Some(entry) = self.methods.get_mut(from) {
-                entry.parents[usize::from(is_recursive)].push(Edge { method, us, calls });
-            }
-        }
-        for (&(from, method, is_recursive), &(us, calls)) in children {
-            if let Some(entry) = self.methods.get_mut(from) {
-                entry.children[usize::from(is_recursive)].push(Edge { method, us, calls });
-            }
+        let parents = parents.iter().map(|edge| (edge, true));
+        for ((&(from, method, is_recursive), &(us, calls)), is_parent) in
+            parents.chain(children.iter().map(|edge| (edge, false)))
+        {
+            let Some(entry) = self.methods.get_mut(from) else { continue };
+            let edges = if is_parent { &mut entry.parents } else { &mut entry.children };
+            edges[usize::from(is_recursive)].push(Edge { method, us, calls });
         }
         // Ties are in the order of their names, as everywhere.
         let mut rank = vec![0; self.methods.len()];

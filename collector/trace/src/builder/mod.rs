@@ -12,12 +12,11 @@ pub(crate) use slices::{MAX_LOOKED_AT, is_ended_by};
 
 use crate::gaps::Processors;
 use crate::model::{
-    AsyncKey, Counter, FIRST_KEY, Flow, FlowRecord, Instant, LooseEnd, Process, State, Thread,
-    Trace,
+    AsyncKey, FIRST_KEY, FlowRecord, Instant, LooseEnd, Process, State, Thread, Trace,
 };
 use crate::names::NameId;
 use crate::samples::Sample;
-use crate::scheduling::{Blocked, Pending};
+use crate::scheduling::Blocked;
 use crate::seeded::Seeded;
 use std::collections::HashMap;
 
@@ -64,7 +63,8 @@ pub(crate) struct Builder {
     open_asyncs: HashMap<AsyncKey, Vec<usize>, Seeded>,
     states: HashMap<u32, Vec<State>, Seeded>,
     blocked: HashMap<u32, Vec<Blocked>, Seeded>,
-    pending: Pending,
+    /// Binder transactions that nobody has received, by their number.
+    pending: HashMap<i32, usize, Seeded>,
     events: u64,
     /// The last record of each processor.
     processors: Processors,
@@ -208,10 +208,6 @@ impl Builder {
         self.trace.samples.push(sample);
     }
 
-    pub(crate) fn counter(&mut self, counter: Counter) {
-        self.trace.counters.push(counter);
-    }
-
     /// Counts an end without a begin, and keeps it for a join. `key`: that of an async slice.
     pub(crate) fn loose_end(&mut self, live: Live, at_ns: u64, key: Option<AsyncKey>) {
         let losses = &mut self.trace.losses;
@@ -227,10 +223,6 @@ impl Builder {
         }
     }
 
-    pub(crate) fn flow(&mut self, flow: Flow) {
-        self.trace.flows.push(flow);
-    }
-
     /// Counts what is in the input and not in the trace.
     pub(crate) fn not_read(&mut self, what: &str, count: u64) {
         self.trace.losses.not_read(what, count);
@@ -244,12 +236,6 @@ impl Builder {
     /// Sets a process' name.
     pub(crate) fn process_name(&mut self, pid: u32, name: NameId) {
         self.trace.processes.insert(pid, Process { name });
-    }
-
-    /// Adds a thread from a PROCESS DUMP.
-    pub(crate) fn thread_of_dump(&mut self, tid: u32, pid: u32, name: &[u8]) {
-        let name = self.trace.names.id(name);
-        self.trace.dumped.insert(tid, (pid, name));
     }
 
     /// Returns the thread's process, if it is known.

@@ -21,38 +21,6 @@ impl Builder {
         }
     }
 
-    /// Adds the reason of a thread's sleep.
-    fn blocked(&mut self, tid: u32, blocked: Blocked) {
-        if tid != 0 {
-            self.blocked.entry(tid).or_default().push(blocked);
-        }
-    }
-
-    /// Adds a binder transaction.
-    fn sent(&mut self, transaction: Transaction) {
-        self.trace.scheduling.sent(&mut self.pending, transaction);
-    }
-
-    /// A thread receives a binder transaction.
-    fn received(&mut self, id: i32, at_ns: u64, tid: u32) {
-        self.trace.scheduling.received(&mut self.pending, id, at_ns, tid);
-    }
-
-    /// Marks a sleeping thread as runnable.
-    fn woken(&mut self, tid: u32, woken: State) {
-        let last = self.states.get(&tid).and_then(|states| states.last());
-        if last.is_none_or(|state| !matches!(state.kind, b'r' | b'R')) {
-            self.state(tid, woken);
-        }
-    }
-
-    /// Begins a thread. An earlier thread with the same id stays the same thread in the trace, which is counted.
-    fn new_task(&mut self, tid: u32) {
-        if self.states.contains_key(&tid) {
-            self.not_read("new threads with the id of an earlier one, shown as one", 1);
-        }
-    }
-
     /// Makes threads of those that only the scheduler's events name.
     pub(crate) fn threads_of_states(&mut self) {
         let mut tids: Vec<u32> =
@@ -79,7 +47,10 @@ impl Builder {
             KernelKind::Wake { task, .. } => {
                 self.comm(task.tid, task.name);
                 let (cpu, waker) = (event.cpu, event.tid);
-                self.woken(task.tid, State { at_ns, kind: b'R', cpu, waker });
+                let last = self.states.get(&task.tid).and_then(|states| states.last());
+                if last.is_none_or(|state| !matches!(state.kind, b'r' | b'R')) {
+                    self.state(task.tid, State { at_ns, kind: b'R', cpu, waker });
+                }
             }
             KernelKind::Blocked { tid, function: caller, io_wait } => {
                 let caller = self.trace.names.text(caller);
@@ -87,10 +58,15 @@ impl Builder {
                 let function = caller.split('+').next().filter(|name| !name.starts_with("0x"));
                 let function = function.unwrap_or_default().to_owned();
                 let function = self.trace.names.id(function.as_bytes());
-                self.blocked(tid, Blocked { at_ns, function, io_wait });
+                if tid != 0 {
+                    let reason = Blocked { at_ns, function, io_wait };
+                    self.blocked.entry(tid).or_default().push(reason);
+                }
             }
             KernelKind::Transaction { id, pid, is_reply, flags, .. } => {
-                self.sent(Transaction {
+                let transactions = &mut self.trace.scheduling.transactions;
+                self.pending.insert(id, transactions.len());
+                transactions.push(Transaction {
                     at_ns,
                     from_tid: event.tid,
                     id,
@@ -100,7 +76,13 @@ impl Builder {
                     received: None,
                 });
             }
-            KernelKind::Received { id } => self.received(id, at_ns, event.tid),
+            KernelKind::Received { id } => {
+                let transactions = &mut self.trace.scheduling.transactions;
+                let sent = self.pending.remove(&id).and_then(|index| transactions.get_mut(index));
+                if let Some(sent) = sent {
+                    sent.received = Some((at_ns, event.tid));
+                }
+            }
             KernelKind::Frequency { cpu, khz } => {
                 if let Ok(cpu) = u16::try_from(cpu) {
                     self.trace.scheduling.clock(CpuClock { at_ns, cpu, khz });
@@ -114,7 +96,12 @@ impl Builder {
             KernelKind::Rename { tid, name, .. } => self.comm(tid, name),
             KernelKind::NewTask { tid, name, .. } => {
                 self.comm(tid, name);
-                self.new_task(tid);
+                // An earlier thread with the same id stays the same thread in the trace.
+                let is_again = self.states.contains_key(&tid);
+                self.not_read(
+                    "new threads with the id of an earlier one, shown as one",
+                    is_again.into(),
+                );
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! The tombstone of a native crash: debuggerd's protobuf (Android 12 and later), of which fields are read that say who crashed where.
 
 use super::{Dump, MAX_FRAMES, Signal, StackEntry, ThreadDump, name};
-use crate::perfetto::wire::{Fields, Malformed, Value};
+use crate::perfetto::wire::{Fields, Malformed, Value, bytes_of};
 
 /// Fields of debuggerd's `tombstone.proto`.
 mod field {
@@ -55,21 +55,15 @@ fn take(
         field::SIGNAL => signal.name = signal_name(value.bytes()?)?,
         field::ABORT_MESSAGE => signal.abort_message = name(value.bytes()?),
         field::CAUSES if signal.cause.is_empty() => {
-            for field in Fields::of(value.bytes()?) {
-                if let (field::HUMAN_READABLE, cause) = field? {
-                    signal.cause = name(cause.bytes()?);
-                }
-            }
+            let [cause] = bytes_of(value.bytes()?, [field::HUMAN_READABLE])?;
+            signal.cause = name(cause);
         }
         field::THREADS => {
-            for field in Fields::of(value.bytes()?) {
-                if let (field::ENTRY_VALUE, found) = field? {
-                    let found = thread(found.bytes()?)?;
-                    // The thread that crashed may be behind the limit; debuggerd's map has no order.
-                    let is_crashed = crashed.is_some() && found.sys_tid == *crashed;
-                    dump.push(found, is_crashed);
-                }
-            }
+            let [found] = bytes_of(value.bytes()?, [field::ENTRY_VALUE])?;
+            let found = thread(found)?;
+            // The thread that crashed may be behind the limit; debuggerd's map has no order.
+            let is_crashed = crashed.is_some() && found.sys_tid == *crashed;
+            dump.push(found, is_crashed);
         }
         _ => {}
     }
@@ -77,14 +71,7 @@ fn take(
 }
 
 fn signal_name(message: &[u8]) -> Result<String, Malformed> {
-    let (mut signal, mut code) = (String::new(), String::new());
-    for field in Fields::of(message) {
-        match field? {
-            (field::SIGNAL_NAME, value) => signal = name(value.bytes()?),
-            (field::CODE_NAME, value) => code = name(value.bytes()?),
-            _ => {}
-        }
-    }
+    let [signal, code] = bytes_of(message, [field::SIGNAL_NAME, field::CODE_NAME])?.map(name);
     Ok(if code.is_empty() { signal } else { format!("{signal} ({code})") })
 }
 
@@ -95,19 +82,10 @@ fn thread(message: &[u8]) -> Result<ThreadDump, Malformed> {
             (field::ID, value) => thread.sys_tid = Some(value.u32()?),
             (field::NAME, value) => thread.name = name(value.bytes()?),
             (field::BACKTRACE, value) if thread.frames.len() < MAX_FRAMES => {
-                let mut frame = StackEntry { is_native: true, ..StackEntry::default() };
-                for field in Fields::of(value.bytes()?) {
-                    match field? {
-                        (field::FUNCTION, value) => frame.function = name(value.bytes()?),
-                        (field::FILE, value) => {
-                            let file = value.bytes()?;
-                            frame.location =
-                                name(file.rsplit(|&byte| byte == b'/').next().unwrap_or_default());
-                        }
-                        _ => {}
-                    }
-                }
-                thread.frames.push(frame);
+                let [function, file] = bytes_of(value.bytes()?, [field::FUNCTION, field::FILE])?;
+                let file = file.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+                let (function, location) = (name(function), name(file));
+                thread.frames.push(StackEntry { function, location, is_native: true });
             }
             _ => {}
         }

@@ -302,7 +302,7 @@ impl Reader {
                     if series != NameId::NONE {
                         builder.trace.series.insert(name, (counter, series));
                     }
-                    builder.counter(Counter {
+                    builder.trace.counters.push(Counter {
                         thread: key,
                         pid,
                         name,
@@ -315,7 +315,15 @@ impl Reader {
             Kind::Flow(kind) => {
                 let id = event.id.cast_unsigned();
                 let record = builder.flow_record(live, thread.last, kind, at_ns);
-                builder.flow(Flow { thread: key, name, category, id, kind, at_ns, record });
+                builder.trace.flows.push(Flow {
+                    thread: key,
+                    name,
+                    category,
+                    id,
+                    kind,
+                    at_ns,
+                    record,
+                });
             }
             Kind::Profile => self.profiles.take(builder, event),
             Kind::ThreadName | Kind::ProcessName | Kind::Other(_) => {}
@@ -332,7 +340,15 @@ fn begin(builder: &mut Builder, live: Live, at_ns: u64, event: &Event) -> Option
     if let Some((id, kind)) = event.bound {
         let record = Some(FlowRecord::Slice(index));
         let (thread, name) = (builder.key(live), builder.trace.names.id(BOUND));
-        builder.flow(Flow { thread, name, category: NameId::NONE, id, kind, at_ns, record });
+        builder.trace.flows.push(Flow {
+            thread,
+            name,
+            category: NameId::NONE,
+            id,
+            kind,
+            at_ns,
+            record,
+        });
     }
     Some(index)
 }

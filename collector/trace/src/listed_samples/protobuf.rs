@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::model::{MAX_NS, Trace};
 use crate::names::NameId;
 use crate::perfetto::stacks::BY_KERNEL;
-use crate::perfetto::wire::{Fields, Malformed, Value, low, numbers_of};
+use crate::perfetto::wire::{Fields, Malformed, Value, bytes_of, low, numbers_of};
 use crate::samples::{MAX_FRAMES, StackFrame};
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
@@ -127,8 +127,7 @@ impl<'a> Tables<'a> {
                 self.count()?;
                 let thread = value.bytes()?;
                 let [tid, pid] = numbers_of(thread, [1, 2])?.map(low);
-                let name = Fields::of(thread).flatten().find(|&(number, _)| number == 3);
-                let name = name.map(|(_, name)| name.bytes()).transpose()?.unwrap_or_default();
+                let [name] = bytes_of(thread, [3])?;
                 self.threads.insert(tid, (pid, name));
             }
             META_INFO => {

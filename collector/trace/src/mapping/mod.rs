@@ -158,12 +158,18 @@ impl Mapping {
         })
     }
 
-    /// Restores the names of a trace.
-    pub fn apply_to(&self, trace: &mut Trace) {
-        trace.names.change(|name| match self.apply(name) {
+    /// Returns the name in the source code of a name that is another one there.
+    #[must_use]
+    pub fn renamed(&self, name: &str) -> Option<String> {
+        match self.apply(name) {
             Cow::Owned(new) if new != name => Some(new),
             _ => None,
-        });
+        }
+    }
+
+    /// Restores the names of a trace.
+    pub fn apply_to(&self, trace: &mut Trace) {
+        trace.names.change(|name| self.renamed(name));
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::Mapping;
 use crate::text::{MAX_LINE_BYTES, rename, split};
-use std::borrow::Cow;
 use std::io::{BufRead, Read, Write};
 
 impl Mapping {
@@ -37,12 +36,8 @@ impl Mapping {
         }
         let marker = crate::text::payload(&event);
         let renamed = rename(marker, |name| {
-            let name = String::from_utf8_lossy(name);
-            match self.apply(&name) {
-                // A line break would end the marker.
-                Cow::Owned(new) if new != name => Some(new.replace('\n', " ")),
-                _ => None,
-            }
+            // A line break would end the marker.
+            self.renamed(&String::from_utf8_lossy(name)).map(|new| new.replace('\n', " "))
         })?;
         let before = line.get(..line.len() - marker.len())?;
         let after = whole.get(line.len()..)?;

@@ -47,7 +47,7 @@ impl<'a> Json<'a> {
         for field in Fields::of(message) {
             match field? {
                 (annotation::name_iid, value) => {
-                    let id = self.sequence.annotation_names.get(value.number()?);
+                    let id = self.sequence.annotation_names.get(&value.number()?);
                     name = id.map_or("", |&id| self.names.text(id));
                 }
                 (annotation::name, value) => own = Some(String::from_utf8_lossy(value.bytes()?)),
@@ -121,7 +121,7 @@ impl<'a> Json<'a> {
                 }
             }
             _ => {
-                let id = self.sequence.annotation_values.get(value.number()?);
+                let id = self.sequence.annotation_values.get(&value.number()?);
                 quote(text, id.map_or("", |&id| self.names.text(id)));
             }
         }

@@ -6,6 +6,7 @@
 
 use super::fields::{clock, clock_snapshot};
 use super::wire::{Fields, Malformed, low, numbers_of};
+use crate::seeded::Seeded;
 use crate::wall_clock::WallClock;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -39,26 +40,22 @@ struct State {
 /// All clocks.
 #[derive(Debug)]
 pub(super) struct Clocks {
-    ids: HashMap<(u32, u32), Clock>,
+    ids: HashMap<(u32, u32), Clock, Seeded>,
     clocks: Vec<State>,
     /// Readings of each snapshot.
     snapshots: Vec<Box<[(Clock, u64)]>>,
     values: usize,
     primary: Option<u32>,
-    /// The last looked up clock.
-    last: ((u32, u32), Clock),
 }
 
 impl Default for Clocks {
     fn default() -> Self {
-        let boot = (0, BOOTTIME);
         Self {
-            ids: HashMap::from([(boot, Clock(0))]),
+            ids: HashMap::from_iter([((0, BOOTTIME), Clock(0))]),
             clocks: vec![State { unit_ns: 1, ..State::default() }],
             snapshots: Vec::new(),
             values: 0,
             primary: None,
-            last: (boot, Clock(0)),
         }
     }
 }
@@ -68,20 +65,13 @@ impl Clocks {
     pub(super) fn clock(&mut self, sequence: u32, id: u32) -> Option<Clock> {
         let is_own = OF_SEQUENCE.contains(&id) || id == FTRACE;
         let key = (if is_own { sequence } else { 0 }, id);
-        if self.last.0 == key {
-            return Some(self.last.1);
+        if let Some(&clock) = self.ids.get(&key) {
+            return Some(clock);
         }
-        let clock = match self.ids.get(&key) {
-            Some(&clock) => clock,
-            None => {
-                let index = u16::try_from(self.clocks.len()).ok();
-                let clock = Clock(index.filter(|_| self.clocks.len() < MAX_CLOCKS)?);
-                self.clocks.push(State { unit_ns: 1, ..State::default() });
-                self.ids.insert(key, clock);
-                clock
-            }
-        };
-        self.last = (key, clock);
+        let index = u16::try_from(self.clocks.len()).ok();
+        let clock = Clock(index.filter(|_| self.clocks.len() < MAX_CLOCKS)?);
+        self.clocks.push(State { unit_ns: 1, ..State::default() });
+        self.ids.insert(key, clock);
         Some(clock)
     }
 

@@ -12,7 +12,7 @@ use crate::mapping::Mapping;
 use crate::text::rename;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::io::{self, BufRead, Write};
+use std::io::{BufRead, Write};
 
 /// Limit of the sequences of an output; a device has some hundreds.
 const MAX_SEQUENCES: usize = 1 << 16;
@@ -145,10 +145,9 @@ struct Copier<'a, W> {
 impl<W: Write> Take for Copier<'_, W> {
     fn packet(&mut self, packet: &[u8]) -> bool {
         // A packet that cannot be read stays as it is.
-        let renamed = self.mapping.and_then(|mapping| {
-            let names = Rename { mapping };
-            names.message(&PACKET, packet, 0).ok().flatten()
-        });
+        let renamed = self
+            .mapping
+            .and_then(|mapping| renamed_message(mapping, &PACKET, packet, 0).ok().flatten());
         self.copied.renamed += u64::from(renamed.is_some());
         note_track(packet, &mut self.ids.tracks);
         let packet = renamed.map_or(Cow::Borrowed(packet), Cow::Owned);
@@ -189,7 +188,7 @@ impl<W: Write> Copier<'_, W> {
         put_bytes(&mut self.head, trace::packet, packet.len(), &[]);
         let written = self.out.write_all(&self.head).and_then(|()| self.out.write_all(packet));
         self.copied.packets += 1;
-        written.map_err(|error: io::Error| Error::Io(error))
+        written.map_err(Error::Io)
     }
 }
 
@@ -226,59 +225,49 @@ fn sequence_id(packet: &[u8]) -> u32 {
     id.and_then(|value| value.u32().ok()).unwrap_or(0)
 }
 
-/// Restores names in messages.
-#[derive(Clone, Copy)]
-struct Rename<'a> {
-    mapping: &'a Mapping,
+/// Returns a message with names restored as the rules say; `None` if none was.
+fn renamed_message(
+    mapping: &Mapping,
+    rules: &[(u32, Rule)],
+    message: &[u8],
+    depth: u32,
+) -> Result<Option<Vec<u8>>, Malformed> {
+    let mut out: Option<Vec<u8>> = None;
+    let (mut fields, mut at) = (Fields::of(message), 0);
+    while let Some(field) = fields.next() {
+        let (number, value) = field?;
+        let end = message.len() - fields.left();
+        let rule = rules.iter().find(|&&(field, _)| field == number);
+        let new = match (rule, value) {
+            (Some((_, rule)), Value::Bytes(bytes)) if depth < MAX_DEPTH => {
+                renamed_value(mapping, rule, bytes, depth)?
+            }
+            _ => None,
+        };
+        if let Some(new) = new {
+            let before = || message.get(..at).unwrap_or_default().to_vec();
+            put_bytes(out.get_or_insert_with(before), number, new.len(), &new);
+        } else if let Some(out) = &mut out {
+            out.extend_from_slice(message.get(at..end).unwrap_or_default());
+        }
+        at = end;
+    }
+    Ok(out)
 }
 
-impl Rename<'_> {
-    /// Returns the message with other names; `None` if it stays as it is.
-    fn message(
-        self,
-        rules: &[(u32, Rule)],
-        message: &[u8],
-        depth: u32,
-    ) -> Result<Option<Vec<u8>>, Malformed> {
-        let mut out: Option<Vec<u8>> = None;
-        let (mut fields, mut at) = (Fields::of(message), 0);
-        while let Some(field) = fields.next() {
-            let (number, value) = field?;
-            let end = message.len() - fields.left();
-            let rule = rules.iter().find(|&&(field, _)| field == number);
-            let new = match (rule, value) {
-                (Some((_, rule)), Value::Bytes(bytes)) if depth < MAX_DEPTH => {
-                    self.value(rule, bytes, depth)?
-                }
-                _ => None,
-            };
-            if let Some(new) = new {
-                let before = || message.get(..at).unwrap_or_default().to_vec();
-                put_bytes(out.get_or_insert_with(before), number, new.len(), &new);
-            } else if let Some(out) = &mut out {
-                out.extend_from_slice(message.get(at..end).unwrap_or_default());
-            }
-            at = end;
-        }
-        Ok(out)
-    }
-
-    fn value(self, rule: &Rule, bytes: &[u8], depth: u32) -> Result<Option<Vec<u8>>, Malformed> {
-        Ok(match rule {
-            Name => self.name(bytes).map(String::into_bytes),
-            // Its line break is no part of the record.
-            Marker => rename(bytes, |name| self.name(name).map(|new| new.replace('\n', " "))),
-            Into(rules) => self.message(rules, bytes, depth + 1)?,
-        })
-    }
-
-    fn name(self, name: &[u8]) -> Option<String> {
-        let name = std::str::from_utf8(name).ok()?;
-        match self.mapping.apply(name) {
-            Cow::Owned(new) if new != name => Some(new),
-            _ => None,
-        }
-    }
+fn renamed_value(
+    mapping: &Mapping,
+    rule: &Rule,
+    bytes: &[u8],
+    depth: u32,
+) -> Result<Option<Vec<u8>>, Malformed> {
+    let new = |name: &[u8]| mapping.renamed(std::str::from_utf8(name).ok()?);
+    Ok(match rule {
+        Name => new(bytes).map(String::into_bytes),
+        // Its line break is no part of the record.
+        Marker => rename(bytes, |name| new(name).map(|new| new.replace('\n', " "))),
+        Into(rules) => renamed_message(mapping, rules, bytes, depth + 1)?,
+    })
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub(super) struct Event {
     pub(super) clock: Clock,
     /// Orders events at the same time: a rank, to which the place in the file is added.
     pub(super) rank: u32,
+    /// The track of all but [`What::CompleteEnd`] and [`What::Mark`].
+    pub(super) on: Option<TrackId>,
     pub(super) what: What,
 }
 
@@ -24,55 +26,47 @@ pub(super) const FIRST: u32 = 0;
 /// Rank of all others.
 pub(super) const NORMAL: u32 = 1 << 30;
 
+/// Name, category and arguments of an event; none that it lacks.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Labels {
+    pub(super) name: NameId,
+    pub(super) category: NameId,
+    pub(super) args: NameId,
+}
+
 /// Content of an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum What {
     Begin {
-        on: TrackId,
-        name: NameId,
-        category: NameId,
-        args: NameId,
+        labels: Labels,
         cpu_ns: u64,
     },
     /// Ends the innermost open slice of this name and category; without them the innermost.
     End {
-        on: TrackId,
-        name: NameId,
-        category: NameId,
-        args: NameId,
+        labels: Labels,
         cpu_ns: u64,
     },
     /// A slice whose end is the [`What::CompleteEnd`] with the same id.
     Complete {
-        on: TrackId,
-        name: NameId,
-        category: NameId,
-        args: NameId,
+        labels: Labels,
         id: u32,
     },
     CompleteEnd {
         id: u32,
     },
     Instant {
-        on: TrackId,
-        name: NameId,
-        category: NameId,
-        args: NameId,
+        labels: Labels,
         cpu_ns: u64,
     },
     Counter {
-        on: TrackId,
         name: NameId,
         value: f64,
     },
     State {
-        on: TrackId,
-        name: NameId,
-        args: NameId,
+        labels: Labels,
     },
     /// A flow of the track's last slice.
     Flow {
-        on: TrackId,
         id: u64,
         name: NameId,
         category: NameId,
@@ -80,10 +74,7 @@ pub(super) enum What {
     },
     /// A legacy async event: paired by category (or name) and id.
     Async {
-        on: TrackId,
-        name: NameId,
-        category: NameId,
-        args: NameId,
+        labels: Labels,
         id: u64,
         phase: Phase,
     },

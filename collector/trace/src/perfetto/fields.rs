@@ -211,18 +211,7 @@ macro_rules! perfetto_messages {
             }
             /// The events of the scheduler in columns.
             CompactSched compact_sched {
-                switch_timestamp = 1,
-                switch_prev_state = 2,
-                switch_next_pid = 3,
-                switch_next_prio = 4,
                 intern_table = 5,
-                switch_next_comm_index = 6,
-                waking_timestamp = 7,
-                waking_pid = 8,
-                waking_target_cpu = 9,
-                waking_prio = 10,
-                waking_comm_index = 11,
-                waking_common_flags = 12,
             }
             FtraceEvent ftrace_event {
                 timestamp = 1: (uint64, optional) Option<u64>,
@@ -334,18 +323,14 @@ macro_rules! perfetto_messages {
             }
             /// A frame begins or ends; one of the fields is set.
             FrameTimelineEvent frame_timeline {
-                expected_display_frame_start = 1: (message, optional) Option<ExpectedDisplay>,
-                actual_display_frame_start = 2: (message, optional) Option<ActualDisplay>,
-                expected_surface_frame_start = 3: (message, optional) Option<ExpectedSurface>,
-                actual_surface_frame_start = 4: (message, optional) Option<ActualSurface>,
+                expected_display_frame_start = 1: (message, optional) Option<DisplayFrame>,
+                actual_display_frame_start = 2: (message, optional) Option<DisplayFrame>,
+                expected_surface_frame_start = 3: (message, optional) Option<SurfaceFrame>,
+                actual_surface_frame_start = 4: (message, optional) Option<SurfaceFrame>,
                 frame_end = 5: (message, optional) Option<FrameEnd>,
             }
-            ExpectedDisplay expected_display {
-                cookie = 1: (int64, optional) Option<i64>,
-                token = 2: (int64, optional) Option<i64>,
-                pid = 3: (int32, optional) Option<i32>,
-            }
-            ActualDisplay actual_display {
+            /// An expected one has the first three fields.
+            DisplayFrame actual_display {
                 cookie = 1: (int64, optional) Option<i64>,
                 token = 2: (int64, optional) Option<i64>,
                 pid = 3: (int32, optional) Option<i32>,
@@ -356,14 +341,8 @@ macro_rules! perfetto_messages {
                 prediction_type = 8: (int32, optional) Option<i32>,
                 jank_severity_type = 9: (int32, optional) Option<i32>,
             }
-            ExpectedSurface expected_surface {
-                cookie = 1: (int64, optional) Option<i64>,
-                token = 2: (int64, optional) Option<i64>,
-                display_frame_token = 3: (int64, optional) Option<i64>,
-                pid = 4: (int32, optional) Option<i32>,
-                layer_name = 5: (string, optional) Option<String>,
-            }
-            ActualSurface actual_surface {
+            /// An expected one has the first five fields.
+            SurfaceFrame actual_surface {
                 cookie = 1: (int64, optional) Option<i64>,
                 token = 2: (int64, optional) Option<i64>,
                 display_frame_token = 3: (int64, optional) Option<i64>,
@@ -460,10 +439,7 @@ macro_rules! perfetto_messages {
             Mapping mapping {
                 iid = 1: (uint64, optional) Option<u64>,
                 build_id = 2: (uint64, optional) Option<u64>,
-                start = 4,
-                end = 5,
                 path_string_ids = 7: (uint64, repeated, packed = "false") Vec<u64>,
-                exact_offset = 8,
             }
             StackFrame frame {
                 iid = 1: (uint64, optional) Option<u64>,

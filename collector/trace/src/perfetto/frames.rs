@@ -5,8 +5,7 @@ use super::clock::Clock;
 use super::fields::{
     actual_display, actual_surface, buffer_event, frame_end, frame_timeline, graphics_frame_event,
 };
-use super::unread;
-use super::wire::{Fields, Malformed};
+use super::wire::{Fields, Malformed, bytes_of, low, numbers_of, values_of};
 use crate::frames::{ActualFrame, BufferEvent, TimelineFrame};
 use crate::model::UNFINISHED;
 use crate::names::NameId;
@@ -52,17 +51,12 @@ impl Reader {
                     self.frame_start(number, at_ns, value.bytes()?)?
                 }
                 frame_timeline::frame_end => {
-                    let mut cookie = None;
-                    for field in Fields::of(value.bytes()?) {
-                        if let (frame_end::cookie, value) = field? {
-                            cookie = Some(value.int()?);
-                        }
-                    }
-                    let cookie = cookie.ok_or("a frame's end has no cookie")?;
+                    let [cookie] = values_of(value.bytes()?, [frame_end::cookie])?;
+                    let cookie = cookie.ok_or("a frame's end has no cookie")?.int()?;
                     FrameEvent { at_ns, cookie, begins: None }
                 }
                 _ => {
-                    self.unread.field(unread::FRAME_TIMELINE, number);
+                    self.unread.field("frame timeline", number);
                     continue;
                 }
             };
@@ -106,7 +100,7 @@ impl Reader {
                 actual_surface::prediction_type => actual.prediction = byte(value.number()?),
                 actual_surface::is_buffer => actual.is_buffer = value.bool()?,
                 actual_surface::jank_severity_type => actual.severity = byte(value.number()?),
-                _ => self.unread.field(unread::FRAME_TIMELINE, number),
+                _ => self.unread.field("frame timeline", number),
             }
         }
         let display_token = if is_display { token } else { display };
@@ -136,29 +130,20 @@ impl Reader {
         let (clock, at_ns) = time.ok_or("a buffer event has no time")?;
         for field in Fields::of(message) {
             let (graphics_frame_event::buffer_event, value) = field? else { continue };
-            let (layer, mut has_buffer) = (NameId::NONE, false);
-            let mut event = BufferEvent { at_ns, dur_ns: 0, kind: 0, frame: 0, layer, buffer: 0 };
-            for field in Fields::of(value.bytes()?) {
-                match field? {
-                    (buffer_event::frame_number, value) => event.frame = value.u32()?,
-                    (buffer_event::r#type, value) => {
-                        event.kind = u8::try_from(value.number()?).unwrap_or(u8::MAX)
-                    }
-                    (buffer_event::layer_name, value) => {
-                        event.layer = self.builder.trace.names.id(value.bytes()?)
-                    }
-                    (buffer_event::duration_ns, value) => event.dur_ns = value.number()?,
-                    (buffer_event::buffer_id, value) => {
-                        (event.buffer, has_buffer) = (value.u32()?, true)
-                    }
-                    _ => {}
-                }
-            }
-            if has_buffer {
-                self.buffers.push((clock, event));
-            } else {
+            let message = value.bytes()?;
+            let fields =
+                [buffer_event::frame_number, buffer_event::r#type, buffer_event::duration_ns];
+            let [frame, kind, dur_ns] = numbers_of(message, fields)?;
+            let [layer] = bytes_of(message, [buffer_event::layer_name])?;
+            let [buffer] = values_of(message, [buffer_event::buffer_id])?;
+            let layer = self.builder.trace.names.id(layer);
+            let Some(buffer) = buffer else {
                 self.unread.event("packets of graphics events without a buffer");
-            }
+                continue;
+            };
+            let (kind, buffer) = (u8::try_from(kind).unwrap_or(u8::MAX), buffer.u32()?);
+            let event = BufferEvent { at_ns, dur_ns, kind, frame: low(frame), layer, buffer };
+            self.buffers.push((clock, event));
         }
         Ok(())
     }

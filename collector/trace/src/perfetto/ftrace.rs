@@ -9,8 +9,7 @@ use super::fields::{
     suspend_resume, task_newtask, task_rename,
 };
 use super::gaps;
-use super::unread;
-use super::wire::{Fields, Malformed, Value, low};
+use super::wire::{Fields, Malformed, Value, bytes_of, low, numbers_of};
 use crate::kernel::{KernelEvent, KernelKind, Task, Wake};
 use crate::names::NameId;
 use crate::text::marker::{self, Marker};
@@ -90,7 +89,7 @@ impl Reader {
                 | ftrace_bundle::boot_timestamp
                 | ftrace_bundle::last_read_event_timestamp
                 | ftrace_bundle::previous_bundle_end_timestamp => {}
-                _ => self.unread.field(unread::FTRACE_BUNDLE, number),
+                _ => self.unread.field("ftrace bundle", number),
             }
         }
         self.bundle_ends((clock, cpu), before, read_until, is_after_loss);
@@ -113,7 +112,7 @@ impl Reader {
                 ftrace_event::pid => at.tid = value.u32()?,
                 // Flags: whether an interrupt did it.
                 ftrace_event::common_flags if value.number()? & IN_INTERRUPT != 0 => {
-                    self.unread.field(unread::FTRACE_EVENT, ftrace_event::common_flags);
+                    self.unread.field("ftrace event", ftrace_event::common_flags);
                 }
                 ftrace_event::common_flags => {}
                 _ => found = Some((number, value.bytes()?)),
@@ -127,16 +126,10 @@ impl Reader {
             return self.print(at, content);
         }
         if number == ftrace_event::suspend_resume {
-            let (mut action, mut begins) = (&[][..], false);
-            for field in Fields::of(content) {
-                match field? {
-                    (suspend_resume::action, value) => action = value.bytes()?,
-                    (suspend_resume::start, value) => begins = value.bool()?,
-                    _ => {}
-                }
-            }
+            let [action] = bytes_of(content, [suspend_resume::action])?;
+            let [begins] = numbers_of(content, [suspend_resume::start])?;
             let steps = &mut self.builder.trace.scheduling;
-            steps.suspend_step(at.ns, action, begins);
+            steps.suspend_step(at.ns, action, begins != 0);
             self.suspend_clocks.resize(steps.suspends.len(), clock);
         }
         let Some(kind) = self.kernel_kind(sequence, number, content)? else {
@@ -247,25 +240,21 @@ impl Reader {
 
     /// Returns the name of a kernel function, or its address.
     fn symbol(&mut self, sequence: u32, caller: u64) -> NameId {
-        let known = self.sequence(sequence).kernel_symbols.get(caller).copied();
+        let known = self.sequence(sequence).kernel_symbols.get(&caller).copied();
         let names = &mut self.builder.trace.names;
         known.unwrap_or_else(|| names.id(format!("{caller:#x}").as_bytes()))
     }
 
     fn print(&mut self, at: At, message: &[u8]) -> Result<(), Malformed> {
-        let mut text = &[][..];
-        for field in Fields::of(message) {
-            if let (print::buf, value) = field? {
-                text = value.bytes()?;
-            }
-        }
+        let [text] = bytes_of(message, [print::buf])?;
         let names = &mut self.builder.trace.names;
         match marker::parse(text)?.map(|name| names.id(name)) {
             Marker::Other => self.builder.other(b"print"),
             mark => {
                 self.builder.reshaped("print events of ftrace, written as track events", 1);
                 let what = What::Mark { tid: at.tid, mark };
-                self.events.push(Event { at_ns: at.ns, clock: at.clock, rank: NORMAL, what });
+                let (at_ns, clock) = (at.ns, at.clock);
+                self.events.push(Event { at_ns, clock, rank: NORMAL, on: None, what });
             }
         }
         Ok(())

@@ -2,9 +2,8 @@
 
 use super::Reader;
 use super::clock::Clock;
-use super::event::{Event, NORMAL, What};
+use super::event::What;
 use super::fields::{gpu_counter, gpu_counter_descriptor, gpu_counter_event, gpu_counter_spec};
-use super::unread;
 use super::wire::{Fields, Malformed};
 use crate::model::Counter;
 use crate::names::NameId;
@@ -65,10 +64,10 @@ impl Reader {
                         *value = counted;
                     }
                     *last = Some(self.events.len());
-                    let what = What::Counter { on, name: *name, value: 0.0 };
-                    self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+                    let what = What::Counter { name: *name, value: 0.0 };
+                    self.push((clock, at_ns), on, what);
                 }
-                (number, _) => self.unread.field(unread::GPU_COUNTER, number),
+                (number, _) => self.unread.field("GPU counter", number),
             }
         }
         Ok(())

@@ -2,26 +2,18 @@
 
 use super::Reader;
 use super::clock::Clock;
-use super::event::{Event, FIRST, NO_CPU, NORMAL, Phase, What};
+use super::event::{Event, FIRST, Labels, NO_CPU, NORMAL, Phase, What};
 use super::fields::legacy_event;
 use super::track_event::Decoded;
 use super::tracks::TrackId;
-use super::unread;
-use super::wire::{Fields, Malformed};
+use super::wire::{Fields, Malformed, Value, values_of};
 use crate::model::FlowKind;
 use crate::names::NameId;
 
 /// Process and thread that an event names instead of its sequence's.
 pub(super) fn owner(message: &[u8]) -> Result<(Option<u32>, Option<u32>), Malformed> {
-    let (mut pid, mut tid) = (None, None);
-    for field in Fields::of(message) {
-        match field? {
-            (legacy_event::pid_override, value) => pid = Some(value.u32()?),
-            (legacy_event::tid_override, value) => tid = Some(value.u32()?),
-            _ => {}
-        }
-    }
-    Ok((pid, tid))
+    let [pid, tid] = values_of(message, [legacy_event::pid_override, legacy_event::tid_override])?;
+    Ok((pid.map(Value::u32).transpose()?, tid.map(Value::u32).transpose()?))
 }
 
 #[derive(Debug, Default)]
@@ -45,9 +37,12 @@ impl Reader {
         message: &[u8],
     ) -> Result<(), Malformed> {
         let legacy = self.decode_legacy(message)?;
-        let named = legacy.name.and_then(|iid| self.sequence(sequence).names.get(iid).copied());
-        let name = if event.name == NameId::NONE { named.unwrap_or_default() } else { event.name };
-        let (category, args) = (event.category, event.args);
+        let named = legacy.name.and_then(|iid| self.sequence(sequence).names.get(&iid).copied());
+        let Labels { mut name, category, args } = event.labels;
+        if name == NameId::NONE {
+            name = named.unwrap_or_default();
+        }
+        let labels = Labels { name, category, args };
         let cpu_ns = event.cpu_ns.unwrap_or(NO_CPU);
         let is_async = matches!(legacy.phase, b'b' | b'e' | b'n' | b'S' | b'F' | b'T' | b'p');
         if is_async && legacy.id.is_none() {
@@ -55,27 +50,26 @@ impl Reader {
             return Ok(());
         }
         let id = legacy.id.unwrap_or_default();
-        let paired = |phase| What::Async { on, name, category, args, id, phase };
+        let paired = |phase| What::Async { labels, id, phase };
         let flow =
-            |kind| What::Flow { on, id: legacy.id.unwrap_or(legacy.bind_id), name, category, kind };
+            |kind| What::Flow { id: legacy.id.unwrap_or(legacy.bind_id), name, category, kind };
         let what = match legacy.phase {
-            b'B' => What::Begin { on, name, category, args, cpu_ns },
-            b'E' => What::End { on, name, category, args, cpu_ns },
+            b'B' => What::Begin { labels, cpu_ns },
+            b'E' => What::End { labels, cpu_ns },
             b'X' => {
                 let id = self.completes;
                 self.completes = self.completes.wrapping_add(1);
                 let dur_ns = u64::try_from(legacy.dur_us).unwrap_or(0).saturating_mul(1000);
-                let what = What::Complete { on, name, category, args, id };
-                self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+                self.push((clock, at_ns), on, What::Complete { labels, id });
                 self.bound(on, (clock, at_ns), &legacy);
                 let (at_ns, what) = (at_ns.saturating_add(dur_ns), What::CompleteEnd { id });
                 // One that takes no time ends before what follows, but not before it began.
                 let rank = if dur_ns == 0 { NORMAL } else { FIRST };
-                self.events.push(Event { at_ns, clock, rank, what });
+                self.events.push(Event { at_ns, clock, rank, on: None, what });
                 self.flows(on, (clock, at_ns.saturating_sub(dur_ns)), event);
                 return Ok(());
             }
-            b'i' | b'I' | b'R' => What::Instant { on, name, category, args, cpu_ns },
+            b'i' | b'I' | b'R' => What::Instant { labels, cpu_ns },
             b'b' => paired(Phase::Begin { by_name: false }),
             b'e' => paired(Phase::End { by_name: false }),
             b'S' => paired(Phase::Begin { by_name: true }),
@@ -89,7 +83,7 @@ impl Reader {
                 return Ok(());
             }
         };
-        self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+        self.push((clock, at_ns), on, what);
         self.flows(on, (clock, at_ns), event);
         if matches!(legacy.phase, b'B' | b'i' | b'I') {
             self.bound(on, (clock, at_ns), &legacy);
@@ -101,7 +95,7 @@ impl Reader {
     }
 
     /// The older way to bind a slice to a flow.
-    fn bound(&mut self, on: TrackId, (clock, at_ns): (Clock, u64), legacy: &Legacy) {
+    fn bound(&mut self, on: TrackId, time: (Clock, u64), legacy: &Legacy) {
         if legacy.bind_id == 0 {
             return;
         }
@@ -111,8 +105,7 @@ impl Reader {
             _ => FlowKind::Step,
         };
         let (name, category) = (NameId::NONE, NameId::NONE);
-        let what = What::Flow { on, id: legacy.bind_id, name, category, kind };
-        self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+        self.push(time, on, What::Flow { id: legacy.bind_id, name, category, kind });
     }
 
     fn decode_legacy(&mut self, message: &[u8]) -> Result<Legacy, Malformed> {
@@ -130,7 +123,7 @@ impl Reader {
                 legacy_event::flow_direction => legacy.direction = value.number()?,
                 legacy_event::instant_event_scope => legacy.scope = value.number()?,
                 legacy_event::pid_override | legacy_event::tid_override => {}
-                _ => self.unread.field(unread::LEGACY_EVENT, number),
+                _ => self.unread.field("legacy event", number),
             }
         }
         Ok(legacy)

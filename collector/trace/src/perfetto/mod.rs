@@ -192,7 +192,7 @@ impl Reader {
     }
 
     fn sequence(&mut self, id: u32) -> &mut Sequence {
-        self.sequences.of(id)
+        self.sequences.entry(id).or_default()
     }
 
     fn lost(&mut self, what: &'static str, count: u64) {
@@ -207,10 +207,11 @@ impl Reader {
             self.unread.event("packets of other machines");
             return Ok(());
         }
-        if self.sequences.is_full_for(head.sequence) {
+        let is_new = !self.sequences.contains_key(&head.sequence);
+        if is_new && self.sequences.len() >= sequence::MAX_SEQUENCES {
             return Err("too many sequences");
         }
-        let state = self.sequences.of(head.sequence);
+        let state = self.sequences.entry(head.sequence).or_default();
         let is_first = !std::mem::replace(&mut state.is_known, true);
         if head.flags & CLEARED != 0 {
             state.clear();
@@ -249,7 +250,7 @@ impl Reader {
                     let (defaults, unread) = sequence::defaults(value.bytes()?)?;
                     self.sequence(head.sequence).defaults = defaults;
                     for number in unread {
-                        self.unread.field(unread::DEFAULTS, number);
+                        self.unread.field("packet defaults", number);
                     }
                 }
                 packet::clock_snapshot => {
@@ -263,7 +264,7 @@ impl Reader {
         // Interned data may stand behind the defaults' field or before it.
         for field in Fields::of(packet) {
             let (packet::interned_data, value) = field? else { continue };
-            let state = self.sequences.of(head.sequence);
+            let state = self.sequences.entry(head.sequence).or_default();
             if !state.is_valid {
                 self.unread.event("interned data after a loss");
                 continue;
@@ -271,7 +272,7 @@ impl Reader {
             let names = &mut self.builder.trace.names;
             let unread = sequence::intern(state, names, &mut self.interned, value.bytes()?)?;
             for number in unread {
-                self.unread.field(unread::INTERNED_DATA, number);
+                self.unread.field("interned data", number);
             }
         }
         Ok(())
@@ -337,7 +338,7 @@ impl Reader {
                 }
                 // The configuration says how the trace was recorded; nothing here depends on it.
                 packet::trace_config => self.builder.reshaped(METADATA, 1),
-                _ => self.unread.field(unread::PACKET, number),
+                _ => self.unread.field("packet", number),
             }
         }
         Ok(())

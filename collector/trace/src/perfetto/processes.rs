@@ -8,8 +8,7 @@ use super::fields::{
     utsname,
 };
 use super::gaps;
-use super::unread;
-use super::wire::{Fields, Malformed, low, numbers_of};
+use super::wire::{Fields, Malformed, bytes_of, low, numbers_of};
 use crate::model::Package;
 use crate::names::NameId;
 use std::collections::BTreeMap;
@@ -37,7 +36,7 @@ impl Reader {
                 (process::cmdline, value) if name == NameId::NONE => {
                     name = self.builder.trace.names.id(value.bytes()?);
                 }
-                (number, _) => self.unread.field(unread::PROCESS, number),
+                (number, _) => self.unread.field("process", number),
             }
         }
         if self.tree.len() >= MAX_ROWS {
@@ -55,7 +54,7 @@ impl Reader {
                 (thread::tid, value) => tid = value.u32()?,
                 (thread::tgid, value) => pid = value.u32()?,
                 (thread::name, value) => name = self.builder.trace.names.id(value.bytes()?),
-                (number, _) => self.unread.field(unread::THREAD, number),
+                (number, _) => self.unread.field("thread", number),
             }
         }
         if self.tree.len() >= MAX_ROWS {
@@ -68,14 +67,9 @@ impl Reader {
 
     /// Takes the name of a thread whose process may be unknown.
     pub(super) fn renamed(&mut self, message: &[u8]) -> Result<(), Malformed> {
-        let (mut tid, mut name) = (0, NameId::NONE);
-        for field in Fields::of(message) {
-            match field? {
-                (generic_rename::tid, value) => tid = value.u32()?,
-                (generic_rename::comm, value) => name = self.builder.trace.names.id(value.bytes()?),
-                _ => {}
-            }
-        }
+        let [tid] = numbers_of(message, [generic_rename::tid])?.map(low);
+        let [name] = bytes_of(message, [generic_rename::comm])?;
+        let name = self.builder.trace.names.id(name);
         self.builder.comm(tid, name);
         self.builder.thread(tid, None);
         Ok(())
@@ -83,16 +77,9 @@ impl Reader {
 
     /// A process descriptor of its own packet, as older SDKs write it.
     pub(super) fn process_descriptor(&mut self, message: &[u8]) -> Result<(), Malformed> {
-        let (mut pid, mut name) = (0, NameId::NONE);
-        for field in Fields::of(message) {
-            match field? {
-                (process_descriptor::pid, value) => pid = value.u32()?,
-                (process_descriptor::process_name, value) => {
-                    name = self.builder.trace.names.id(value.bytes()?)
-                }
-                _ => {}
-            }
-        }
+        let [pid] = numbers_of(message, [process_descriptor::pid])?.map(low);
+        let [name] = bytes_of(message, [process_descriptor::process_name])?;
+        let name = self.builder.trace.names.id(name);
         if name != NameId::NONE {
             self.tracks.process_names.push((pid, name));
         }
@@ -102,21 +89,22 @@ impl Reader {
     pub(super) fn packages(&mut self, message: &[u8]) -> Result<(), Malformed> {
         for field in Fields::of(message) {
             let (packages_list::packages, value) = field? else { continue };
-            let mut package = Package::default();
-            for field in Fields::of(value.bytes()?) {
-                match field? {
-                    (package_info::name, value) => {
-                        package.name = self.builder.trace.names.id(value.bytes()?)
-                    }
-                    (package_info::uid, value) => package.uid = value.number()?,
-                    (package_info::debuggable, value) => package.is_debuggable = value.bool()?,
-                    (package_info::profileable_from_shell, value) => {
-                        package.is_profileable = value.bool()?
-                    }
-                    (package_info::version_code, value) => package.version = value.int()?,
-                    _ => {}
-                }
-            }
+            let package = value.bytes()?;
+            let fields = [
+                package_info::uid,
+                package_info::debuggable,
+                package_info::profileable_from_shell,
+                package_info::version_code,
+            ];
+            let [uid, debuggable, profileable, version] = numbers_of(package, fields)?;
+            let [name] = bytes_of(package, [package_info::name])?;
+            let package = Package {
+                name: self.builder.trace.names.id(name),
+                uid,
+                version: version.cast_signed(),
+                is_debuggable: debuggable != 0,
+                is_profileable: profileable != 0,
+            };
             if self.builder.trace.packages.len() >= MAX_ROWS {
                 return Err("too many packages");
             }
@@ -128,17 +116,12 @@ impl Reader {
     /// The kernel's version: `5.10.66-android12-…`.
     pub(super) fn system_info(&mut self, message: &[u8]) -> Result<(), Malformed> {
         self.builder.reshaped(super::METADATA, 1);
-        for field in Fields::of(message) {
-            let (system_info::utsname, value) = field? else { continue };
-            for field in Fields::of(value.bytes()?) {
-                if let (utsname::release, value) = field? {
-                    let release = String::from_utf8_lossy(value.bytes()?).into_owned();
-                    let mut parts = release.split(|char: char| !char.is_ascii_digit());
-                    let mut part = || parts.next()?.parse().ok();
-                    self.kernel_version = part().zip(part());
-                }
-            }
-        }
+        let [utsname] = bytes_of(message, [system_info::utsname])?;
+        let [release] = bytes_of(utsname, [utsname::release])?;
+        let release = String::from_utf8_lossy(release);
+        let mut parts = release.split(|char: char| !char.is_ascii_digit());
+        let mut part = || parts.next()?.parse().ok();
+        self.kernel_version = part().zip(part()).or(self.kernel_version);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Puts sorted events into the trace: finds each event's thread or process, pairs and nests.
 
 use super::Reader;
-use super::event::{Event, NO_CPU, Phase, What};
+use super::event::{Event, Labels, NO_CPU, Phase, What};
 use super::tracks::{Place, TrackId};
 use crate::builder::{Builder, Live, is_ended_by};
 use crate::model::{Async, AsyncKey, Counter, Flow, FlowRecord, Instant, Scope, Trace, UNFINISHED};
@@ -113,15 +113,8 @@ impl Put {
                     builder.end_open(live, index, at_ns, true);
                 }
             }
-            What::Begin { on, .. }
-            | What::End { on, .. }
-            | What::Complete { on, .. }
-            | What::Instant { on, .. }
-            | What::Counter { on, .. }
-            | What::State { on, .. }
-            | What::Flow { on, .. }
-            | What::Async { on, .. } => match self.owner(on) {
-                Some(owner) => self.on_track(owner, on, at_ns, event.what),
+            what => match event.on.and_then(|on| Some((on, self.owner(on)?))) {
+                Some((on, owner)) => self.on_track(owner, on, at_ns, what),
                 None => self.reader.unread.event("track events on tracks without a descriptor"),
             },
         }
@@ -150,7 +143,7 @@ impl Put {
             end_ns: UNFINISHED,
         };
         match (what, pid) {
-            (What::Begin { name, category, args, cpu_ns, .. }, None) => {
+            (What::Begin { labels: Labels { name, category, args }, cpu_ns }, None) => {
                 let index = builder.begin(live, at_ns, name, category);
                 records.insert(on, index.map(FlowRecord::Slice));
                 if let Some(index) = index {
@@ -158,14 +151,14 @@ impl Put {
                     builder.cpu(live, index, Some(cpu_ns).filter(|&ns| ns != NO_CPU), None);
                 }
             }
-            (What::End { name, category, args, cpu_ns, .. }, None) => {
+            (What::End { labels: Labels { name, category, args }, cpu_ns }, None) => {
                 if let Some(index) = builder.end_named(live, at_ns, (name, category)) {
                     builder.more_args(live, index, args);
                     builder.cpu(live, index, None, Some(cpu_ns).filter(|&ns| ns != NO_CPU));
                 }
                 records.insert(on, builder.innermost(live));
             }
-            (What::Complete { name, category, args, id, .. }, None) => {
+            (What::Complete { labels: Labels { name, category, args }, id }, None) => {
                 let index = builder.begin(live, at_ns, name, category);
                 records.insert(on, index.map(FlowRecord::Slice));
                 if let Some(index) = index {
@@ -173,7 +166,7 @@ impl Put {
                     completes.insert(id, (live, index));
                 }
             }
-            (What::Begin { name, category, args, .. }, Some(_)) => {
+            (What::Begin { labels: Labels { name, category, args }, .. }, Some(_)) => {
                 let is_within = open.get(&on).is_some_and(|open| !open.is_empty());
                 // Perfetto names a track as its first slice, but not that of a process.
                 if named(track).is_none() {
@@ -194,7 +187,7 @@ impl Put {
                 open.entry(on).or_default().push(builder.trace.asyncs.len());
                 builder.trace.asyncs.push(slice(name, category, args));
             }
-            (What::End { name, category, args, .. }, Some(_)) => {
+            (What::End { labels: Labels { name, category, args }, .. }, Some(_)) => {
                 let asyncs = &builder.trace.asyncs;
                 let ends = |&index: &usize| {
                     let begun = asyncs.get(index).map(|one| (one.name, one.category));
@@ -222,7 +215,7 @@ impl Put {
             {
                 reader.unread.event("states on tracks that are not of states");
             }
-            (What::State { name, args, .. }, _) => {
+            (What::State { labels: Labels { name, args, .. } }, _) => {
                 let last = open.entry(on).or_default();
                 if let Some(begun) =
                     last.pop().and_then(|index| builder.trace.asyncs.get_mut(index))
@@ -235,7 +228,7 @@ impl Put {
                     builder.trace.asyncs.push(slice(name, NameId::NONE, args));
                 }
             }
-            (What::Instant { name, category, args, cpu_ns, .. }, _) => {
+            (What::Instant { labels: Labels { name, category, args }, cpu_ns }, _) => {
                 let cpu_ns = if cpu_ns == NO_CPU { 0 } else { cpu_ns };
                 let pid = pid.or_else(|| builder.pid(live)).unwrap_or_default();
                 // An instant of a process' own track is on one of its name.
@@ -245,7 +238,7 @@ impl Put {
                     records.insert(on, Some(record));
                 }
             }
-            (What::Counter { name, value, .. }, _) => {
+            (What::Counter { name, value }, _) => {
                 let counter = reader.tracks.get(on).and_then(|track| track.counter);
                 let name = track.and_then(|track| named(Some(track))).unwrap_or(name);
                 let is_of_thread = matches!(owner, Owner::Process { thread: true, .. });
@@ -262,15 +255,15 @@ impl Put {
                 {
                     builder.trace.units.insert((pid, name), unit);
                 }
-                builder.counter(Counter { thread, pid, name, at_ns, value, scope });
+                builder.trace.counters.push(Counter { thread, pid, name, at_ns, value, scope });
             }
-            (What::Flow { id, name, category, kind, .. }, None) => {
+            (What::Flow { id, name, category, kind }, None) => {
                 let record =
                     builder.flow_record(live, records.get(&on).copied().flatten(), kind, at_ns);
-                builder.flow(Flow { thread, name, category, id, kind, at_ns, record });
+                builder.trace.flows.push(Flow { thread, name, category, id, kind, at_ns, record });
             }
             (What::Flow { .. }, Some(_)) => reader.unread.event("flows of slices on async tracks"),
-            (What::Async { name, category, args, id, phase, .. }, _) => {
+            (What::Async { labels: Labels { name, category, args }, id, phase }, _) => {
                 let pid = pid.or_else(|| builder.pid(live)).unwrap_or_default();
                 let one = Async {
                     pid,

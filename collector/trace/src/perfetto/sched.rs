@@ -4,7 +4,6 @@ use super::Reader;
 use super::clock::Clock;
 use super::fields::{compact_sched, ftrace_event};
 use super::ftrace::{IN_INTERRUPT, raw_state};
-use super::unread;
 use super::wire::{Fields, Malformed, Value, low, numbers};
 use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, Wake};
 use crate::names::NameId;
@@ -64,11 +63,10 @@ impl Reader {
         let (mut priorities, mut names) = (priorities.rows(), names.rows());
         for time in times.rows() {
             at_ns = at_ns.saturating_add(time?);
-            let state = states.next().ok_or(SHORT)??;
+            let state = raw_state(states.next().ok_or(SHORT)??);
             let tid = low(nexts.next().ok_or(SHORT)??);
             let priority = low(priorities.next().ok_or(SHORT)??).cast_signed();
             let name = comm(names.next().ok_or(SHORT)??)?;
-            let state = raw_state(state);
             let next = Task { tid, name, priority };
             // The thread that ran is the one before on this processor.
             let kind = KernelKind::Switch { prev: unknown, state, next };
@@ -76,7 +74,7 @@ impl Reader {
         }
         for flags in flags.rows() {
             if flags? & IN_INTERRUPT != 0 {
-                self.unread.field(unread::FTRACE_EVENT, ftrace_event::common_flags);
+                self.unread.field("ftrace event", ftrace_event::common_flags);
             }
         }
         at_ns = 0;

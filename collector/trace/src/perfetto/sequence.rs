@@ -6,12 +6,13 @@ use super::fields::{
     callstack, execution_context, frame, interned, interned_data, mapping, packet_defaults,
     task_context, track_event,
 };
-use super::wire::{Fields, Malformed, low, numbers, numbers_of};
+use super::wire::{Fields, Malformed, bytes_of, low, numbers, numbers_of};
 use crate::names::{NameId, Names};
+use crate::seeded::Seeded;
 use std::collections::HashMap;
 
 /// Limit of sequences of a file; a device has some hundreds.
-const MAX_SEQUENCES: usize = 1 << 16;
+pub(super) const MAX_SEQUENCES: usize = 1 << 16;
 /// Limit of interned entries of all sequences.
 const MAX_INTERNED: u64 = 16 << 20;
 
@@ -49,35 +50,9 @@ pub(super) struct Sequence {
 }
 
 /// All sequences by their ids.
-#[derive(Debug, Default)]
-pub(super) struct Sequences {
-    places: HashMap<u32, usize>,
-    all: Vec<Sequence>,
-    /// The last requested one: all fields of a packet are of one sequence.
-    last: Option<(u32, usize)>,
-    /// No index leads here.
-    none: Sequence,
-}
-
-impl Sequences {
-    /// Returns the sequence with this id.
-    pub(super) fn of(&mut self, id: u32) -> &mut Sequence {
-        let index = match self.last {
-            Some((last, index)) if last == id => index,
-            _ => *self.places.entry(id).or_insert(self.all.len()),
-        };
-        self.last = Some((id, index));
-        if index >= self.all.len() {
-            self.all.resize_with(index + 1, Sequence::default);
-        }
-        self.all.get_mut(index).unwrap_or(&mut self.none)
-    }
-
-    /// True if another sequence would be one too many.
-    pub(super) fn is_full_for(&self, id: u32) -> bool {
-        self.all.len() >= MAX_SEQUENCES && !self.places.contains_key(&id)
-    }
-}
+pub(super) type Sequences = HashMap<u32, Sequence, Seeded>;
+/// What was interned, by id.
+pub(super) type Table<T> = HashMap<u64, T, Seeded>;
 
 /// Defaults of the sequence's packets.
 #[derive(Debug, Default, Clone)]
@@ -106,9 +81,6 @@ pub(super) struct Reference {
 #[derive(Debug, Default, Clone)]
 pub(super) struct Mapping {
     pub(super) build_id: u64,
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) offset: u64,
     pub(super) paths: Vec<u64>,
 }
 
@@ -118,47 +90,6 @@ pub(super) struct Frame {
     pub(super) function: u64,
     pub(super) mapping: u64,
     pub(super) rel_pc: u64,
-}
-
-/// Interned entries by their id. Writers count from 1.
-#[derive(Debug)]
-pub(super) struct Table<T> {
-    low: Vec<Option<T>>,
-    high: HashMap<u64, T>,
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self { low: Vec::new(), high: HashMap::new() }
-    }
-}
-
-impl<T> Table<T> {
-    pub(super) fn get(&self, iid: u64) -> Option<&T> {
-        let index = usize::try_from(iid).ok()?;
-        match self.low.get(index) {
-            Some(Some(entry)) => Some(entry),
-            _ => self.high.get(&iid),
-        }
-    }
-
-    pub(super) fn insert(&mut self, iid: u64, entry: T) {
-        // An id far beyond the others must not take memory for all below it.
-        let most = self.low.len() * 2 + 64;
-        match usize::try_from(iid) {
-            Ok(index) if index < most => {
-                if index >= self.low.len() {
-                    self.low.resize_with(index + 1, || None);
-                }
-                if let Some(slot) = self.low.get_mut(index) {
-                    *slot = Some(entry);
-                }
-            }
-            _ => {
-                self.high.insert(iid, entry);
-            }
-        }
-    }
 }
 
 impl Sequence {
@@ -243,14 +174,8 @@ pub(super) fn intern(
 
 /// Id and text of an entry: fields 1 and 2 of all such messages.
 fn entry(message: &[u8]) -> Result<(u64, &[u8]), Malformed> {
-    let (mut iid, mut text) = (0, &[][..]);
-    for field in Fields::of(message) {
-        match field? {
-            (interned::iid, value) => iid = value.number()?,
-            (interned::name, value) => text = value.bytes()?,
-            _ => {}
-        }
-    }
+    let [iid] = numbers_of(message, [interned::iid])?;
+    let [text] = bytes_of(message, [interned::name])?;
     Ok((iid, text))
 }
 
@@ -264,41 +189,29 @@ pub(super) fn frame(message: &[u8]) -> Result<(u64, Frame), Malformed> {
 const MAX_FRAMES: usize = 4096;
 
 fn callstack(message: &[u8]) -> Result<(u64, Vec<u64>), Malformed> {
-    let (mut iid, mut frames) = (0, Vec::new());
+    let [iid] = numbers_of(message, [callstack::iid])?;
+    let mut frames = Vec::new();
     for field in Fields::of(message) {
-        match field? {
-            (callstack::iid, value) => iid = value.number()?,
-            (callstack::frame_ids, value) => {
-                for frame in numbers(value) {
-                    if frames.len() < MAX_FRAMES {
-                        frames.push(frame?);
-                    }
-                }
+        let (callstack::frame_ids, value) = field? else { continue };
+        for frame in numbers(value) {
+            if frames.len() < MAX_FRAMES {
+                frames.push(frame?);
             }
-            _ => {}
         }
     }
     Ok((iid, frames))
 }
 
 fn mapping(message: &[u8]) -> Result<(u64, Mapping), Malformed> {
-    let (mut iid, mut mapping) = (0, Mapping::default());
+    let [iid, build_id] = numbers_of(message, [mapping::iid, mapping::build_id])?;
+    let mut paths = Vec::new();
     for field in Fields::of(message) {
-        match field? {
-            (mapping::iid, value) => iid = value.number()?,
-            (mapping::build_id, value) => mapping.build_id = value.number()?,
-            (mapping::start, value) => mapping.start = value.number()?,
-            (mapping::end, value) => mapping.end = value.number()?,
-            (mapping::exact_offset, value) => mapping.offset = value.number()?,
-            (mapping::path_string_ids, value) => {
-                for path in numbers(value).take(64) {
-                    mapping.paths.push(path?);
-                }
-            }
-            _ => {}
+        let (mapping::path_string_ids, value) = field? else { continue };
+        for path in numbers(value).take(64) {
+            paths.push(path?);
         }
     }
-    Ok((iid, mapping))
+    Ok((iid, Mapping { build_id, paths }))
 }
 
 /// Process and thread of a stack sample.

@@ -5,8 +5,7 @@ use super::clock::Clock;
 use super::fields::{inline_callstack, inline_frame, perf_sample, stack_sample};
 use super::sequence;
 use super::tracks::{Place, TrackId};
-use super::unread;
-use super::wire::{Fields, Malformed, Value};
+use super::wire::{Fields, Malformed, Value, bytes_of};
 use crate::model::NO_PARENT;
 use crate::names::NameId;
 use crate::samples::{Sample, StackFrame};
@@ -41,7 +40,7 @@ impl Reader {
                 // Samples of processes out of scope are taken for their counters alone.
                 perf_sample::sample_skipped_reason => is_skipped = value.number()? != NOT_IN_SCOPE,
                 perf_sample::producer_event => return Ok(()),
-                _ => self.unread.field(unread::PERF_SAMPLE, number),
+                _ => self.unread.field("perf sample", number),
             }
         }
         if is_skipped {
@@ -71,14 +70,14 @@ impl Reader {
                     (sample.pid, sample.tid) = sequence::task(value.bytes()?)?.1
                 }
                 stack_sample::task_context_iid => {
-                    let task = self.sequence(sequence).tasks.get(value.number()?).copied();
+                    let task = self.sequence(sequence).tasks.get(&value.number()?).copied();
                     (sample.pid, sample.tid) = task.unwrap_or_default();
                 }
                 stack_sample::execution_context => {
                     sample.cpu = sequence::processor(value.bytes()?)?.1
                 }
                 stack_sample::execution_context_iid => {
-                    let cpu = self.sequence(sequence).processors.get(value.number()?).copied();
+                    let cpu = self.sequence(sequence).processors.get(&value.number()?).copied();
                     sample.cpu = cpu.unwrap_or_default();
                 }
                 stack_sample::callstack | stack_sample::callstack_iid => {
@@ -90,7 +89,7 @@ impl Reader {
                 | stack_sample::unwind_error_iid
                 | stack_sample::primary_descriptor
                 | stack_sample::primary_descriptor_iid => {}
-                _ => self.unread.field(unread::STACK_SAMPLE, number),
+                _ => self.unread.field("stack sample", number),
             }
         }
         self.samples.push((clock, sample));
@@ -124,12 +123,9 @@ impl Reader {
         let mut stack = NO_PARENT;
         for field in Fields::of(message).take(MAX_FRAMES) {
             let (inline_callstack::frames, value) = field? else { continue };
-            let mut frame = StackFrame::default();
-            for field in Fields::of(value.bytes()?) {
-                if let (inline_frame::function_name, value) = field? {
-                    frame.function = self.builder.trace.names.id(value.bytes()?);
-                }
-            }
+            let [function] = bytes_of(value.bytes()?, [inline_frame::function_name])?;
+            let function = self.builder.trace.names.id(function);
+            let frame = StackFrame { function, ..StackFrame::default() };
             stack = self.builder.trace.stacks.node(stack, frame);
         }
         Ok(stack)
@@ -137,23 +133,23 @@ impl Reader {
 
     fn interned_stack(&mut self, sequence: u32, iid: u64) -> u32 {
         let Self { sequences, builder, unread, .. } = self;
-        let state = sequences.of(sequence);
+        let state = sequences.entry(sequence).or_default();
         if let Some(&stack) = state.stacks.get(&iid) {
             return stack;
         }
-        let Some(frames) = state.callstacks.get(iid) else {
+        let Some(frames) = state.callstacks.get(&iid) else {
             unread.event("callstacks that were not interned");
             return NO_PARENT;
         };
         let mut stack = NO_PARENT;
-        let text = |table: &sequence::Table<NameId>, iid: u64| table.get(iid).copied();
+        let text = |table: &sequence::Table<NameId>, iid: u64| table.get(&iid).copied();
         // The outermost frame comes first.
         for &iid in frames {
-            let Some(frame) = state.frames.get(iid) else {
+            let Some(frame) = state.frames.get(&iid) else {
                 unread.event("frames that were not interned");
                 continue;
             };
-            let mapping = state.mappings.get(frame.mapping);
+            let mapping = state.mappings.get(&frame.mapping);
             let names = &mut builder.trace.names;
             let path = mapping.map(|mapping| {
                 let parts = mapping.paths.iter().filter_map(|&part| text(&state.paths, part));

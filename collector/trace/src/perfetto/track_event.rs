@@ -3,11 +3,10 @@
 use super::Reader;
 use super::annotations::Json;
 use super::clock::{Clock, MONOTONIC};
-use super::event::{Event, NO_CPU, NORMAL, What};
+use super::event::{Event, Labels, NO_CPU, NORMAL, What};
 use super::fields::track_event;
 use super::sequence::extend;
 use super::tracks::TrackId;
-use super::unread;
 use super::wire::{Fields, Malformed, Value, numbers};
 use crate::model::FlowKind;
 use crate::names::NameId;
@@ -24,9 +23,7 @@ const STATE: u64 = 5;
 pub(super) struct Decoded<'a> {
     pub(super) kind: u64,
     pub(super) track: Option<u64>,
-    pub(super) name: NameId,
-    pub(super) category: NameId,
-    pub(super) args: NameId,
+    pub(super) labels: Labels,
     pub(super) legacy: Option<&'a [u8]>,
     pub(super) cpu_ns: Option<u64>,
     value: Option<f64>,
@@ -41,6 +38,11 @@ pub(super) struct Decoded<'a> {
 }
 
 impl Reader {
+    /// Adds an event on a track.
+    pub(super) fn push(&mut self, (clock, at_ns): (Clock, u64), on: TrackId, what: What) {
+        self.events.push(Event { at_ns, clock, rank: NORMAL, on: Some(on), what });
+    }
+
     /// Reads an event of a sequence; `packet_time`: the time of its packet, on a clock.
     pub(super) fn track_event(
         &mut self,
@@ -49,7 +51,7 @@ impl Reader {
         message: &[u8],
     ) -> Result<(), Malformed> {
         let event = self.decode(sequence, message)?;
-        let Some((clock, at_ns)) = self.time_of(sequence, &event, packet_time) else {
+        let Some(time) = self.time_of(sequence, &event, packet_time) else {
             self.unread.event("track events without a time");
             return Ok(());
         };
@@ -59,42 +61,33 @@ impl Reader {
             self.unread.event("track events without a track");
             return Ok(());
         };
-        let mut push = |what| self.events.push(Event { at_ns, clock, rank: NORMAL, what });
-        let (name, category, args) = (event.name, event.category, event.args);
-        let kind = match (event.kind, event.legacy) {
-            (0, Some(legacy)) => {
-                self.extra_counters(sequence, &event, (clock, at_ns))?;
-                return self.legacy_event(sequence, on, (clock, at_ns), &event, legacy);
-            }
-            (kind, _) => kind,
-        };
-        if kind == COUNTER {
+        if let (0, Some(legacy)) = (event.kind, event.legacy) {
+            self.extra_counters(sequence, &event, time)?;
+            return self.legacy_event(sequence, on, time, &event, legacy);
+        }
+        let labels = event.labels;
+        if event.kind == COUNTER {
             let Some(value) = event.value else {
                 self.unread.event("counter events without a value");
                 return Ok(());
             };
             let uuid = event.track.or(self.sequence(sequence).defaults.track);
             let value = self.absolute(sequence, uuid.unwrap_or_default(), value);
-            self.events.push(Event {
-                at_ns,
-                clock,
-                rank: NORMAL,
-                what: What::Counter { on, name, value },
-            });
+            self.push(time, on, What::Counter { name: labels.name, value });
             return Ok(());
         }
         let cpu_ns = event.cpu_ns.unwrap_or(NO_CPU);
-        match kind {
-            SLICE_BEGIN => push(What::Begin { on, name, category, args, cpu_ns }),
-            SLICE_END => push(What::End { on, name, category, args, cpu_ns }),
-            INSTANT => push(What::Instant { on, name, category, args, cpu_ns }),
-            STATE => push(What::State { on, name, args }),
+        match event.kind {
+            SLICE_BEGIN => self.push(time, on, What::Begin { labels, cpu_ns }),
+            SLICE_END => self.push(time, on, What::End { labels, cpu_ns }),
+            INSTANT => self.push(time, on, What::Instant { labels, cpu_ns }),
+            STATE => self.push(time, on, What::State { labels }),
             _ => self.unread.event("track events without a type"),
         }
-        self.flows(on, (clock, at_ns), &event);
-        self.extra_counters(sequence, &event, (clock, at_ns))?;
+        self.flows(on, time, &event);
+        self.extra_counters(sequence, &event, time)?;
         if let Some(value) = event.callstack {
-            self.event_stack(sequence, on, (clock, at_ns), value)?;
+            self.event_stack(sequence, on, time, value)?;
         }
         Ok(())
     }
@@ -107,8 +100,12 @@ impl Reader {
             let (number, value) = field?;
             match number {
                 track_event::r#type => event.kind = value.number()?,
-                track_event::name_iid => event.name = self.interned_name(sequence, value.number()?),
-                track_event::name => event.name = self.builder.trace.names.id(value.bytes()?),
+                track_event::name_iid => {
+                    event.labels.name = self.interned_name(sequence, value.number()?)
+                }
+                track_event::name => {
+                    event.labels.name = self.builder.trace.names.id(value.bytes()?)
+                }
                 track_event::track_uuid => event.track = Some(value.number()?),
                 track_event::category_iids => {
                     for iid in numbers(value) {
@@ -137,25 +134,25 @@ impl Reader {
                     extend(&mut event.extra_double.0, value)?
                 }
                 track_event::extra_double_counter_values => {
-                    doubles(&mut event.extra_double.1, value)?
+                    fixed_numbers(&mut event.extra_double.1, value)?
                 }
                 track_event::flow_ids_old | track_event::flow_ids => {
-                    flow_ids(&mut event.flows, value)?
+                    fixed_numbers(&mut event.flows, value)?
                 }
                 track_event::terminating_flow_ids_old | track_event::terminating_flow_ids => {
-                    flow_ids(&mut event.ending, value)?
+                    fixed_numbers(&mut event.ending, value)?
                 }
                 track_event::callstack | track_event::callstack_iid => {
                     event.callstack = Some(value)
                 }
                 // The weight of a callstack.
                 track_event::callstack_weight => {}
-                _ => self.unread.field(unread::TRACK_EVENT, number),
+                _ => self.unread.field("track event", number),
             }
         }
-        event.category = self.joined(&categories);
+        event.labels.category = self.joined(&categories);
         if has_annotations {
-            event.args = self.annotations(sequence, message)?;
+            event.labels.args = self.annotations(sequence, message)?;
         }
         Ok(event)
     }
@@ -163,7 +160,7 @@ impl Reader {
     fn annotations(&mut self, sequence: u32, message: &[u8]) -> Result<NameId, Malformed> {
         let names = &mut self.builder.trace.names;
         let buffer = std::mem::take(&mut self.json);
-        let sequence = self.sequences.of(sequence);
+        let sequence = self.sequences.entry(sequence).or_default();
         let mut json = Json::new(sequence, names, buffer);
         for field in Fields::of(message) {
             if let (track_event::debug_annotations, value) = field? {
@@ -177,7 +174,7 @@ impl Reader {
     }
 
     fn interned_name(&mut self, sequence: u32, iid: u64) -> NameId {
-        let found = self.sequence(sequence).names.get(iid).copied();
+        let found = self.sequence(sequence).names.get(&iid).copied();
         if found.is_none() && iid != 0 {
             self.unread.event("event names that were not interned");
         }
@@ -185,7 +182,7 @@ impl Reader {
     }
 
     fn interned_category(&mut self, sequence: u32, iid: u64) -> NameId {
-        let found = self.sequence(sequence).categories.get(iid).copied();
+        let found = self.sequence(sequence).categories.get(&iid).copied();
         if found.is_none() {
             self.unread.event("categories that were not interned");
         }
@@ -237,7 +234,7 @@ impl Reader {
     }
 
     fn track_of(&mut self, sequence: u32, event: &Decoded<'_>) -> Option<TrackId> {
-        let state = self.sequences.of(sequence);
+        let state = self.sequences.entry(sequence).or_default();
         let uuid = event.track.or(state.defaults.track).unwrap_or(0);
         if uuid != 0 {
             return Some(self.tracks.id(uuid));
@@ -255,16 +252,14 @@ impl Reader {
         }
     }
 
-    pub(super) fn flows(&mut self, on: TrackId, (clock, at_ns): (Clock, u64), event: &Decoded<'_>) {
+    pub(super) fn flows(&mut self, on: TrackId, time: (Clock, u64), event: &Decoded<'_>) {
         let (name, category) = (NameId::NONE, NameId::NONE);
         for &id in &event.flows {
             let kind = if self.flows.insert(id) { FlowKind::Start } else { FlowKind::Step };
-            let what = What::Flow { on, id, name, category, kind };
-            self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+            self.push(time, on, What::Flow { id, name, category, kind });
         }
         for &id in &event.ending {
-            let what = What::Flow { on, id, name, category, kind: FlowKind::End };
-            self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+            self.push(time, on, What::Flow { id, name, category, kind: FlowKind::End });
         }
     }
 
@@ -272,7 +267,7 @@ impl Reader {
         &mut self,
         sequence: u32,
         event: &Decoded<'_>,
-        (clock, at_ns): (Clock, u64),
+        time: (Clock, u64),
     ) -> Result<(), Malformed> {
         if event.extra.1.is_empty() && event.extra_double.1.is_empty() {
             return Ok(());
@@ -290,9 +285,8 @@ impl Reader {
         }
         for (uuid, value) in all {
             let value = self.absolute(sequence, uuid, value);
-            let (on, name) = (self.tracks.id(uuid), NameId::NONE);
-            let what = What::Counter { on, name, value };
-            self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+            let on = self.tracks.id(uuid);
+            self.push(time, on, What::Counter { name: NameId::NONE, value });
         }
         Ok(())
     }
@@ -311,7 +305,7 @@ impl Reader {
     }
 }
 
-fn flow_ids(all: &mut Vec<u64>, value: Value<'_>) -> Result<(), Malformed> {
+fn fixed_numbers(all: &mut Vec<u64>, value: Value<'_>) -> Result<(), Malformed> {
     match value {
         Value::Number(number) => all.push(number),
         Value::Bytes(bytes) => {
@@ -320,10 +314,6 @@ fn flow_ids(all: &mut Vec<u64>, value: Value<'_>) -> Result<(), Malformed> {
         }
     }
     if all.len() > 64 { Err("an event has more than 64 flows") } else { Ok(()) }
-}
-
-fn doubles(all: &mut Vec<u64>, value: Value<'_>) -> Result<(), Malformed> {
-    flow_ids(all, value)
 }
 
 /// A whole number as Perfetto's counters have it.

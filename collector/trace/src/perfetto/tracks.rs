@@ -2,9 +2,10 @@
 //! Events name a track by its index here; its descriptor may come later.
 
 use super::fields::{counter_descriptor, process_descriptor, thread_descriptor, track_descriptor};
-use super::unread::{self, Unread};
-use super::wire::{Fields, Malformed, numbers_of};
+use super::unread::Unread;
+use super::wire::{Fields, Malformed, bytes_of, numbers_of};
 use crate::names::{NameId, Names};
+use crate::seeded::Seeded;
 use std::collections::HashMap;
 
 /// Parents that are followed.
@@ -51,10 +52,9 @@ pub(super) enum Place {
 /// All tracks.
 #[derive(Debug, Default)]
 pub(super) struct Tracks {
-    ids: HashMap<u64, TrackId>,
+    ids: HashMap<u64, TrackId, Seeded>,
     threads: HashMap<(u32, u32), TrackId>,
     pub(super) tracks: Vec<Track>,
-    last: Option<(u64, TrackId)>,
     /// Names of threads and processes, in the order of the file.
     pub(super) thread_names: Vec<(u32, u32, NameId)>,
     pub(super) process_names: Vec<(u32, NameId)>,
@@ -63,20 +63,11 @@ pub(super) struct Tracks {
 impl Tracks {
     /// Returns the track with this uuid, which may not be described yet.
     pub(super) fn id(&mut self, uuid: u64) -> TrackId {
-        if let Some((last, id)) = self.last
-            && last == uuid
-        {
+        if let Some(&id) = self.ids.get(&uuid) {
             return id;
         }
-        let id = match self.ids.get(&uuid) {
-            Some(&id) => id,
-            None => {
-                let id = self.push(Track { uuid, ..Track::default() });
-                self.ids.insert(uuid, id);
-                id
-            }
-        };
-        self.last = Some((uuid, id));
+        let id = self.push(Track { uuid, ..Track::default() });
+        self.ids.insert(uuid, id);
         id
     }
 
@@ -142,10 +133,10 @@ impl Tracks {
                 (number @ track_descriptor::state, _) => {
                     found.has_states = true;
                     // States are written as slices.
-                    unread.field(unread::TRACK_DESCRIPTOR, number);
+                    unread.field("track descriptor", number);
                 }
                 // Names and orders of tracks, how a viewer merges them, what else they are of.
-                (number, _) => unread.field(unread::TRACK_DESCRIPTOR, number),
+                (number, _) => unread.field("track descriptor", number),
             }
         }
         let uuid = uuid.ok_or("a track descriptor has no uuid")?;
@@ -208,7 +199,7 @@ fn process(
                 command = names.id(value.bytes()?)
             }
             (process_descriptor::process_name, value) => name = names.id(value.bytes()?),
-            (number, _) => unread.field(unread::PROCESS_DESCRIPTOR, number),
+            (number, _) => unread.field("process descriptor", number),
         }
     }
     Ok((pid, if name == NameId::NONE { command } else { name }))
@@ -231,7 +222,7 @@ fn thread(
                 | thread_descriptor::reference_thread_time_us,
                 _,
             ) => {}
-            (number, _) => unread.field(unread::THREAD_DESCRIPTOR, number),
+            (number, _) => unread.field("thread descriptor", number),
         }
     }
     Ok((pid, tid, name))
@@ -251,30 +242,27 @@ pub(super) fn legacy_thread(
 }
 
 fn counter(message: &[u8], names: &mut Names) -> Result<CounterOf, Malformed> {
-    let mut found = CounterOf { multiplier: 1, ..CounterOf::default() };
-    for field in Fields::of(message) {
-        match field? {
-            (counter_descriptor::r#type, value) => {
-                found.is_cpu_time = value.number()? == 1;
-                if found.is_cpu_time {
-                    found.unit = names.id(b"ns");
-                }
-            }
-            (counter_descriptor::unit, value) => {
-                found.unit = match value.number()? {
-                    1 => names.id(b"ns"),
-                    2 => names.id(b"count"),
-                    3 => names.id(b"bytes"),
-                    _ => found.unit,
-                }
-            }
-            (counter_descriptor::unit_name, value) => found.unit = names.id(value.bytes()?),
-            (counter_descriptor::unit_multiplier, value) => {
-                found.multiplier = if value.int()? == 0 { 1 } else { value.int()? }
-            }
-            (counter_descriptor::is_incremental, value) => found.is_incremental = value.bool()?,
-            _ => {}
-        }
-    }
-    Ok(found)
+    let fields = [
+        counter_descriptor::r#type,
+        counter_descriptor::unit,
+        counter_descriptor::unit_multiplier,
+        counter_descriptor::is_incremental,
+    ];
+    let [kind, unit, multiplier, is_incremental] = numbers_of(message, fields)?;
+    let [unit_name] = bytes_of(message, [counter_descriptor::unit_name])?;
+    let is_cpu_time = kind == 1;
+    let unit = match unit {
+        _ if !unit_name.is_empty() => unit_name,
+        1 => b"ns",
+        2 => b"count",
+        3 => b"bytes",
+        _ if is_cpu_time => b"ns",
+        _ => b"",
+    };
+    Ok(CounterOf {
+        unit: names.id(unit),
+        multiplier: if multiplier == 0 { 1 } else { multiplier.cast_signed() },
+        is_incremental: is_incremental != 0,
+        is_cpu_time,
+    })
 }

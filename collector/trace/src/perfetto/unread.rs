@@ -2,39 +2,20 @@
 
 use std::collections::BTreeMap;
 
-/// Messages whose fields are counted, by the label that counts have.
-pub(super) type Message = &'static str;
-pub(super) const PACKET: Message = "packet";
-pub(super) const TRACK_EVENT: Message = "track event";
-pub(super) const LEGACY_EVENT: Message = "legacy event";
-pub(super) const TRACK_DESCRIPTOR: Message = "track descriptor";
-pub(super) const FTRACE_BUNDLE: Message = "ftrace bundle";
-pub(super) const INTERNED_DATA: Message = "interned data";
-pub(super) const PERF_SAMPLE: Message = "perf sample";
-pub(super) const STACK_SAMPLE: Message = "stack sample";
-pub(super) const GPU_COUNTER: Message = "GPU counter";
-pub(super) const FRAME_TIMELINE: Message = "frame timeline";
-pub(super) const DEFAULTS: Message = "packet defaults";
-pub(super) const PROCESS: Message = "process";
-pub(super) const THREAD: Message = "thread";
-pub(super) const PROCESS_DESCRIPTOR: Message = "process descriptor";
-pub(super) const THREAD_DESCRIPTOR: Message = "thread descriptor";
-pub(super) const FTRACE_EVENT: Message = "ftrace event";
-
 /// Limit of different fields that are counted by number.
 const MAX_FIELDS: usize = 1024;
 
 /// Counts of fields, and of events that were left out for a reason.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
-    fields: BTreeMap<(Message, u32), u64>,
+    fields: BTreeMap<(&'static str, u32), u64>,
     others: u64,
     reasons: BTreeMap<&'static str, u64>,
 }
 
 impl Unread {
-    /// Counts a field.
-    pub(super) fn field(&mut self, message: Message, number: u32) {
+    /// Counts a field of a message, by the label that the message has in `fields.txt`.
+    pub(super) fn field(&mut self, message: &'static str, number: u32) {
         let count = self.fields.len();
         match self.fields.get_mut(&(message, number)) {
             Some(count) => *count += 1,

@@ -115,18 +115,42 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Returns the numbers of these fields of a message, 0 for one that it lacks. The last number of a field counts.
+/// Returns the values of these fields of a message. The last value of a field counts.
+pub(crate) fn values_of<const N: usize>(
+    message: &[u8],
+    fields: [u32; N],
+) -> Result<[Option<Value<'_>>; N], Malformed> {
+    let mut found = [None; N];
+    for field in Fields::of(message) {
+        let (number, value) = field?;
+        let index = fields.iter().position(|&field| field == number);
+        if let Some(slot) = index.and_then(|index| found.get_mut(index)) {
+            *slot = Some(value);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the numbers of these fields of a message, 0 for one that it lacks.
 pub(crate) fn numbers_of<const N: usize>(
     message: &[u8],
     fields: [u32; N],
 ) -> Result<[u64; N], Malformed> {
     let mut found = [0; N];
-    for field in Fields::of(message) {
-        let (number, value) = field?;
-        let index = fields.iter().position(|&field| field == number);
-        if let Some(slot) = index.and_then(|index| found.get_mut(index)) {
-            *slot = value.number()?;
-        }
+    for (slot, value) in found.iter_mut().zip(values_of(message, fields)?) {
+        *slot = value.map_or(Ok(0), Value::number)?;
+    }
+    Ok(found)
+}
+
+/// Returns the texts or messages in these fields of a message, empty for one that it lacks.
+pub(crate) fn bytes_of<const N: usize>(
+    message: &[u8],
+    fields: [u32; N],
+) -> Result<[&[u8]; N], Malformed> {
+    let mut found: [&[u8]; N] = [&[]; N];
+    for (slot, value) in found.iter_mut().zip(values_of(message, fields)?) {
+        *slot = value.map_or(Ok(&[][..]), Value::bytes)?;
     }
     Ok(found)
 }

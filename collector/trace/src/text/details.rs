@@ -131,7 +131,7 @@ impl Details {
         let (thread, name) = (builder.key(live), builder.trace.names.id(FLOW.as_bytes()));
         for &(kind, id) in &self.flows {
             let category = NameId::NONE;
-            builder.flow(Flow { thread, name, category, id, kind, at_ns, record });
+            builder.trace.flows.push(Flow { thread, name, category, id, kind, at_ns, record });
         }
     }
 }

@@ -9,8 +9,7 @@ use crate::model::{Counter, Losses};
 pub(crate) enum Marker<N> {
     Begin { pid: u32, name: N },
     End,
-    AsyncBegin { pid: u32, track: Option<N>, name: N, cookie: i64 },
-    AsyncEnd { pid: u32, track: Option<N>, name: N, cookie: i64 },
+    Async { begins: bool, pid: u32, track: Option<N>, name: N, cookie: i64 },
     Instant { pid: u32, track: Option<N>, name: N },
     Counter { pid: u32, name: N, value: Number },
     RealTime(u64),
@@ -23,11 +22,9 @@ impl<N> Marker<N> {
         match self {
             Self::Begin { pid, name } => Marker::Begin { pid, name: to(name) },
             Self::End => Marker::End,
-            Self::AsyncBegin { pid, track, name, cookie } => {
-                Marker::AsyncBegin { pid, track: track.map(&mut to), name: to(name), cookie }
-            }
-            Self::AsyncEnd { pid, track, name, cookie } => {
-                Marker::AsyncEnd { pid, track: track.map(&mut to), name: to(name), cookie }
+            Self::Async { begins, pid, track, name, cookie } => {
+                let (track, name) = (track.map(&mut to), to(name));
+                Marker::Async { begins, pid, track, name, cookie }
             }
             Self::Instant { pid, track, name } => {
                 Marker::Instant { pid, track: track.map(&mut to), name: to(name) }
@@ -73,11 +70,10 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<&[u8]>, &'static str> {
             return Ok(ms.and_then(decimal).map_or(Marker::Other, Marker::RealTime));
         }
     };
-    if !matches!(kind, b'B' | b'E' | b'S' | b'F' | b'I' | b'C' | b'N' | b'G' | b'H') {
-        return Ok(Marker::Other);
-    }
-    if kind == b'E' {
-        return Ok(Marker::End);
+    match kind {
+        b'E' => return Ok(Marker::End),
+        b'B' | b'S' | b'F' | b'I' | b'C' | b'N' | b'G' | b'H' => {}
+        _ => return Ok(Marker::Other),
     }
     let (pid, rest) = pid(rest).ok_or("the pid is not a number")?;
     let rest = rest.ok_or("ends after the pid")?;
@@ -103,11 +99,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<&[u8]>, &'static str> {
         b'S' | b'F' => {
             let (name, cookie) = last_field(rest).ok_or("an async section has no cookie")?;
             let cookie = number(cookie).ok_or("the cookie is not a number")?;
-            Ok(if kind == b'S' {
-                Marker::AsyncBegin { pid, track: None, name, cookie }
-            } else {
-                Marker::AsyncEnd { pid, track: None, name, cookie }
-            })
+            Ok(Marker::Async { begins: kind == b'S', pid, track: None, name, cookie })
         }
         _ => {
             let (track, rest) = field(rest);
@@ -115,11 +107,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<&[u8]>, &'static str> {
             // An end has its name (Android 12), or none (since 13).
             let (name, cookie) = last_field(rest).unwrap_or((b"", rest));
             let cookie = number(cookie).ok_or("the cookie is not a number")?;
-            Ok(if kind == b'G' {
-                Marker::AsyncBegin { pid, track: Some(track), name, cookie }
-            } else {
-                Marker::AsyncEnd { pid, track: Some(track), name, cookie }
-            })
+            Ok(Marker::Async { begins: kind == b'G', pid, track: Some(track), name, cookie })
         }
     }
 }
@@ -164,15 +152,14 @@ pub(crate) fn rename(payload: &[u8], new: impl Fn(&[u8]) -> Option<String>) -> O
         Marker::Begin { pid, name } | Marker::Instant { pid, track: None, name } => {
             (pid, vec![text(name)], None)
         }
-        Marker::AsyncBegin { pid, track: None, name, cookie }
-        | Marker::AsyncEnd { pid, track: None, name, cookie } => {
+        Marker::Async { pid, track: None, name, cookie, .. } => {
             (pid, vec![text(name)], Some(cookie.to_string()))
         }
-        Marker::AsyncBegin { pid, track: Some(track), name, cookie } => {
+        Marker::Async { begins: true, pid, track: Some(track), name, cookie } => {
             (pid, vec![text(track), text(name)], Some(cookie.to_string()))
         }
         // Since Android 13 an end has no name.
-        Marker::AsyncEnd { pid, track: Some(track), cookie, .. } => {
+        Marker::Async { pid, track: Some(track), cookie, .. } => {
             (pid, vec![text(track)], Some(cookie.to_string()))
         }
         Marker::Instant { pid, track: Some(track), name } => {
@@ -229,8 +216,14 @@ mod tests {
             ("E|5", Marker::End),
             ("E", Marker::End),
             ("E|5|name", Marker::End),
-            ("S|5|a|-3", Marker::AsyncBegin { pid: 5, track: None, name: b"a", cookie: -3 }),
-            ("F|5|a|3", Marker::AsyncEnd { pid: 5, track: None, name: b"a", cookie: 3 }),
+            (
+                "S|5|a|-3",
+                Marker::Async { begins: true, pid: 5, track: None, name: b"a", cookie: -3 },
+            ),
+            (
+                "F|5|a|3",
+                Marker::Async { begins: false, pid: 5, track: None, name: b"a", cookie: 3 },
+            ),
             (
                 "C|5|heap size|12",
                 Marker::Counter { pid: 5, name: b"heap size", value: Number::Int(12) },
@@ -239,9 +232,18 @@ mod tests {
             ("C|5|load|3.75", Marker::Counter { pid: 5, name: b"load", value: Number::Real(3.75) }),
             ("I|5|now", Marker::Instant { pid: 5, track: None, name: b"now" }),
             ("N|5|t|now", Marker::Instant { pid: 5, track: some("t"), name: b"now" }),
-            ("G|5|t|a|3", Marker::AsyncBegin { pid: 5, track: some("t"), name: b"a", cookie: 3 }),
-            ("H|5|t|3", Marker::AsyncEnd { pid: 5, track: some("t"), name: b"", cookie: 3 }),
-            ("H|5|t|a|3", Marker::AsyncEnd { pid: 5, track: some("t"), name: b"a", cookie: 3 }),
+            (
+                "G|5|t|a|3",
+                Marker::Async { begins: true, pid: 5, track: some("t"), name: b"a", cookie: 3 },
+            ),
+            (
+                "H|5|t|3",
+                Marker::Async { begins: false, pid: 5, track: some("t"), name: b"", cookie: 3 },
+            ),
+            (
+                "H|5|t|a|3",
+                Marker::Async { begins: false, pid: 5, track: some("t"), name: b"a", cookie: 3 },
+            ),
             ("trace_event_clock_sync: realtime_ts=17", Marker::RealTime(17)),
             ("trace_event_clock_sync: parent_ts=0.5", Marker::Other),
             ("hello", Marker::Other),

@@ -42,7 +42,7 @@ impl Builder {
                     self.cpu_end(live, index, cpu_ns);
                 }
             }
-            Marker::AsyncBegin { pid, track, name, cookie } => {
+            Marker::Async { begins: true, pid, track, name, cookie } => {
                 let (threads, end_ns) = ([thread; 2], UNFINISHED);
                 let start_ns = details.at_ns.map_or(at_ns, |ns| ns.min(at_ns));
                 self.span(start_ns);
@@ -50,7 +50,7 @@ impl Builder {
                     Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns };
                 self.begin_marked_async(key(pid, track, name, cookie), one);
             }
-            Marker::AsyncEnd { pid, track, name, cookie } => {
+            Marker::Async { pid, track, name, cookie, .. } => {
                 let key = key(pid, track, name, cookie);
                 if let Some(index) = self.end_async(key, live, at_ns, NameId::NONE) {
                     self.more_async_args(index, args);
@@ -65,7 +65,7 @@ impl Builder {
                 let exact = details.value;
                 let value = exact.unwrap_or_else(|| value.real(&mut self.trace.losses));
                 let scope = Scope::Process;
-                self.counter(Counter { thread, pid, name, at_ns, value, scope });
+                self.trace.counters.push(Counter { thread, pid, name, at_ns, value, scope });
             }
             // The snapshots of clocks are exact to the nanosecond.
             Marker::RealTime(ms) => {

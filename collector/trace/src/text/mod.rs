@@ -398,7 +398,8 @@ impl Names for Builder {
     }
 
     fn thread(&mut self, tid: u32, pid: u32, name: &[u8]) {
-        self.thread_of_dump(tid, pid, name);
+        let name = self.trace.names.id(name);
+        self.trace.dumped.insert(tid, (pid, name));
     }
 }
 
