@@ -55,8 +55,8 @@ fn with_cache(options: &StoreOptions) -> (String, Option<PathBuf>) {
 /// Returns the file of a capture by its key.
 pub(crate) type File<'a> = dyn Fn(&str) -> Result<PathBuf> + 'a;
 
-/// Does some work with the tables and the captures of a store. Those of an object store are copied to this machine; tables that the
-/// work finds damaged are made anew there, and the work is done again.
+/// Does some work with the tables and the captures of a store. Those of an object store are copied to this machine;
+/// tables that the work finds damaged are made anew there, and the work is done again.
 pub(crate) fn with_tables<T>(
     options: &StoreOptions,
     work: impl Fn(&Path, &File<'_>) -> Result<T>,
