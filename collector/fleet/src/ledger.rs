@@ -4,12 +4,12 @@
 //! ([`crate::parquet`]). [`Sums::add_ledger`] makes the sums that reports read.
 
 use crate::error::Error;
-use crate::object_keys::ReportKey;
+use crate::object_keys::{ReportKey, app_of_report};
 use crate::rows::{self, Ledger};
-use crate::schema::{LedgerDayRow, Text, ledger_day_row, screen_row};
+use crate::schema::{ANR, LedgerDayRow, Text, ledger_day_row, screen_row};
 use crate::sums::row::RollupRow;
 use crate::sums::schema::{LedgerHistogram, ledger_frames, ledger_rollup};
-use crate::sums::{MOST, Sums, whole};
+use crate::sums::{Days, MOST, Sums, whole};
 use crate::table::symbols::Symbol;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -19,8 +19,7 @@ use twox_hash::XxHash64;
 
 /// Digits of an id: 128 bits of a hash.
 const ID_DIGITS: usize = 32;
-/// Reason of an exit that Android gives an ANR.
-const ANR: &str = "anr";
+
 /// Kind of the buckets of the time that late frames took past their deadlines.
 const OVERRUN: Text = Text::new_static("overrun");
 /// Kinds of the rows that count ends of processes: all, and those that a user saw.
@@ -52,9 +51,6 @@ pub fn split(stored: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((stored.get(..end)?, stored.get(end + 1..)?))
 }
 
-/// Days of devices that a part adds to those of other parts: all, and those with an ANR that the user saw.
-pub(crate) type Days = [bool; 2];
-
 impl Ledger {
     /// Reads a stored part.
     ///
@@ -68,7 +64,9 @@ impl Ledger {
         let (mut meta, part) = read().ok_or(Error::Report("a part of a ledger"))?;
         // The part decides, not what came with it.
         meta.version_code = Some(part.version_code).filter(|&code| code > 0);
-        let (day, sums) = (ledger_day_row(key, &meta, &part), &part.sums);
+        let app = app_of_report(&key.name);
+        let (day, sums) =
+            (ledger_day_row(&key.name, app.as_deref(), &key.day, &meta, &part), &part.sums);
         let screens = sums.rows().iter().map(|(key, row)| screen_row(key, row)).collect();
         let mut histograms = Vec::new();
         for (key, row) in sums.rows() {
@@ -141,18 +139,6 @@ impl rows::Histogram {
     pub(crate) fn is_exit(&self) -> bool {
         [EXIT, VISIBLE_EXIT].contains(&&*self.kind)
     }
-}
-
-/// Writes attributes as `name=value`, separated by semicolons.
-pub(crate) fn pairs(segment: &[(String, String)]) -> String {
-    let pair = |(name, value): &(String, String)| format!("{name}={value}");
-    segment.iter().map(pair).collect::<Vec<_>>().join(";")
-}
-
-/// Adds a histogram, whose values have a unit of so many ns.
-/// Returns an exit's count if it is an ANR.
-pub(crate) fn anrs_of((name, count): (&str, u64)) -> u64 {
-    if name == ANR { count } else { 0 }
 }
 
 fn push(

@@ -4,14 +4,16 @@ use crate::schema::{
     CaptureRow, DeathRow, FrameRow, FrameSliceRow, LedgerDayRow, LedgerScreenRow, LossRow,
     StackRow, Text, capture_row, death_row, frame_row, frame_slice_row, stack_row,
 };
+use crate::table::known;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use tracetee_jank::{Analysis, Part};
 use tracetee_protocol::loss_report::{self, LossReport};
-use tracetee_protocol::{CaptureMeta, notes};
-use tracetee_trace::{Dump, Trace, WallClock};
+use tracetee_protocol::notes;
+use tracetee_trace::{Trace, WallClock};
 
-pub use crate::table::Value;
+pub use crate::schema::About;
+pub(crate) use crate::table::{NO_NAME, cut};
+pub use crate::table::{UNKNOWN, Value, version_of};
 
 /// The rows of one capture, or of one report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -70,61 +72,8 @@ impl Rows {
     }
 }
 
-/// Facts about a capture that its text does not contain.
-#[derive(Debug, Clone, Default)]
-pub struct About {
-    /// The capture's id.
-    pub capture_id: String,
-    /// The app according to the store: the app of a token takes precedence over the device's statement.
-    pub app: Option<String>,
-    /// The day of the capture's id, UTC, YYYY-MM-DD.
-    pub day: String,
-    /// The metadata that was uploaded with the capture; the capture's own header takes precedence.
-    pub meta: CaptureMeta,
-    /// The size of the stored capture.
-    pub bytes: u64,
-    /// The key of the stored capture.
-    pub raw_key: String,
-    /// The dump that the system made when the process ended, of a capture of its last seconds.
-    pub dump: Option<Arc<Dump>>,
-}
-
-/// Limit for texts from a capture or a report, which are repeated in each of its rows.
-const MAX_TEXT_BYTES: usize = 256;
-
-pub(crate) fn cut(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or(text)
-}
-
-/// A text from a capture or a report, of a limited size; `None` if there is none, or an empty one.
-pub(crate) fn known(text: Option<&str>) -> Option<Text> {
-    text.filter(|text| !text.is_empty()).map(|text| Text::from(cut(text)))
-}
-
 /// The device of a collector's own loss report: captures that it had stored and deleted.
 pub const COLLECTOR: &str = "(collector)";
-/// Placeholder for an unknown app, device or version.
-pub const UNKNOWN: &str = "unknown";
-pub(crate) const NO_NAME: Text = Text::new_static(UNKNOWN);
-
-/// Returns the version as reports name it: the version's name, else its code.
-#[must_use]
-pub fn version_of(meta: &CaptureMeta) -> String {
-    meta.version().map_or_else(|| UNKNOWN.to_owned(), |version| cut(&version).to_owned())
-}
-
-/// Returns why the capture was taken, by the header's `opens`. Only captures by schedule are unbiased: rates must
-/// not count a capture that jank has triggered.
-pub(crate) fn cohort(meta: &CaptureMeta) -> &'static str {
-    match meta.opens.as_deref() {
-        _ if meta.death.is_some() => "death",
-        Some("schedule") => "time",
-        Some("app_start") => "start",
-        Some("section") => "section",
-        Some("triggers") => "trigger",
-        _ => "manual",
-    }
-}
 
 /// Makes the rows of a capture.
 #[must_use]
@@ -168,11 +117,6 @@ fn captured(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow {
     let realtime_ms = trace.realtime.map(WallClock::unix_ms);
     meta.made_ms = meta.made_ms.or(realtime_ms).or_else(|| id_ms(&about.capture_id));
     capture_row(about, &meta, trace, analysis, has_note(notes::OVER_BUDGET))
-}
-
-/// The text of a name, which many rows share.
-pub(crate) fn text_of(name: Option<&Arc<str>>) -> Text {
-    name.map(|name| Text::from(Arc::clone(name))).unwrap_or_default()
 }
 
 /// Makes the rows of a loss report (`PUT /v1/losses/ID`).

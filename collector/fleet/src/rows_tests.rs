@@ -13,6 +13,7 @@ use tracetee_jank::{
     Process, Stack, StartKind, StartSource, Startup, Startups, StateTimes, StoodStill, ThreadRole,
     Totals,
 };
+use tracetee_protocol::CaptureMeta;
 
 /// A row of a table, by column.
 type Row = serde_json::Map<String, serde_json::Value>;
@@ -88,7 +89,6 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
             render_tids: Vec::new(),
             others: Vec::new(),
         },
-        timeline: BTreeMap::new(),
         refresh_switches: 0,
         verdicts_left_out: 0,
         stood_still: StoodStill::default(),

@@ -6,16 +6,15 @@
 
 pub use crate::table::{Cell, Column, Kind, Source, Table, TableRow, Text};
 
-use crate::ledger::{anrs_of, pairs};
-use crate::object_keys::{ReportKey, app_of_report};
-use crate::rows::{About, NO_NAME, cohort, cut, known, text_of, version_of};
-use crate::sums::MOST;
-use crate::table::{Value, fill, shared_column, tables};
+use crate::table::{
+    MOST, NO_NAME, Value, cohort, cut, fill, known, shared_column, tables, text_of, version_of,
+};
+use std::sync::Arc;
 use tracetee_jank::{Analysis, DeathReport, Frame, Named, Part as FramePart, Stack, StartKind};
 use tracetee_ledger::{Part, Row, RowKey};
 use tracetee_protocol::CaptureMeta;
 use tracetee_protocol::json::Decimal;
-use tracetee_trace::Trace;
+use tracetee_trace::{Dump, Trace};
 
 /// The version of the columns, which Parquet's paths name: raised by one when a column changes. New columns come last in
 /// their table.
@@ -24,6 +23,25 @@ pub const VERSION: i64 = 3;
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector
 /// analyzes captures again whose rows an older version made.
 pub const ANALYSIS: i64 = 8;
+
+/// Facts about a capture that its text does not contain.
+#[derive(Debug, Clone, Default)]
+pub struct About {
+    /// The capture's id.
+    pub capture_id: String,
+    /// The app according to the store: the app of a token takes precedence over the device's statement.
+    pub app: Option<String>,
+    /// The day of the capture's id, UTC, YYYY-MM-DD.
+    pub day: String,
+    /// The metadata that was uploaded with the capture; the capture's own header takes precedence.
+    pub meta: CaptureMeta,
+    /// The size of the stored capture.
+    pub bytes: u64,
+    /// The key of the stored capture.
+    pub raw_key: String,
+    /// The dump that the system made when the process ended, of a capture of its last seconds.
+    pub dump: Option<Arc<Dump>>,
+}
 
 tables! {
     /// One row per capture.
@@ -288,18 +306,18 @@ tables! {
 
     /// One row per part of a ledger: what every device counts in a day under a version of the app.
     LEDGER_DAYS = "ledger_days": LedgerDayRow
-        of ledger_day_row(key: &ReportKey, meta: &CaptureMeta, part: &Part)
+        of ledger_day_row(id: &str, app: Option<&str>, day: &str, meta: &CaptureMeta, part: &Part)
     {
         /// Package name of the app, or `unknown`.
-        app: Text = known(app_of_report(&key.name).as_deref()).unwrap_or(NO_NAME),
+        app: Text = known(app).unwrap_or(NO_NAME),
         /// Day of the ledger, UTC, YYYY-MM-DD.
-        dt: Text = Text::from(&key.day),
+        dt: Text = Text::from(day),
         /// Name of the app's version; its code if it has no name, or `unknown`.
         ver: Text = Text::from(version_of(meta)),
         /// Parquet file that contains the row; always empty in SQLite.
         part: Text = Text::default(),
         /// Id of the stored part.
-        ledger_id: Text = Text::from(&key.name),
+        ledger_id: Text = Text::from(id),
         /// Install id of the device, or `unknown`.
         device: Text = known(meta.install_id.as_deref()).unwrap_or(NO_NAME),
         /// Code of the app's version; 0 if it is unknown.
@@ -387,6 +405,21 @@ tables! {
         /// Number of frames, start-ups or exits.
         amount: u64,
     }
+}
+
+/// Reason of an exit that Android gives an ANR.
+pub(crate) const ANR: &str = "anr";
+
+/// Adds a histogram, whose values have a unit of so many ns.
+/// Returns an exit's count if it is an ANR.
+fn anrs_of((name, count): (&str, u64)) -> u64 {
+    if name == ANR { count } else { 0 }
+}
+
+/// Writes attributes as `name=value`, separated by semicolons.
+fn pairs(segment: &[(String, String)]) -> String {
+    let pair = |(name, value): &(String, String)| format!("{name}={value}");
+    segment.iter().map(pair).collect::<Vec<_>>().join(";")
 }
 
 #[cfg(test)]

@@ -5,6 +5,9 @@
 //! documentation. Rows are filled by field name, so that no value can end
 //! up in a neighbouring column.
 
+use std::sync::Arc;
+use tracetee_protocol::CaptureMeta;
+
 /// A text of a row. It is cheap to clone: a short one is stored inline, a long one is shared.
 pub use smol_str::SmolStr as Text;
 
@@ -198,3 +201,47 @@ const fn is_same(a: &str, b: &str) -> bool {
     }
     index == a.len() && index == b.len()
 }
+
+/// Limit for texts from a capture or a report, which are repeated in each of its rows.
+const MAX_TEXT_BYTES: usize = 256;
+
+pub(crate) fn cut(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or(text)
+}
+
+/// A text from a capture or a report, of a limited size; `None` if there is none, or an empty one.
+pub(crate) fn known(text: Option<&str>) -> Option<Text> {
+    text.filter(|text| !text.is_empty()).map(|text| Text::from(cut(text)))
+}
+
+/// Placeholder for an unknown app, device or version.
+pub const UNKNOWN: &str = "unknown";
+
+pub(crate) const NO_NAME: Text = Text::new_static(UNKNOWN);
+
+/// Returns the version as reports name it: the version's name, else its code.
+#[must_use]
+pub fn version_of(meta: &CaptureMeta) -> String {
+    meta.version().map_or_else(|| UNKNOWN.to_owned(), |version| cut(&version).to_owned())
+}
+
+/// Returns why the capture was taken, by the header's `opens`. Only captures by schedule are unbiased: rates must
+/// not count a capture that jank has triggered.
+pub(crate) fn cohort(meta: &CaptureMeta) -> &'static str {
+    match meta.opens.as_deref() {
+        _ if meta.death.is_some() => "death",
+        Some("schedule") => "time",
+        Some("app_start") => "start",
+        Some("section") => "section",
+        Some("triggers") => "trigger",
+        _ => "manual",
+    }
+}
+
+/// The text of a name, which many rows share.
+pub(crate) fn text_of(name: Option<&Arc<str>>) -> Text {
+    name.map(|name| Text::from(Arc::clone(name))).unwrap_or_default()
+}
+
+/// Largest value that is added, so that no device makes a sum overflow: 19 hours in nanoseconds.
+pub(crate) const MOST: u64 = 1 << 46;

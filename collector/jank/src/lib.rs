@@ -69,7 +69,7 @@ pub use normalize::normalize;
 pub use parts::Part;
 pub use pipeline::Pipeline;
 pub use pipelines::PipelineTotals;
-pub use process::{Error, Process, Which};
+pub use process::{Error, OtherProcess, Process, Which};
 pub use processors::{CoreClass, ProcessorUse};
 pub use replay::Gain;
 pub use stacks::Stack;
@@ -136,9 +136,6 @@ pub struct Analysis {
     pub startups: Startups,
     /// Sums over the frames that rates count: all but those of [`Pipeline::VsyncCallback`].
     pub totals: Totals,
-    /// FrameTimeline's frames of the process' surfaces, by type of jank (`None` if in time): rows of
-    /// `actual_frame_timeline_slice`.
-    pub timeline: BTreeMap<String, u64>,
     /// Sums by pipeline.
     pub pipelines: Vec<PipelineTotals>,
     /// Interactions that the system's jank monitor names.
@@ -211,7 +208,6 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
         )?
     };
     let totals = Totals::from_frames(frames.iter().filter(|frame| frame.pipeline.is_rated()));
-    let timeline = timeline_janks(trace, process.pid);
     let pipelines = pipelines::by_pipeline(trace, &frame_slices.found, &frames);
     let interactions = interactions::interactions(trace, &process, &frames);
     let long_slices = long_slices::long_slices(trace, &process, &names, &still);
@@ -237,22 +233,10 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
         long_slices,
         startups,
         totals,
-        timeline,
         pipelines,
         interactions,
         death,
     })
-}
-
-/// Counts FrameTimeline's frames of a process by their type of jank.
-fn timeline_janks(trace: &Trace, pid: u32) -> BTreeMap<String, u64> {
-    let mut janks = BTreeMap::new();
-    for frame in trace.frames.iter().filter(|frame| !frame.is_display && frame.pid == pid) {
-        if let Some(actual) = frame.actual {
-            *janks.entry(actual.jank_text()).or_default() += 1;
-        }
-    }
-    janks
 }
 
 /// Values of an enum, which have names in tables.

@@ -8,6 +8,7 @@ use crate::idle::{is_idle, is_loop};
 use crate::name_index::NameIndex;
 use crate::process::Process;
 use crate::still::{Still, has_lost};
+use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracetee_trace::{NO_PARENT, NameId, Seeded, Slice, Thread, Trace, UNFINISHED};
@@ -22,7 +23,7 @@ const INPUT: &str = "deliverInputEvent";
 const PENDING: &str = "aq:pending:";
 
 /// Kind of a long slice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LongKind {
     /// A dispatch of the main thread.
@@ -34,11 +35,13 @@ pub enum LongKind {
 }
 
 /// A long dispatch of the main thread, or an input event that waited for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LongSlice {
     /// The name.
+    #[serde(serialize_with = "text")]
     pub name: Arc<str>,
-    /// Begin, ns of the trace's clock.
+    /// Begin, ns of the trace's clock; in a report, since the begin of the capture.
+    #[serde(rename = "at_ns")]
     pub start_ns: u64,
     /// Duration, without waits for messages.
     pub dur_ns: u64,
@@ -46,6 +49,10 @@ pub struct LongSlice {
     pub anr: bool,
     /// The kind.
     pub kind: LongKind,
+}
+
+fn text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
 }
 
 /// Finds long dispatches and unanswered input, by time.

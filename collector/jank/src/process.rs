@@ -2,6 +2,7 @@
 
 use crate::pipeline::{is_frame, of_swap};
 use crate::watch::Stopped;
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use tracetee_trace::{NameId, NameSet, Thread, TimelineFrame, Trace, is_system_process};
@@ -15,8 +16,19 @@ pub struct Process {
     pub name: String,
     /// The ids of the threads with `DrawFrame` slices; if FrameTimeline alone shows the frames, of those that draw by their name.
     pub render_tids: Vec<u32>,
-    /// Other processes that draw, apps first, then those that were touched, then by frames: their ids, names and numbers of frames.
-    pub others: Vec<(u32, String, usize)>,
+    /// Other processes that draw, apps first, then those that were touched, then by frames.
+    pub others: Vec<OtherProcess>,
+}
+
+/// Another process with frames.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OtherProcess {
+    /// The process id.
+    pub pid: u32,
+    /// The name.
+    pub name: String,
+    /// Number of its frames.
+    pub frames: usize,
 }
 
 /// The process to analyze.
@@ -43,7 +55,7 @@ pub enum Error {
     NoSuchName(String),
     /// Several processes have the name, and none draws most: their ids, names and numbers of frames.
     #[error("several processes have this name; choose one with --pid:{}", listed(.0))]
-    Several(Vec<(u32, String, usize)>),
+    Several(Vec<OtherProcess>),
     /// There are several processes, and none has frames.
     #[error("no process of the trace has frames; choose one with --pid")]
     NoFrames,
@@ -52,8 +64,8 @@ pub enum Error {
     Stopped(#[from] Stopped),
 }
 
-fn listed(processes: &[(u32, String, usize)]) -> String {
-    let one = |(pid, name, frames): &(u32, String, usize)| format!(" {pid} ({name}, {frames})");
+fn listed(processes: &[OtherProcess]) -> String {
+    let one = |OtherProcess { pid, name, frames }: &_| format!(" {pid} ({name}, {frames})");
     let all: String = processes.iter().take(MAX_LISTED).map(one).collect();
     match processes.len().saturating_sub(MAX_LISTED) {
         0 => all,
@@ -69,16 +81,16 @@ impl Process {
         let markers = Markers::find(trace);
         let processes = markers.processes(trace);
         let names = trace.process_names();
-        let mut ranked: Vec<(u32, String, usize)> = processes
+        let mut ranked: Vec<OtherProcess> = processes
             .iter()
             .filter(|&(_, &frames)| frames > 0)
-            .map(|(&pid, &frames)| (pid, names.of(pid).to_owned(), frames))
+            .map(|(&pid, &frames)| OtherProcess { pid, name: names.of(pid).to_owned(), frames })
             .collect();
         // A live wallpaper draws more than the launcher that is touched.
         let inputs = trace.names.select(|name| name.starts_with("deliverInputEvent"));
         let touches = trace.asyncs.iter().filter(|one| inputs.has(one.name));
         let touched: BTreeSet<u32> = touches.map(|one| one.pid).collect();
-        ranked.sort_by_key(|(pid, name, frames)| {
+        ranked.sort_by_key(|OtherProcess { pid, name, frames }| {
             (is_system_process(name), !touched.contains(pid), Reverse(*frames), *pid)
         });
         let asked = match which {
@@ -92,7 +104,7 @@ impl Process {
             Some(pid) if processes.is_empty() => pid,
             Some(pid) => return Err(Error::NoSuchProcess(pid)),
             None => match (&*ranked, processes.len()) {
-                ([(pid, ..), ..], _) => *pid,
+                ([first, ..], _) => first.pid,
                 ([], 1) => processes.keys().next().copied().unwrap_or(0),
                 ([], _) => return Err(Error::NoFrames),
             },
@@ -110,7 +122,7 @@ impl Process {
             render_tids = draws.map(|(tid, _)| tid).collect();
         }
         let name = names.of(pid).to_owned();
-        ranked.retain(|(other, ..)| *other != pid);
+        ranked.retain(|other| other.pid != pid);
         Ok(Self { pid, name, render_tids, others: ranked })
     }
 
@@ -130,7 +142,10 @@ impl Process {
             [first, second, ..] if frames(&first) > frames(&second) => Ok(first),
             _ => {
                 let names = trace.process_names();
-                let row = |pid: &u32| (*pid, names.of(*pid).to_owned(), frames(pid));
+                let row = |&pid: &u32| {
+                    let (name, frames) = (names.of(pid).to_owned(), frames(&pid));
+                    OtherProcess { pid, name, frames }
+                };
                 Err(Error::Several(found.iter().map(row).collect()))
             }
         }

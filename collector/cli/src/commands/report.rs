@@ -215,7 +215,7 @@ fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<(Vec<u8>, Vec<Verd
             }
         };
         let process = &capture.analysis.process;
-        let others = process.others.iter().map(|(_, name, _)| name);
+        let others = process.others.iter().map(|other| &other.name);
         let others: Vec<_> = others.filter(|name| !is_system_process(name)).cloned().collect();
         if !others.is_empty() && matches!(args.process(), Which::App) {
             let (path, others) = (path.display(), others.join(", "));

@@ -6,14 +6,13 @@ use super::rollups::{Changes, apply};
 use super::tables::{self, ANALYZED_BY, CONTRIBUTIONS, LEDGER_CONTENTS, LEDGER_NUMBER, NUMBER};
 use super::{Database, all, value};
 use crate::error::Error;
-use crate::ledger::Days;
 use crate::object_keys::{ReportKey, ReportKind};
 use crate::rows::Ledger;
 use crate::rows::{Rows, Value};
 use crate::schema::{
     ANALYSIS, CAPTURES, CaptureRow, LEDGER_DAYS, LOSSES, LedgerDayRow, LossRow, Text,
 };
-use crate::sums::{Contribution, Sums};
+use crate::sums::{Contribution, Days, Sums};
 use crate::table::TableRow;
 use rusqlite::{
     Connection, OptionalExtension, Transaction, TransactionBehavior, params, params_from_iter,

@@ -3,13 +3,13 @@
 use super::changes::{contribution, read};
 use super::tables::{self, NUMBER};
 use crate::error::Error;
-use crate::ledger::{Days, Histograms};
+use crate::ledger::Histograms;
 use crate::rows::{Ledger, Value};
 use crate::schema::CaptureRow;
 use crate::sums::schema::{
     CAUSE_EXAMPLES, CauseExample, DEVICE_ROLLUPS, DeviceRollup, FLEET_ROLLUPS, ROLLUPS,
 };
-use crate::sums::{Examples, Sums, SumsByKey, keep_best, of_device};
+use crate::sums::{Days, Examples, Sums, SumsByKey, keep_best, of_device};
 use crate::table::{Rollup, TableRow, Text};
 use rusqlite::{Statement, ToSql, Transaction, params_from_iter};
 use std::collections::BTreeSet;

@@ -1,5 +1,7 @@
 //! The report of a fleet: smoothness of versions and screens, causes of jank, and what a version made worse.
 
+pub use crate::selection::Ask;
+
 use super::breakdown::Breakdowns;
 use super::fixes::Fixes;
 use super::ledgers::Ledgers;
@@ -9,52 +11,8 @@ use crate::change::classes::range_ms;
 use crate::change::comparison::{Comparison, Verdict};
 use crate::database::Exceeded;
 use crate::error::Error;
-use crate::selection::Since;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 use tracetee_trace::shown;
-
-/// Filters of a report.
-#[derive(Debug, Clone, Default)]
-pub struct Ask {
-    /// App to restrict the report to.
-    pub app: Option<String>,
-    /// Apps that may be reported; `None` for all.
-    pub only: Option<Vec<String>>,
-    /// Only this screen.
-    pub screen: Option<String>,
-    /// Only captures since this time.
-    pub since: Option<Since>,
-    /// Only captures of this version.
-    pub version: Option<String>,
-    /// Only captures of devices with this Android API level.
-    pub api: Option<u64>,
-    /// Only captures of devices of this class, by [`crate::change::classes::class_of`].
-    pub class: Option<i32>,
-    /// Two versions to compare: the earlier, the later.
-    pub compare: Option<(String, String)>,
-    /// Compares emulators and debuggable builds, too.
-    pub with_test_devices: bool,
-    /// Time of each app's report.
-    pub time_limit: Option<Duration>,
-    /// Set when nobody wants the report any longer.
-    pub is_unwanted: Option<Arc<AtomicBool>>,
-}
-
-impl Ask {
-    /// True if an app may be reported.
-    #[must_use]
-    pub fn sees(&self, app: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| only.iter().any(|own| own == app))
-    }
-
-    /// True if the devices of all versions and kinds count.
-    pub(crate) const fn has_all_devices(&self) -> bool {
-        self.version.is_none() && self.api.is_none() && self.class.is_none()
-    }
-}
 
 /// The report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

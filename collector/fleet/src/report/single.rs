@@ -1,6 +1,6 @@
 //! The report of one capture: frames, the worst of them, and their causes.
 
-pub use super::single_rows::{CauseRow, FrameRow, Long, OtherProcess, PartRow, Worst};
+pub use super::single_rows::{CauseRow, FrameRow, PartRow, Worst};
 
 use super::single_sentence::MAIN;
 use crate::capture::Capture;
@@ -10,7 +10,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tracetee_jank::{
     Analysis, Cause, DeathReport, Evidence, FrameBudget, FrameExplanation, Interaction, Judged,
-    Named, PipelineTotals, StartKind, Startup, StateTimes, Step, StoodStill, Totals, Unknown,
+    LongSlice, Named, OtherProcess, PipelineTotals, StartKind, Startup, StateTimes, Step,
+    StoodStill, Totals, Unknown,
 };
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
@@ -53,8 +54,6 @@ pub struct SingleReport {
     pub stood_still: StoodStill,
     /// Sums over all frames but those of the pipeline `vsync_callback`.
     pub totals: Totals,
-    /// FrameTimeline's frames of the app's surfaces, by type of jank (`None` if in time).
-    pub timeline: BTreeMap<String, u64>,
     /// Sums by pipeline.
     pub pipelines: Vec<PipelineTotals>,
     /// Interactions that the system's jank monitor names, the first 1,000.
@@ -75,7 +74,7 @@ pub struct SingleReport {
     /// Events that the recorder lost, by kind.
     pub lost_events: BTreeMap<String, u64>,
     /// Long dispatches of the main thread outside of frames, and unanswered input.
-    pub long_slices: Vec<Long>,
+    pub long_slices: Vec<LongSlice>,
     /// Time of the first cold start to its first drawn frame.
     pub startup_ns: Option<u64>,
     /// Start-ups with their phases, the first 100.
@@ -123,19 +122,10 @@ impl SingleReport {
             outcome: frame.outcome,
             screen: frame.screen.as_deref().map(str::to_owned),
         });
-        let long_slices = analysis.long_slices.iter().map(|long| Long {
-            name: long.name.to_string(),
-            at_ns: since_first(long.start_ns),
-            dur_ns: long.dur_ns,
-            anr: long.anr,
-            kind: long.kind,
-        });
+        let long_slices = analysis.long_slices.iter().cloned();
+        let long_slices =
+            long_slices.map(|long| LongSlice { start_ns: since_first(long.start_ns), ..long });
         let interactions = analysis.interactions.rows.iter().filter(|one| !one.cancelled);
-        let others = analysis.process.others.iter().map(|(pid, name, frames)| OtherProcess {
-            pid: *pid,
-            name: name.clone(),
-            frames: *frames,
-        });
         let mut stacks = BTreeMap::new();
         for stack in &analysis.stacks {
             *stacks.entry(stack.stack.clone()).or_default() += stack.self_ns;
@@ -159,7 +149,6 @@ impl SingleReport {
             verdicts_left_out: analysis.verdicts_left_out,
             stood_still: analysis.stood_still,
             totals: analysis.totals,
-            timeline: analysis.timeline.clone(),
             pipelines: analysis.pipelines.clone(),
             interactions: interactions.cloned().collect(),
             interactions_left_out: analysis.interactions.left_out,
@@ -174,7 +163,7 @@ impl SingleReport {
             startups: analysis.startups.rows.clone(),
             startups_left_out: analysis.startups.left_out,
             background_starts: analysis.startups.background,
-            other_processes: others.collect(),
+            other_processes: analysis.process.others.clone(),
             overhead_percent: about.overhead_percent.map(Decimal::to_f64),
             over_budget,
             lost_records: about.dropped.unwrap_or(0),

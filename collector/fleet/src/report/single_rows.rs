@@ -1,18 +1,7 @@
 //! The rows of a capture's report: frames, parts, causes, long work.
 
 use serde::Serialize;
-use tracetee_jank::{Cause, Evidence, Level, LongKind, Outcome, Pipeline, StateTimes, ThreadRole};
-
-/// A process of the trace that the report is not about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct OtherProcess {
-    /// The process id.
-    pub pid: u32,
-    /// The name.
-    pub name: String,
-    /// Number of its frames.
-    pub frames: usize,
-}
+use tracetee_jank::{Cause, Evidence, Level, Outcome, Pipeline, StateTimes, ThreadRole};
 
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -124,19 +113,4 @@ pub struct CauseRow {
     pub saved_halved: u64,
     /// Late frames that would be in time if the cause were moved off their first thread.
     pub saved_moved: u64,
-}
-
-/// A long dispatch of the main thread, or an input event that waited.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Long {
-    /// Name of the slice.
-    pub name: String,
-    /// Begin, ns since the begin of the capture.
-    pub at_ns: u64,
-    /// Duration.
-    pub dur_ns: u64,
-    /// True if 5 s or longer: Android reports the app as not responding.
-    pub anr: bool,
-    /// The kind.
-    pub kind: LongKind,
 }

@@ -1,12 +1,14 @@
 //! Sections of a capture's report for a terminal: pipelines, interactions, start-ups, long work, other processes.
 
 use super::fleet_text::push_title;
-use super::single::{Long, SingleReport};
+use super::single::SingleReport;
 use super::single_late::in_brackets;
 use super::table::{left, right, table};
 use super::{counted, grouped, ms, percent};
 use std::fmt::Write;
-use tracetee_jank::{Interaction, LongKind, Named, Pipeline, PipelineTotals, Startup, Totals};
+use tracetee_jank::{
+    Interaction, LongKind, LongSlice, Named, Pipeline, PipelineTotals, Startup, Totals,
+};
 use tracetee_trace::shown;
 
 /// Limit of the rows of a section.
@@ -64,9 +66,7 @@ impl SingleReport {
         ];
         text.push_str(&table(ranked.iter().copied().take(SHOWN), &columns));
         let more = ranked.len().saturating_sub(SHOWN) as u64 + self.interactions_left_out;
-        if more > 0 {
-            let _ = writeln!(text, "  and {} more", grouped(more));
-        }
+        push_more(text, more);
     }
 
     /// The start-ups, with their phases.
@@ -78,9 +78,7 @@ impl SingleReport {
             push_startup(text, startup);
         }
         let more = self.startups.len().saturating_sub(SHOWN) as u64 + self.startups_left_out;
-        if more > 0 {
-            let _ = writeln!(text, "  and {} more", grouped(more));
-        }
+        push_more(text, more);
         if self.background_starts > 0 {
             let _ = writeln!(
                 text,
@@ -96,7 +94,7 @@ impl SingleReport {
             return;
         }
         push_title(text, "Long work on the main thread outside of frames");
-        let kind = |long: &Long| match (long.kind, long.anr) {
+        let kind = |long: &LongSlice| match (long.kind, long.anr) {
             (LongKind::Input, _) => "not responding: input not answered",
             (LongKind::Open, true) => "not responding: had not ended",
             (LongKind::Dispatch, true) => "not responding",
@@ -104,16 +102,14 @@ impl SingleReport {
             (LongKind::Dispatch, false) => "",
         };
         let columns = [
-            left("slice", |long: &Long| long.name.clone()),
-            right("at", |long: &Long| ms(long.at_ns)),
-            right("took", |long: &Long| ms(long.dur_ns)),
-            left("", |long: &Long| kind(long).to_owned()),
+            left("slice", |long: &LongSlice| long.name.to_string()),
+            right("at", |long: &LongSlice| ms(long.start_ns)),
+            right("took", |long: &LongSlice| ms(long.dur_ns)),
+            left("", |long: &LongSlice| kind(long).to_owned()),
         ];
         text.push_str(&table(self.long_slices.iter().take(SHOWN), &columns));
         let more = self.long_slices.len().saturating_sub(SHOWN) as u64;
-        if more > 0 {
-            let _ = writeln!(text, "  and {} more", grouped(more));
-        }
+        push_more(text, more);
     }
 
     /// Other processes with frames.
@@ -138,6 +134,12 @@ impl SingleReport {
             "Other processes that draw, for --pid or --app: {}{more}",
             others.join(", ")
         );
+    }
+}
+
+fn push_more(text: &mut String, more: u64) {
+    if more > 0 {
+        let _ = writeln!(text, "  and {} more", grouped(more));
     }
 }
 

@@ -87,7 +87,6 @@ impl SingleReport {
                 "No frames: neither Choreographer#doFrame on the main thread nor those of another pipeline.\n",
             );
             self.push_pipelines(text);
-            self.push_timeline(text);
             return;
         }
         let source = match self.period.source {
@@ -123,7 +122,6 @@ impl SingleReport {
             self.missed(),
         );
         self.push_judged(text);
-        self.push_timeline(text);
         let levels: Vec<_> = Level::ALL
             .iter()
             .zip(totals.levels)
@@ -153,19 +151,6 @@ impl SingleReport {
         let large = |cause: &&CauseRow| cause.overrun_ns * 100 >= overrun_ns * ACTION_PERCENT;
         for row in self.causes.iter().take(ACTIONS).take_while(large) {
             let _ = writeln!(text, "  {}: {}: {}", row.cause.name(), shown(&row.key), row.action);
-        }
-    }
-
-    /// Writes FrameTimeline's frames by type of jank, the most frequent first.
-    fn push_timeline(&self, text: &mut String) {
-        if self.timeline.is_empty() {
-            return;
-        }
-        let mut janks: Vec<_> = self.timeline.iter().collect();
-        janks.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
-        text.push_str("FrameTimeline, frames of the app's surfaces by type of jank:\n");
-        for (jank, &count) in janks {
-            let _ = writeln!(text, "  {:>7}  {}", grouped(count), shown(jank));
         }
     }
 
@@ -315,7 +300,6 @@ mod tests {
         let with = made(&[100, 200]);
         assert!(with.contains("1 frame at 60 Hz"), "{with}");
         assert!(with.contains("(no thread is known to draw it)"), "{with}");
-        assert!(with.contains("1  App Deadline Missed"), "{with}");
         assert!(with.contains("unnamed (pid 200, 1 frame)"), "{with}");
         assert!(made(&[]).contains("No frames"));
     }

@@ -55,7 +55,7 @@ impl Sums {
 
     /// Adds the sums of a capture, times `sign`.
     pub fn merge(&mut self, capture: &Self, sign: i64) {
-        let texts = capture.symbols.texts().iter();
+        let texts = capture.symbols.texts();
         let symbols: Vec<u64> = texts.map(|text| self.symbols.intern(text).code()).collect();
         for (&name, rows) in &capture.tables {
             let rollup = ROLLUPS.iter().find(|rollup| rollup.table.name == name);
@@ -129,7 +129,7 @@ impl Sums {
         sorted.sort_unstable();
         let sum_count = rollup.table.own_columns().count().saturating_sub(rollup.keys);
         let value = |(&code, kind): (&u64, &Kind)| match kind {
-            Kind::Text => Value::Text(self.symbols.text_of_code(code)),
+            Kind::Text => Value::Text(self.symbols.text_at(code).clone()),
             Kind::Int | Kind::Real => Value::Int(code.cast_signed()),
         };
         sorted
@@ -147,7 +147,7 @@ impl Sums {
     pub(crate) fn apps(&self) -> BTreeSet<Text> {
         let keys = self.tables.values().flat_map(HashMap::keys);
         let codes: BTreeSet<u64> = keys.filter_map(|key| key.first().copied()).collect();
-        codes.into_iter().map(|code| self.symbols.text_of_code(code)).collect()
+        codes.into_iter().map(|code| self.symbols.text_at(code).clone()).collect()
     }
 }
 
@@ -158,7 +158,8 @@ impl Serialize for Sums {
             rows.sort_unstable();
             (Text::new_static(name), rows)
         });
-        let packed = Packed { texts: self.symbols.texts().to_vec(), tables: tables.collect() };
+        let packed =
+            Packed { texts: self.symbols.texts().cloned().collect(), tables: tables.collect() };
         packed.serialize(serializer)
     }
 }

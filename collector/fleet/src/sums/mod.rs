@@ -20,8 +20,10 @@ pub use examples::{Examples, keep_best};
 pub use fleet::of_device;
 pub(crate) use renamed::Replaced;
 
-/// Largest value that is added, so that no device makes a sum overflow: 19 hours in nanoseconds.
-pub(crate) const MOST: u64 = 1 << 46;
+pub(crate) use crate::table::MOST;
+
+/// Days of devices that a part of a ledger adds to those of other parts: all, and those with an ANR that the user saw.
+pub(crate) type Days = [bool; 2];
 
 pub(crate) fn whole(value: u64) -> i64 {
     i64::try_from(value.min(MOST)).unwrap_or(i64::MAX)

@@ -5,8 +5,7 @@
 use super::add::Named;
 use super::bucket::FRAMES;
 use super::row::{Added, Key, MOST_KEYS, MOST_SUMS, RollupRow};
-use super::whole;
-use crate::ledger::Days;
+use super::{Days, whole};
 use crate::schema::{
     CaptureRow, DeathRow, FrameRow, FrameSliceRow, LedgerDayRow, LedgerScreenRow, LossRow, StackRow,
 };

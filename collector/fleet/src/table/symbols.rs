@@ -2,7 +2,7 @@
 
 use super::Text;
 use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use indexmap::IndexSet;
 
 /// Number of a text in [`Symbols`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,6 +11,11 @@ pub(crate) struct Symbol(u32);
 impl Symbol {
     /// The empty text.
     pub(crate) const EMPTY: Self = Self(0);
+
+    /// A batch has far fewer rows; more would share the last number.
+    fn of(index: usize) -> Self {
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
 }
 
 /// A value of a key column as a number.
@@ -65,16 +70,14 @@ impl Code for bool {
 /// Numbers of texts.
 #[derive(Debug, Clone)]
 pub(crate) struct Symbols {
-    numbers: HashMap<Text, Symbol, RandomState>,
-    texts: Vec<Text>,
+    texts: IndexSet<Text, RandomState>,
     /// Places of the texts among all of them, sorted, by number, as [`Symbols::rank`] has made them.
     ranks: Vec<u64>,
 }
 
 impl Default for Symbols {
     fn default() -> Self {
-        let mut symbols =
-            Self { numbers: HashMap::default(), texts: Vec::new(), ranks: Vec::new() };
+        let mut symbols = Self { texts: IndexSet::default(), ranks: Vec::new() };
         symbols.intern_static("");
         symbols
     }
@@ -83,31 +86,21 @@ impl Default for Symbols {
 impl Symbols {
     /// Returns the number of a text.
     pub(crate) fn intern(&mut self, text: &Text) -> Symbol {
-        match self.numbers.get(text) {
-            Some(&symbol) => symbol,
-            None => self.insert(text.clone()),
-        }
+        self.insert(text.clone())
     }
 
     /// Finds the number of a text.
     pub(crate) fn find(&self, text: &str) -> Option<Symbol> {
-        self.numbers.get(text).copied()
+        self.texts.get_index_of(text).map(Symbol::of)
     }
 
     /// Returns the number of a text of this program.
     pub(crate) fn intern_static(&mut self, text: &'static str) -> Symbol {
-        match self.numbers.get(text) {
-            Some(&symbol) => symbol,
-            None => self.insert(Text::new_static(text)),
-        }
+        self.insert(Text::new_static(text))
     }
 
     fn insert(&mut self, text: Text) -> Symbol {
-        // A batch has far fewer rows; more would share the last number.
-        let symbol = Symbol(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
-        self.texts.push(text.clone());
-        self.numbers.insert(text, symbol);
-        symbol
+        Symbol::of(self.texts.insert_full(text).0)
     }
 
     /// Returns the text of a number.
@@ -121,19 +114,15 @@ impl Symbols {
     }
 
     /// Returns the text of a key's code.
-    pub(crate) fn text_of_code(&self, code: u64) -> Text {
-        self.text_at(code).clone()
-    }
-
-    fn text_at(&self, code: u64) -> &Text {
+    pub(crate) fn text_at(&self, code: u64) -> &Text {
         static NONE: Text = Text::new_static("");
         let index = usize::try_from(code).ok();
-        index.and_then(|index| self.texts.get(index)).unwrap_or(&NONE)
+        index.and_then(|index| self.texts.get_index(index)).unwrap_or(&NONE)
     }
 
     /// Returns all texts, by number.
-    pub(crate) fn texts(&self) -> &[Text] {
-        &self.texts
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text> {
+        self.texts.iter()
     }
 
     /// Sorts the texts, for [`Symbols::rank_of`].
@@ -142,7 +131,7 @@ impl Symbols {
             return;
         }
         let mut numbers: Vec<usize> = (0..self.texts.len()).collect();
-        numbers.sort_unstable_by_key(|&number| self.texts.get(number));
+        numbers.sort_unstable_by_key(|&number| self.texts.get_index(number));
         self.ranks.resize(self.texts.len(), 0);
         for (rank, number) in (0..).zip(numbers) {
             if let Some(slot) = self.ranks.get_mut(number) {

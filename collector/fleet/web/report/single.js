@@ -82,8 +82,6 @@ function single() {
       make("a", { href: at, download: at }, "save the profile")));
   }
   frameCharts(report);
-  const janks = Object.entries(report.timeline).sort((a, b) => b[1] - a[1]);
-  if (janks.length) page.append(make("h2", {}, "FrameTimeline"), table([["type of jank", (row) => row[0], true], ["frames", (row) => count(row[1])]], janks, { id: "timeline" }));
   if (report.pipelines.some((row) => row.pipeline !== "views")) {
     page.append(make("h2", {}, "Pipelines"), table([
       ["pipeline", (row) => row.pipeline, true], ["thread", (row) => row.threads.join(", "), true],

@@ -1,7 +1,7 @@
 //! Which process draws, how much of it, and what is said if none or several do.
 
 use crate::tests::{slice, trace};
-use crate::{Analysis, Error, Options, Stopped, Which, analyze};
+use crate::{Analysis, Error, Options, OtherProcess, Stopped, Which, analyze};
 use tracetee_trace::{ActualFrame, Async, NameId, TimelineFrame, Trace, read};
 
 /// A process named `NAME` with these sections, each as `thread number:name`; one after the other.
@@ -36,7 +36,11 @@ fn frames(sections: &[&str]) -> Option<usize> {
     let first = ["0:Choreographer#doFrame", "0:traversal"].repeat(9);
     let all = find(&processes(&[("first", 10, &first), ("other", 50, sections)]), Which::Pid(10))
         .unwrap();
-    all.process.others.first().map(|(_, _, frames)| *frames)
+    all.process.others.first().map(|other| other.frames)
+}
+
+fn other(pid: u32, name: &str, frames: usize) -> OtherProcess {
+    OtherProcess { pid, name: name.to_owned(), frames }
 }
 
 #[test]
@@ -85,7 +89,7 @@ fn of_several_processes_of_a_name_that_with_most_frames_is_taken_if_it_is_one() 
         find(&all, Which::Named("com.app")).map(|found| found.process.pid)
     };
     assert_eq!((with(1, 2), with(2, 1)), (Ok(50), Ok(10)));
-    let both = vec![(10, "com.app".to_owned(), 1), (50, "com.app".to_owned(), 1)];
+    let both = vec![other(10, "com.app", 1), other(50, "com.app", 1)];
     assert_eq!(with(1, 1), Err(Error::Several(both)));
 }
 
@@ -118,14 +122,13 @@ fn only_frames_that_frame_timeline_saw_drawn_by_an_app_count() {
     assert_eq!(find(&all, Which::App), Err(Error::NoFrames));
     all.frames.push(frame(50, false, drawn));
     let found = find(&all, Which::App).unwrap();
-    assert_eq!((found.process.pid, found.timeline), (50, [("None".to_owned(), 1)].into()));
-    assert_eq!(find(&all, Which::Pid(10)).unwrap().timeline, [].into());
+    assert_eq!((found.process.pid, found.totals.frames), (50, 1));
+    assert_eq!(find(&all, Which::Pid(10)).unwrap().totals.frames, 0);
 }
 
 #[test]
 fn errors_say_which_process_and_which_option() {
-    let several =
-        |count: u32| Error::Several((1..=count).map(|pid| (pid, "a".to_owned(), 2)).collect());
+    let several = |count: u32| Error::Several((1..=count).map(|pid| other(pid, "a", 2)).collect());
     for (error, text) in [
         (Error::NoSuchProcess(7), "the trace has no process 7"),
         (Error::NoSuchName("a.b".to_owned()), "the trace has no process named \"a.b\""),
@@ -156,7 +159,7 @@ fn the_process_of_the_frames_is_given_or_found() {
     let several = read(&text[..]).unwrap();
     // Of two that draw as much the first; the others are listed.
     let process = analyze(&several, &Options::default()).unwrap().process;
-    assert_eq!((process.pid, &*process.others), (1, &[(2, "two".to_owned(), 1)][..]));
+    assert_eq!((process.pid, &*process.others), (1, &[other(2, "two", 1)][..]));
     let with = |pid| analyze(&several, &Options { process: Which::Pid(pid), ..Options::default() });
     assert_eq!(with(2).unwrap().process.name, "two");
     assert_eq!(with(3).unwrap_err(), Error::NoSuchProcess(3));
@@ -186,7 +189,7 @@ fn frames_that_neither_traverse_nor_draw_are_not_what_a_process_draws() {
     }
     let process = analyze(&read(text.as_bytes()).unwrap(), &Options::default()).unwrap().process;
     // Process 5 has most `doFrame`s.
-    assert_eq!((process.pid, &*process.others), (7, &[(6, "app".to_owned(), 1)][..]));
+    assert_eq!((process.pid, &*process.others), (7, &[other(6, "app", 1)][..]));
 }
 
 #[test]
@@ -212,8 +215,6 @@ fn frames_of_frame_timeline_are_counted_by_jank_and_are_frames_of_their_app() {
     }
     let analysis = analyze(&trace, &Options::default()).unwrap();
     assert_eq!(analysis.process.pid, 6);
-    let missed = "SurfaceFlinger CPU Deadline Missed, App Deadline Missed";
-    assert_eq!(analysis.timeline, [("None".to_owned(), 2), (missed.to_owned(), 1)].into());
 }
 
 #[test]
