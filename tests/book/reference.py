@@ -129,8 +129,9 @@ def metrics():
     series = {}
     for path in sorted((ROOT / "collector/server/src/http").glob("*.rs")):
         text = re.sub(r"^ *//.*$", "", path.read_text(), flags=re.M)
-        for name, help_text in re.findall(r"# HELP (tracetee_\w+) (.+?)\\n", text):
-            series[name] = help_text
+        declared = r'(?:let help = "([^"]+)";\s*)?declare\([^"]*"(\w+)", "\w+", (?:help|"([^"]+)")\)'
+        for before, name, within in re.findall(declared, text):
+            series[f"tracetee_{name}"] = before or within
         if path.name == "metrics.rs":
             begin = text.index("counts! {")
             end = text.index("\n}\n", begin)

@@ -50,9 +50,9 @@ impl Findings {
     pub(super) fn write(&self, text: &mut String) {
         let looked_at_s = self.looked_at_s.load(Ordering::Relaxed);
         if looked_at_s > 0 {
-            let name = "guard_timestamp_seconds";
-            declare(text, name, "gauge", "Time at which the guard looked at the rollouts.");
-            let _ = writeln!(text, "tracetee_{name} {looked_at_s}");
+            let help = "Time at which the guard looked at the rollouts.";
+            declare(text, "guard_timestamp_seconds", "gauge", help);
+            let _ = writeln!(text, "tracetee_guard_timestamp_seconds {looked_at_s}");
         }
         let help = "1 while a version is worse than an earlier one.";
         declare(text, "guard_finding", "gauge", help);
