@@ -68,7 +68,7 @@ impl Endpoint {
         let Waiting { path, bytes, name } = capture;
         let to = format!("{}{}", http::CAPTURES, name.id);
         let body = Body::File { path, bytes: *bytes };
-        self.upload(&to, http::FTRACE_TEXT, body, &name.digest, stop).once(Some(meta))
+        once(self.upload(&to, http::FTRACE_TEXT, body, &name.digest, stop), Some(meta))
     }
 
     /// Makes the request that stores a loss report.
@@ -78,7 +78,7 @@ impl Endpoint {
         content: &'a [u8],
         stop: &'a AtomicBool,
     ) -> Request<'a> {
-        self.put(&format!("{}{id}", http::LOSSES), http::JSON, content, stop).once(None)
+        self.put_once(&format!("{}{id}", http::LOSSES), http::JSON, content, None, stop)
     }
 
     /// Makes the request that stores a part of the ledger.
@@ -90,7 +90,7 @@ impl Endpoint {
         stop: &'a AtomicBool,
     ) -> Request<'a> {
         let meta = URL_SAFE_NO_PAD.encode(device.to_short_json(MAX_META_BYTES));
-        self.put(&format!("{}{id}", http::LEDGERS), http::LEDGER, frame, stop).once(Some(&meta))
+        self.put_once(&format!("{}{id}", http::LEDGERS), http::LEDGER, frame, Some(&meta), stop)
     }
 
     /// Makes the request that puts a body of a media type at a path: JSON, or what zstd has compressed.
@@ -103,6 +103,19 @@ impl Endpoint {
         stop: &'a AtomicBool,
     ) -> Request<'a> {
         self.upload(path, kind, Body::Bytes(body), &hmac_sha256::Hash::hash(body), stop)
+    }
+
+    /// As [`Endpoint::put`], with metadata; the collector keeps the first body that arrives at the path.
+    #[must_use]
+    pub fn put_once<'a>(
+        &self,
+        path: &str,
+        kind: &str,
+        body: &'a [u8],
+        meta: Option<&str>,
+        stop: &'a AtomicBool,
+    ) -> Request<'a> {
+        once(self.put(path, kind, body, stop), meta)
     }
 
     /// Makes the request for the remote configuration, if it differs from that of `etag`.
@@ -144,14 +157,11 @@ impl Endpoint {
     }
 }
 
-impl Request<'_> {
-    /// Adds metadata, and that the first body that arrives counts: an answer that was lost is given again.
-    #[must_use]
-    pub fn once(mut self, meta: Option<&str>) -> Self {
-        meta.into_iter().for_each(|meta| add(&mut self.headers, http::META, meta));
-        add(&mut self.headers, http::IF_NONE_MATCH, http::IF_NOTHING_STORED);
-        self
-    }
+/// Adds metadata, and that the first body that arrives counts: an answer that was lost is given again.
+fn once<'a>(mut request: Request<'a>, meta: Option<&str>) -> Request<'a> {
+    meta.into_iter().for_each(|meta| add(&mut request.headers, http::META, meta));
+    add(&mut request.headers, http::IF_NONE_MATCH, http::IF_NOTHING_STORED);
+    request
 }
 
 /// Makes a request with the time that its body may take.

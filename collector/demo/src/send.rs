@@ -122,7 +122,8 @@ impl Sender<'_> {
     ) -> Result<()> {
         let (to, content_type) = kind;
         let meta = URL_SAFE_NO_PAD.encode(meta.to_json());
-        let request = self.fleet.endpoint.put(to, content_type, body, &self.stop).once(Some(&meta));
+        let endpoint = &self.fleet.endpoint;
+        let request = endpoint.put_once(to, content_type, body, Some(&meta), &self.stop);
         for attempt in 0..TRIES {
             let from = Instant::now();
             let answer = client.send(&request);

@@ -1,5 +1,5 @@
-//! FrameTimeline's frames with types of jank, in a trace that this test writes: a page counts them as trace_processor's table
-//! `actual_frame_timeline_slice` has them.
+//! FrameTimeline's frames with types of jank, in a trace that this test writes: a process' frames written anew and a page have
+//! them as trace_processor's table `actual_frame_timeline_slice` has those of the original.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -47,6 +47,27 @@ fn janks() -> Vec<u8> {
         }
     }
     trace(&packets)
+}
+
+#[test]
+fn frames_written_anew_have_the_types_of_jank_of_the_original() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("janks.pftrace"), janks()).unwrap();
+    for pid in APPS {
+        // Of one process: through the model, no copy of packets.
+        let one = ["convert", "janks.pftrace", "--pid", &pid.to_string(), "-o", "one.pftrace"];
+        let _ = run_tool(directory.path(), &one);
+        let query = format!(
+            "select s.jank_type, count(*) from actual_frame_timeline_slice s join process p using (upid) \
+             where s.surface_frame_token is not null and p.pid = {pid} group by 1 order by 1"
+        );
+        let files = ["janks.pftrace", "one.pftrace"];
+        let mut rows = engine.rows(directory.path(), &files, &[&query]).into_iter();
+        let [theirs, ours] = [rows.next(), rows.next()].map(|file| file.unwrap().remove(0));
+        assert!(theirs.len() > 30, "{theirs:?}");
+        assert_eq!(ours, theirs, "process {pid}");
+    }
 }
 
 #[test]

@@ -264,7 +264,7 @@ fn renamed_value(
     let new = |name: &[u8]| mapping.renamed(std::str::from_utf8(name).ok()?);
     Ok(match rule {
         Name => new(bytes).map(String::into_bytes),
-        // Its line break is no part of the record.
+        // A line break would end the record.
         Marker => rename(bytes, |name| new(name).map(|new| new.replace('\n', " "))),
         Into(rules) => renamed_message(mapping, rules, bytes, depth + 1)?,
     })

@@ -51,7 +51,7 @@ pub(super) struct Sequence {
 
 /// All sequences by their ids.
 pub(super) type Sequences = HashMap<u32, Sequence, Seeded>;
-/// What was interned, by id.
+/// Interned values by their ids.
 pub(super) type Table<T> = HashMap<u64, T, Seeded>;
 
 /// Defaults of the sequence's packets.
