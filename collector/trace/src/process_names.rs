@@ -75,12 +75,12 @@ fn by_end<'a>(names: impl Iterator<Item = &'a str>) -> HashMap<&'a str, Option<&
 }
 
 impl Trace {
-    /// Returns the ids of all processes with threads or samples, by id.
+    /// Returns the ids of all processes with threads, samples or frames of FrameTimeline, by id.
     #[must_use]
     pub fn pids(&self) -> BTreeSet<u32> {
         let threads = self.threads.iter().map(|(&key, thread)| thread.pid.unwrap_or(key));
         let sampled = self.samples.iter().map(|sample| sample.pid).filter(|&pid| pid != 0);
-        threads.chain(sampled).collect()
+        threads.chain(sampled).chain(self.frames.iter().map(|frame| frame.pid)).collect()
     }
 
     /// Returns the names of the processes.
