@@ -283,11 +283,6 @@ pub(crate) struct CollectArgs {
     /// Reads the file again at each look. Logs a finding when it begins and when it ends; /metrics has it meanwhile.
     #[arg(long, value_name = "FILE")]
     pub(crate) guard: Option<PathBuf>,
-    /// Shell command to run when a finding begins or ends, with it as JSON on its standard input.
-    ///
-    /// Runs once at a time and for ten seconds at most. A run that fails is repeated later.
-    #[arg(long, value_name = "COMMAND", requires = "guard")]
-    pub(crate) on_finding: Option<String>,
     /// Format of the log lines on stderr.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,

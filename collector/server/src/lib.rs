@@ -24,7 +24,6 @@ pub use http::page::mcp::serve_mcp;
 pub use http::remote_config::check_signature;
 pub use http::tls::read as read_tls;
 pub use http::tokens::{Right, Tokens, first as first_token};
-pub use line_a_minute::LineAMinute;
 pub use server::{Options, Server};
 pub use store::backup::BackedUp;
 pub use store::captures::profiles::StoredProfile;

@@ -6,14 +6,14 @@ const PERIOD: Duration = Duration::from_secs(60);
 
 /// Admits a log line a minute.
 #[derive(Debug, Default)]
-pub struct LineAMinute {
+pub(crate) struct LineAMinute {
     last: Option<Instant>,
     without_line: u64,
 }
 
 impl LineAMinute {
     /// Returns how many events since the last line had none; `None`: this one has none either.
-    pub fn admit(&mut self, now: Instant) -> Option<u64> {
+    pub(crate) fn admit(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.duration_since(last) < PERIOD) {
             self.without_line += 1;
             return None;

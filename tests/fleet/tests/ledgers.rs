@@ -420,17 +420,7 @@ fn ends_of_processes_that_grow_are_asked_for_until_they_are_guarded_no_longer() 
     let document = json!({"schema": 1, "seq": 1, "on_demand": on_demand});
     write(&directory.path().join("remote.json"), document);
     let _ = file(directory.path(), "tokens", &format!("{APP} {TOKEN}\n* {METRICS} metrics\n"));
-    let command = "cat >>told && echo >>told";
-    let options = [
-        "--token-file",
-        "tokens",
-        "--guard",
-        "guard.json",
-        "--config",
-        "remote.json",
-        "--on-finding",
-        command,
-    ];
+    let options = ["--token-file", "tokens", "--guard", "guard.json", "--config", "remote.json"];
     let collector = Collector::start_in(directory, &options);
     let bearer = format!("Bearer {TOKEN}");
     let asked = || {
@@ -453,13 +443,8 @@ fn ends_of_processes_that_grow_are_asked_for_until_they_are_guarded_no_longer() 
     assert_eq!((&asks[0]["percent"], &asks[0]["version_code"]), (&json!(12.5), &json!([21, 21])));
     let series = "cause=\"death\",key=\"anr\"} 1";
     until(&|| collector.metrics().contains(series));
-    let messages = collector.directory.path().join("told");
-    let has = |event: &str| {
-        let text = std::fs::read_to_string(&messages).unwrap_or_default();
-        text.contains(event) && text.contains(r#""cause":"death""#)
-    };
-    until(&|| has(r#""event":"begin""#));
+    assert!(collector.log().contains("the guard found: "), "{}", collector.log());
     write(&collector.directory.path().join("guard.json"), guard(json!([])));
-    until(&|| has(r#""event":"end""#) && asked().is_none());
+    until(&|| collector.log().contains("ended, or guarded no longer: ") && asked().is_none());
     assert!(!collector.metrics().contains(series));
 }

@@ -1,11 +1,13 @@
 //! `/metrics` as Prometheus reads it, and the rules for its alerts: Debian's promtool parses and lints them, and says when they fire.
+//! Alertmanager sends one with the documented configuration to a stand-in for Slack.
 
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tracetee_tests_upload::collector::Collector;
-use tracetee_tests_upload::servers::server;
+use tracetee_tests_upload::servers::{Server, server};
 
 #[test]
 fn promtool_finds_no_fault_in_the_metrics() {
@@ -90,4 +92,78 @@ fn a_finding_of_the_guard_is_an_alert() {
     // It can say no.
     assert!(!check("wrong.yml", &text.replace("tracetee_guard_finding", "tracetee_finding")).0);
     assert!(!check("wrong.yml", &text.replace("> 3600", "> 36000")).0);
+}
+
+/// The body of the first request that comes.
+fn body(listener: &TcpListener) -> Value {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        assert!(reader.read_line(&mut line).unwrap() > 0);
+        let line = line.trim_end().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.parse().unwrap();
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+        .unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+#[test]
+fn the_documented_alertmanager_sends_a_finding_to_slack() {
+    let Some(alertmanager) = server("usr/bin/prometheus-alertmanager") else { return };
+    let Some(amtool) = server("usr/bin/amtool") else { return };
+    let own = TempDir::new().unwrap();
+    let page = std::fs::read_to_string(tracetee_tests::root().join("docs/MONITORING.md")).unwrap();
+    let (_, rest) = page.split_once("```yaml\n  route:").unwrap();
+    let text = format!("  route:{}", rest.split_once("  ```").unwrap().0);
+    let path = own.path().join("alertmanager.yml");
+    let check = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        Command::new(&amtool).arg("check-config").arg(&path).output().unwrap().status.success()
+    };
+    assert!(!check(&text.replace("send_resolved", "resolved")), "it can say no");
+
+    let slack = TcpListener::bind("127.0.0.1:0").unwrap();
+    let secret = own.path().join("slack");
+    std::fs::write(&secret, format!("http://{}/services/T/B/x", slack.local_addr().unwrap()))
+        .unwrap();
+    let text = text.replace("/etc/alertmanager/slack", secret.to_str().unwrap());
+    assert!(check(&text.replace("receiver: slack,", "receiver: slack, group_wait: 0s,")));
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let arguments = [
+        format!("--config.file={}", path.display()),
+        format!("--web.listen-address={free}"),
+        "--cluster.listen-address=".to_owned(),
+        "--storage.path=data".to_owned(),
+    ];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let _server = Server::start(&alertmanager, &arguments, own.path());
+    let url = format!("--alertmanager.url=http://{free}");
+    let add = [
+        &*url,
+        "alert",
+        "add",
+        "alertname=TraceteeRegression",
+        "app=com.example",
+        "--annotation=summary=com.example: 2.1 is worse than 2.0",
+        "--annotation=description=Feed: section <bind>",
+    ];
+    let is_added = || Command::new(&amtool).args(add).output().unwrap().status.success();
+    assert!((0..600).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        is_added()
+    }));
+    let sent = &body(&slack)["attachments"][0];
+    assert_eq!(sent["title"], "com.example: 2.1 is worse than 2.0");
+    assert_eq!(sent["text"].as_str().unwrap().trim_end(), "Feed: section <bind>");
 }

@@ -1,7 +1,6 @@
 //! `tracetee collect`: the server that devices send to, until Ctrl-C or SIGTERM. SIGHUP reads tokens and certificate again.
 
 use super::findings;
-use super::findings::command::Runner;
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::{Log, hinted, print};
 use crate::verbosity::levels;
@@ -63,10 +62,9 @@ pub(crate) fn collect(args: &CollectArgs, is_verbose: bool) -> Result<()> {
     };
     let prepare = |file| findings::prepare(file, &args.store, super::guard::look);
     let guard = args.guard.as_deref().map(prepare).transpose()?;
-    let runner = args.on_finding.clone().map(Runner::new).map(Arc::new);
     let server = Server::start(args.listen, options)?;
     let metrics = server.findings();
-    guard.map(|guard| guard.start(server.replica(), metrics, runner.clone())).transpose()?;
+    guard.map(|guard| guard.start(server.replica(), metrics)).transpose()?;
     let (address, store) = (server.address, &args.store);
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));
     let page = server.page;
@@ -89,7 +87,6 @@ pub(crate) fn collect(args: &CollectArgs, is_verbose: bool) -> Result<()> {
         }
     }
     tracing::info!("stopping: finishing the requests in flight");
-    runner.iter().for_each(|runner| runner.end());
     server.stop();
     end(log);
     Ok(())

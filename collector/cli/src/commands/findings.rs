@@ -1,41 +1,29 @@
 //! Findings of the guard, for `collect --guard FILE`: looks at the rollouts of the file again and again, and reports each finding once when it
-//! begins and once when it ends: in the log, in `/metrics`, and to the command of `--on-finding`.
+//! begins and once when it ends, in the log; `/metrics` has it meanwhile.
 //!
-//! A thread of its own does that. Findings that have not ended, and messages that the command has not taken, are in `findings.json` in the
-//! store, also over a restart. A collector that is killed after the command has taken a message and before that is written sends it again.
-//! The thread is not waited for at the end: a look that is killed has not taken place. Of the collectors of an object store one at a time
-//! looks and runs the command (`keeper.rs`).
+//! A thread of its own does that. Findings that have not ended are in `findings.json` in the store, also over a restart. The thread is not
+//! waited for at the end: a look that is killed has not taken place. Of the collectors of an object store one at a time looks
+//! (`keeper.rs`).
 
-pub(super) mod command;
 mod file;
 mod keeper;
 
 use anyhow::Result;
-use command::Runner;
 use file::{GuardFile, Guarded};
 pub(super) use keeper::Keeper;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 use tracetee_fleet::change::answer::Answer;
 use tracetee_fleet::change::findings::{Finding, Rise};
 use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Reached;
-use tracetee_fleet::selection::utc;
-use tracetee_server::{FindingLabels, Findings, Growth, LineAMinute, Replica, StoreLocation};
+use tracetee_server::{FindingLabels, Findings, Growth, Replica, StoreLocation};
 
-/// Time between two checks whether a look or a message is due.
+/// Time between two checks whether a look is due.
 const TICK: Duration = Duration::from_millis(500);
-/// Wait after the command has failed; it doubles with each failure.
-const FIRST_WAIT: Duration = Duration::from_secs(2);
-const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// Messages that wait for the command; of the app that has most, the oldest goes first.
-const MOST_PENDING: usize = 1_000;
 /// Findings of a rollout that are reported.
 pub(super) const MOST_FINDINGS: usize = 50;
 
@@ -51,8 +39,6 @@ struct Open {
     key: String,
     /// Size, and the chance of a false alarm.
     summary: String,
-    /// Address of a capture that shows it, below the report page.
-    example: Option<String>,
     /// Unix time, ms.
     since_ms: i64,
     /// Devices of the later version, and those that have sent captures since.
@@ -73,37 +59,10 @@ impl Open {
     }
 }
 
-/// The begin or the end of a finding, for the command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Message {
-    finding: Open,
-    /// Unix time, ms; `None`: it begins.
-    ended_ms: Option<i64>,
-}
-
-impl Message {
-    /// The input of the command.
-    fn to_json(&self) -> String {
-        let Open { app, from, to, segment, screen, cause, key, summary, example, since_ms, .. } =
-            &self.finding;
-        let (event, title) = match self.ended_ms {
-            None => ("begin", format!("{app}: {to} is worse than {from}")),
-            Some(_) => ("end", format!("{app}: ended, {to} against {from}")),
-        };
-        json!({
-            "event": event, "text": format!("{title}\n{summary}"), "app": app, "from": from, "to": to, "segment": segment,
-            "screen": screen, "cause": cause, "key": key, "summary": summary, "example": example, "since": utc(*since_ms),
-            "ended": self.ended_ms.map(utc),
-        })
-        .to_string()
-    }
-}
-
-/// Findings that have not ended, and messages that wait: the content of `findings.json`.
+/// Findings that have not ended: the content of `findings.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
     open: Vec<Open>,
-    pending: Vec<Message>,
 }
 
 impl State {
@@ -116,7 +75,7 @@ impl State {
         };
         let findings: Vec<Vec<Rise>> = answer.findings.iter().map(rises).collect();
         let is_shown = |open: &Open, rises: &[Rise]| rises.iter().any(|rise| open.names(rise));
-        self.end(now_ms, &|open| {
+        self.end(&|open| {
             open.is_of(guarded) && !findings.iter().any(|rises| is_shown(open, rises))
         });
         for (finding, rises) in answer.findings.iter().zip(&findings) {
@@ -136,38 +95,21 @@ impl State {
                 cause: cause.to_string(),
                 key: key.to_string(),
                 summary: finding.root.to_text(),
-                example: finding.examples.first().map(|example| example.link.clone()),
                 since_ms: now_ms,
                 reached: Reached::default(),
             };
-            tracing::warn!(app = open.app, "the guard found: {}", open.summary);
-            self.pending.push(Message { finding: open.clone(), ended_ms: None });
+            // Address of a capture that shows it, below the report page.
+            let example = finding.examples.first().map(|example| &*example.link);
+            tracing::warn!(app = open.app, example, "the guard found: {}", open.summary);
             self.open.push(open);
         }
     }
 
     /// Ends the findings that `is_over` names.
-    fn end(&mut self, now_ms: i64, is_over: &dyn Fn(&Open) -> bool) {
+    fn end(&mut self, is_over: &dyn Fn(&Open) -> bool) {
         for finding in self.open.extract_if(.., |open| is_over(open)) {
             tracing::info!(app = finding.app, "ended, or guarded no longer: {}", finding.summary);
-            self.pending.push(Message { finding, ended_ms: Some(now_ms) });
         }
-    }
-
-    /// Drops messages that are too many, of the apps that have most. Returns their number.
-    fn drop_surplus(&mut self, most: usize) -> u64 {
-        let mut dropped = 0;
-        while self.pending.len() > most {
-            let mut by_app: BTreeMap<&str, usize> = BTreeMap::new();
-            for message in &self.pending {
-                *by_app.entry(&message.finding.app).or_default() += 1;
-            }
-            let largest = by_app.iter().max_by_key(|(_, count)| **count).map(|(app, _)| *app);
-            let oldest = self.pending.iter().position(|held| Some(&*held.finding.app) == largest);
-            self.pending.remove(oldest.unwrap_or(0));
-            dropped += 1;
-        }
-        dropped
     }
 
     fn growths(&self) -> Vec<Growth> {
@@ -204,12 +146,8 @@ pub(super) struct Prepared {
 struct Watch {
     look: Look,
     metrics: Arc<Findings>,
-    runner: Option<Arc<Runner>>,
-    /// Time of the next look, of the next run of the command, and the wait after a failure of that.
+    /// Time of the next look.
     next: Instant,
-    retry: Instant,
-    wait: Duration,
-    failures: LineAMinute,
     file: PathBuf,
     keeper: Keeper,
     known: GuardFile,
@@ -227,30 +165,12 @@ pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Prepared> 
 
 impl Prepared {
     /// Starts the thread. `replica`: of an object store. `metrics`: what `/metrics` has.
-    pub(super) fn start(
-        self,
-        replica: Option<Arc<Replica>>,
-        metrics: Arc<Findings>,
-        runner: Option<Arc<Runner>>,
-    ) -> Result<()> {
+    pub(super) fn start(self, replica: Option<Arc<Replica>>, metrics: Arc<Findings>) -> Result<()> {
         let Self { look, file, directory, known, state } = self;
         let objects = || replica.map(Keeper::of_objects);
         let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };
-        let [next, retry] = [Instant::now(); 2];
-        let (wait, failures) = (FIRST_WAIT, LineAMinute::default());
-        let mut watch = Watch {
-            look,
-            metrics,
-            runner,
-            next,
-            retry,
-            wait,
-            failures,
-            file,
-            keeper,
-            known,
-            state,
-        };
+        let next = Instant::now();
+        let mut watch = Watch { look, metrics, next, file, keeper, known, state };
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || watch.run())?;
         Ok(())
     }
@@ -265,7 +185,6 @@ impl Watch {
                 self.look();
                 self.next = Instant::now() + Duration::from_secs(self.known.every_s);
             }
-            self.tell();
             sleep(TICK);
         }
     }
@@ -293,13 +212,7 @@ impl Watch {
             }
         }
         let rollouts = &self.known.rollouts;
-        self.state.end(now_ms(), &|open| !rollouts.iter().any(|guarded| open.is_of(guarded)));
-        let most = if self.runner.is_some() { MOST_PENDING } else { 0 };
-        let dropped = self.state.drop_surplus(most);
-        if self.runner.is_some() {
-            // ORDERING: Relaxed, here and below; counts.
-            self.metrics.dropped.fetch_add(dropped, Ordering::Relaxed);
-        }
+        self.state.end(&|open| !rollouts.iter().any(|guarded| open.is_of(guarded)));
         for open in &mut self.state.open {
             match self.keeper.reached(&open.app, &open.to, open.since_ms) {
                 Ok(reached) => open.reached = reached,
@@ -313,37 +226,11 @@ impl Watch {
         }
     }
 
-    /// Gives the messages that wait to the command, in order, until one fails or a look is due.
-    fn tell(&mut self) {
-        let Some(runner) = self.runner.clone() else { return };
-        while Instant::now() >= self.retry
-            && Instant::now() < self.next
-            && self.keeper.has(&mut self.state)
-            && let Some(message) = self.state.pending.first()
-        {
-            match runner.tell(&message.to_json()) {
-                Ok(()) => {
-                    self.metrics.commands.fetch_add(1, Ordering::Relaxed);
-                    self.state.pending.remove(0);
-                    self.wait = FIRST_WAIT;
-                    self.save();
-                }
-                Err(error) => {
-                    self.metrics.failures.fetch_add(1, Ordering::Relaxed);
-                    if let Some(others) = self.failures.admit(Instant::now()) {
-                        let again_in_s = self.wait.as_secs();
-                        tracing::error!(others, again_in_s, "--on-finding: {error:#}");
-                    }
-                    self.retry = Instant::now() + self.wait;
-                    self.wait = (self.wait * 2).min(LONGEST_WAIT);
-                }
-            }
-        }
-    }
-
     fn save(&mut self) {
         if let Err(error) = self.keeper.save(&self.state) {
-            tracing::error!("cannot write findings.json: {error:#}; messages may be sent again");
+            tracing::error!(
+                "cannot write findings.json: {error:#}; a restart may report findings again"
+            );
         }
     }
 }

@@ -12,19 +12,13 @@ const LABELS: [&str; 7] = ["app", "from", "to", "segment", "screen", "cause", "k
 /// Values of a finding's labels: app, from, to, segment, screen, cause, key.
 pub type FindingLabels = [String; LABELS.len()];
 
-/// Findings that have not ended, and counts of the command that gets them.
+/// Findings that have not ended.
 #[derive(Debug, Default)]
 pub struct Findings {
     open: Mutex<Vec<FindingLabels>>,
     growths: Mutex<Vec<Growth>>,
     /// Unix time of the last look in seconds, 0 before the first.
     looked_at_s: AtomicU64,
-    /// Messages that the command took.
-    pub commands: AtomicU64,
-    /// Runs of the command that failed, or took too long.
-    pub failures: AtomicU64,
-    /// Messages that were dropped because too many waited.
-    pub dropped: AtomicU64,
 }
 
 impl Findings {

@@ -91,9 +91,6 @@ pub(super) fn metrics(
             &state.panics.restarts,
         ),
         ("analysis_failures", "Captures and reports that could not be indexed.", &state.failed),
-        ("finding_commands", "Messages that the command of --on-finding took.", &findings.commands),
-        ("finding_failures", "Runs of that command that failed.", &findings.failures),
-        ("findings_dropped", "Messages dropped because too many waited.", &findings.dropped),
         ("log_lines_lost", "Log lines lost because nobody read them.", &lost_log_lines),
     ];
     for (name, help, count) in collector.counts.all().into_iter().chain(others) {

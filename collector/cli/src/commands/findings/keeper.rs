@@ -18,7 +18,7 @@ use tracetee_server::{Replica, tables_of};
 const LEASE: Duration = Duration::from_secs(30);
 /// Interval at which that collector renews it, and the others read the file.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Time before the end of a lease in which no look and no command begins: a command may take ten seconds.
+/// Time before the end of a lease in which no look begins.
 const LAST: Duration = Duration::from_secs(12);
 
 /// The collector that has the findings.
@@ -99,7 +99,7 @@ impl Keeper {
         Self::Objects(Leased { replica, name, looked: None, until: None })
     }
 
-    /// True if this collector may look and run the command now. Brings the state here when it begins to.
+    /// True if this collector may look now. Brings the state here when it begins to.
     pub(super) fn has(&mut self, state: &mut State) -> bool {
         let Self::Objects(leased) = self else { return true };
         if leased.replica.complete_tables().is_none() {
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_findings_are_those_of_one_collector_until_its_lease_ends() {
-        let open = State { open: vec![Open::default()], ..State::default() };
+        let open = State { open: vec![Open::default()] };
         let first = Document::default().take("a", &open, 0);
         assert_eq!(first.state, State::default(), "what is in the bucket counts");
         assert!(first.is_of_another("b", 29_999) && !first.is_of_another("a", 29_999));
