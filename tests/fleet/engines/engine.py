@@ -52,11 +52,17 @@ def duckdb_engine(tables, _jars, sql_dir):
     return run, lambda: None
 
 
+# It runs for minutes: the optimising compiler takes more than it gives.
+SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 def spark_engine(tables, jars, sql_dir):
     from pyspark.sql import SparkSession
 
     session = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
+        .config("spark.driver.extraJavaOptions", SHORT_RUN)
+        .config("spark.executor.extraJavaOptions", SHORT_RUN)
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.driver.host", "127.0.0.1")
