@@ -1,4 +1,4 @@
-//! A locked file for each process that writes captures, by which the other processes see that it has died.
+//! A locked file for each process that writes captures, by which other processes notice its death.
 //!
 //! The kernel releases the lock when the process ends in any way. A frozen process still holds it.
 
@@ -24,7 +24,7 @@ impl WriterLock {
     pub(crate) fn new(directory: &Path, random: u64) -> Result<Self, Error> {
         let name = format!("{:x}-{random:x}", std::process::id());
         let path = directory.join(name);
-        // Locked before it has its name: nobody sees it unlocked.
+        // Locked before it gets its name, so it is never visible unlocked.
         let new = path.with_extension("new");
         let lock = tracetee_os::create(&new).map_err(Error::io("create", &new))?;
         let is_ours = tracetee_os::try_lock(&lock).map_err(Error::io("lock", &new))?;

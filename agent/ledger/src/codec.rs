@@ -1,6 +1,6 @@
 //! Numbers of 7 bits a byte, names with their length, and the checksum.
 //!
-//! A value has one form only: a reader takes no number with leading zeros, so that equal parts have equal bytes.
+//! A value has only one form: a reader rejects numbers with leading zeros, so equal parts have equal bytes.
 
 /// Writes values.
 #[derive(Default)]

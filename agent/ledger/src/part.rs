@@ -10,9 +10,9 @@ use crate::{
 const VERSION: u8 = 1;
 /// Bytes of the checksum at the end.
 const CHECKSUM_BYTES: usize = 8;
-/// Rows of screens with a name of their own; the rest is for [`OTHER`].
+/// Rows of screens with their own name; the rest is for [`OTHER`].
 const NAMED_ROWS: usize = MAX_ROWS - 16;
-/// Rows with a refresh rate and a pipeline of their own; the rest has one row for each source.
+/// Rows with their own refresh rate and pipeline; the rest share one row per source.
 const KEYED_ROWS: usize = MAX_ROWS - crate::Source::ALL.len();
 
 /// A type of start, by how much of the app was in memory.
@@ -59,7 +59,8 @@ pub struct Start {
 /// The counts of a part, or of many.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Time that the app was visible to its user, s: the base of rates. Without activities, the time that the process was there.
+    /// Time that the app was visible to its user, s: the base of rates. Without activities, the time that the process was
+    /// there.
     pub observed_s: u64,
     /// Time in which the process did not run (frozen, stopped, suspended), visible or not, s.
     pub stood_still_s: u64,
@@ -71,7 +72,7 @@ pub struct Sums {
     pub starts: [Start; 3],
     /// Ends of earlier processes, by reason.
     pub exits: Counts,
-    /// Those of [`Self::exits`] that a user saw.
+    /// The part of [`Self::exits`] that a user saw.
     pub visible_exits: Counts,
     /// Major page faults of the process.
     pub major_faults: u64,

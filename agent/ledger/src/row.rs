@@ -33,7 +33,7 @@ codes! {
         JankData = "jank_data",
         /// `FrameMetrics`: the times of the app's side; Android 8.
         FrameMetrics = "frame_metrics",
-        /// Slices of the marker stream while a window records: the main thread's part of a frame alone.
+        /// Slices of the marker stream while a window records: only the main thread's part of a frame.
         Markers = "markers",
     }
 }
@@ -53,7 +53,7 @@ codes! {
         Vulkan = "vulkan",
         /// A video.
         Video = "video",
-        /// A surface that is no window's and that another producer fills: an engine, a game, a camera.
+        /// A surface without a window, filled by another producer: an engine, a game, a camera.
         Surface = "surface",
         /// React Native.
         ReactNative = "react_native",
@@ -63,7 +63,7 @@ codes! {
 /// The frames that a row counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
-    /// Name of the screen; empty where none is known, [`crate::OTHER`] for those beyond the limit.
+    /// Name of the screen; empty if none is known, [`crate::OTHER`] for those beyond the limit.
     pub screen: String,
     /// Refresh rate of the display, mHz; 0: unknown.
     pub refresh_mhz: u32,
@@ -102,7 +102,7 @@ impl Row {
         self.overrun_us.merge(&other.overrun_us);
     }
 
-    /// True if the counts can be those of frames.
+    /// True if the counts are consistent.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
         let verdicts = self.verdicts.iter().fold(0, |sum: u64, &one| sum.saturating_add(one));

@@ -14,7 +14,7 @@ record! {
         /// start), `off`, `armed` (the flight recorder runs), `fired` (its content is about to be kept)
         /// or `open` (a window is recorded).
         pub state: String = String::new(),
-        /// Reason, for people.
+        /// Human-readable reason.
         pub reason: String = String::new(),
         /// The configuration in force.
         pub config: Option<ConfigReport> = None,
@@ -103,7 +103,7 @@ record! {
     pub struct LateStartReport {
         /// Time from that return to the begin of the recording, ms.
         pub ms: u64 = 0,
-        /// Why it was late, for people.
+        /// Human-readable reason for the delay.
         pub reason: String = String::new(),
     }
 

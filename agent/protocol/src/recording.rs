@@ -15,13 +15,13 @@ words! {
         Ring = "ring",
         /// A thread of the agent streams the records to the trace and frees their blocks.
         Endless = "endless",
-        /// The agent records nothing; records go on to the kernel.
+        /// The agent records nothing; records are passed to the kernel.
         Systrace = "systrace",
     }
 
-    /// The choice whether records also go on to the kernel's trace buffer.
+    /// Whether records are also passed to the kernel's trace buffer.
     pub enum PassOnSetting {
-        /// While a system trace has set tags of its own.
+        /// While a system trace has set its own tags.
         Auto = "auto",
         /// Always.
         Always = "always",

@@ -1,4 +1,4 @@
-//! The one error type of the recorder. A full recorder is no error: its records are counted.
+//! The one error type of the recorder. A full recorder is not an error: its records are counted.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,9 +1,8 @@
 //! Maps a pool's blocks in pieces, each when its first block is leased.
 //!
-//! A mapping of a startup recorder's whole capacity (4 GiB by `tracetee run`) would count against
-//! RLIMIT_AS, and a program that lowers it later could map nothing more. A piece that is mapped
-//! stays where it is until the pool goes, so writers and readers keep plain pointers into it.
-//! Growing takes no lock: it runs on the app's threads, in signal handlers too.
+//! A mapping of a startup recorder's whole capacity (4 GiB by `tracetee run`) would count against RLIMIT_AS, and a program
+//! that lowers it later could map nothing more. A mapped piece stays in place until the pool is unmapped, so writers and
+//! readers keep plain pointers into it. Growing takes no lock: it runs on the app's threads, in signal handlers too.
 
 use crate::errno;
 use crate::layout::Loss;
@@ -176,7 +175,7 @@ pub(crate) const LARGEST_PAGE: usize = 16 << 10;
 /// Number of attempts while signals interrupt the call.
 const MAX_ATTEMPTS: u32 = 16;
 
-/// Reserves disk space for all pages of a range; what they hold and the file's size stay. Fails with an errno.
+/// Reserves disk space for all pages of a range; their contents and the file's size stay unchanged. Fails with an errno.
 pub(crate) fn reserve(file: &File, offset: usize, bytes: usize) -> Result<(), i32> {
     let start = offset / LARGEST_PAGE * LARGEST_PAGE;
     let bytes = (offset + bytes).next_multiple_of(LARGEST_PAGE) - start;
@@ -218,12 +217,12 @@ pub(crate) fn map(bytes: usize, file: Option<&File>, offset: usize) -> Result<*m
 /// The first part of a recorder's file, in which a page fault brings in one page.
 pub(super) const FIRST_BYTES: usize = 1 << 20;
 
-/// Has a page fault in that part bring in one page. The kernel would read ahead, as far as the device
-/// says (8 MB on some): pages of zeros, as the file is sparse, which cost a short process more than all
-/// else that it does. A process that records more is helped by reading ahead: the rest stays as it is.
+/// Has a page fault in that part bring in one page. The kernel would read ahead, as far as the device says (8 MB on some):
+/// pages of zeros, because the file is sparse, which would cost a short process more than all its other work. A process that
+/// records more benefits from reading ahead, so the rest stays unchanged.
 pub(super) fn read_nothing_ahead(base: *mut libc::c_void, bytes: usize) {
-    // SAFETY: a mapping of ours; only the way in which its pages come changes. Where it is refused, they
-    // come as before.
+    // SAFETY: a mapping of ours; only the way in which its pages are loaded changes. If the call is refused, they are loaded
+    // as before.
     unsafe { libc::madvise(base, bytes, libc::MADV_RANDOM) };
 }
 

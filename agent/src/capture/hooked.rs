@@ -17,14 +17,14 @@ pub(super) struct Hooks {
     with_fast_path: bool,
     /// Reason why libraries that were loaded since the last pass are not hooked.
     trouble: Option<String>,
-    /// The process that the hooks were put in place in. A forked child asks nothing of them: another
-    /// thread may have held the linker's lock at the fork, and nobody releases it there.
+    /// The process in which the hooks were installed. A forked child does not use them: another thread may have held the
+    /// linker's lock at the fork, and nobody releases it in the child.
     pid: u32,
 }
 
 impl Hooks {
-    /// Puts hooks in place. `kept` are those of an earlier capture: they stay if they are the ones
-    /// that are needed, and libraries that were loaded since are hooked too.
+    /// Installs hooks. `kept` are those of an earlier capture: they stay if they are still the right ones, and libraries
+    /// that were loaded since are hooked too.
     pub(super) fn install(kept: Option<Self>, with_fast_path: bool) -> Result<Self, Error> {
         if let Some(mut kept) = kept {
             if kept.with_fast_path == with_fast_path {
@@ -64,7 +64,7 @@ impl Hooks {
         }
         health_report::take_hooks(health, &self.registry.report(), self.with_fast_path);
         if let Some(trouble) = &self.trouble {
-            health.not_hooked.push(format!("libraries loaded since the last look: {trouble}"));
+            health.not_hooked.push(format!("libraries loaded since the last check: {trouble}"));
         }
     }
 

@@ -1,6 +1,6 @@
 //! A capture from its start to its stop: recorder, hooks, tags and streaming.
 //!
-//! Called under the lock of [`super::slot`]; decides nothing about who may start or stop it.
+//! Called under the lock of [`super::slot`], which decides who may start or stop it.
 
 use super::hooked::Hooks;
 use super::memory::{choose_clock, deadline_ns, expand, new_pool, prepare_threads};
@@ -51,7 +51,7 @@ pub(super) struct Capture {
     earlier: clock::Anchor,
 }
 
-/// Nobody has done the work of the start: the agent was switched off meanwhile.
+/// The start was not completed, because the agent was switched off meanwhile.
 const NOT_STARTED: Error = Error::State("the agent failed because of an internal error");
 
 impl Capture {
@@ -121,7 +121,7 @@ impl Capture {
         joined
     }
 
-    /// Makes the recording that has begun early that of `config`, if it is of that kind; `false` if it is not.
+    /// Turns the recording that began early into that of `config`, if they are of the same kind; `false` if not.
     pub(super) fn adopt(&mut self, config: &Config, lend: Lend<'_>) -> Result<bool, Error> {
         let own = &self.config;
         let is_alike = self.is_early
@@ -194,7 +194,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Chooses the clock; the time that this takes has passed meanwhile, as a rule.
+    /// Chooses the clock; usually the time that this needs has already passed.
     fn choose_clock(&mut self) {
         if let Some(anchors) = choose_clock(&self.config, self.earlier) {
             self.pool.set_anchors(anchors);
@@ -233,19 +233,19 @@ impl Capture {
         }
     }
 
-    /// Returns true where the process has tags that the system could reset.
+    /// Returns true if the process has tags that the system could reset.
     pub(super) fn has_tags(&self) -> bool {
         self.tags.has_copies()
     }
 
-    /// Notes why nobody watches the tags.
+    /// Notes why the tags are not watched.
     pub(super) fn note_unwatched(&mut self, why: &std::io::Error) {
         self.health.tags_unwatched = Some(why.to_string());
     }
 
     /// Stops recording and waits for the writers; a controller's hooks are returned, others go.
     ///
-    /// Fails where the rest of a streamed trace could not be written; the capture has stopped then.
+    /// Fails if the rest of a streamed trace could not be written; the capture has stopped then.
     pub(super) fn stop(&mut self) -> (Option<Hooks>, Result<(), Error>) {
         let is_free = self.end_session();
         let hooks = match self.owner {
@@ -268,7 +268,7 @@ impl Capture {
         let is_endless = self.config.recorder.mode == Mode::Endless;
         let output = self.config.output.as_deref().map(expand);
         if output.is_none() && !is_endless {
-            // `tracetee run` reads the file; other threads may go on until the very end.
+            // `tracetee run` reads the file; other threads may continue until the very end.
             self.pool.note_stop(clock::boot_ns());
             return Ok(());
         }
@@ -314,7 +314,7 @@ impl Capture {
         Ok(text::write(&[PoolReader::of(&self.pool)], options, path, about)?)
     }
 
-    /// Counts what has been recorded so far.
+    /// Counts the records so far.
     pub(super) fn summary(&self) -> Summary {
         match &self.drain {
             Some(drain) => drain.summary(),
@@ -372,7 +372,7 @@ impl Capture {
         health_report::with_tags(&self.health, &self.tags)
     }
 
-    /// The registry of the running capture's hooks, where they are this process's own.
+    /// The registry of the running capture's hooks, if this process installed them.
     pub(super) fn registry(&self) -> Option<Arc<Registry>> {
         self.hooks.as_ref().filter(|_| self.running)?.registry()
     }
@@ -401,7 +401,7 @@ impl Capture {
         self.running
     }
 
-    /// In a forked child: records go on into a file of the child's own, or stop.
+    /// In a forked child: recording continues into a file of the child's own, or stops.
     pub(super) fn continue_in_child(&mut self) {
         let goes_on = self.running
             && self.owner == Owner::Manual

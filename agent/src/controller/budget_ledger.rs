@@ -1,9 +1,9 @@
 //! The ledger of captures: budgets and cool-downs are computed from it, across restarts of the
 //! process.
 //!
-//! Times are kept by both clocks. Within one boot the boot clock, which nobody can set, gives the
-//! age of a capture; across boots the wall clock does, and a capture from its future counts as one
-//! of now. [`super::state_dir`] stores the ledger as JSON.
+//! Times are kept by both clocks. Within one boot the boot clock, which cannot be set, gives the age of a capture; across
+//! boots the wall clock does, and a capture from the future counts as made now. [`super::state_dir`] stores the ledger as
+//! JSON.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracetee_protocol::SpentReport;
@@ -52,7 +52,7 @@ record! {
         file: Option<(Stamp, u64)> = None,
     }
 
-    /// A time that can be told from that of another boot.
+    /// A time that can be distinguished from times of another boot.
     #[derive(Eq)]
     struct Stamp {
         /// The id of the boot.
@@ -132,7 +132,7 @@ impl Ledger {
         self.kept.entries = entries;
     }
 
-    /// Counts captures. Those of ends of processes without a recorder count by themselves.
+    /// Counts captures. Captures of process ends without a recorder are counted separately.
     fn begun_within(&self, now: Now, ms: u64, of_deaths: bool) -> u64 {
         let is_in = |entry: &&Entry| {
             (entry.window == death::WINDOW) == of_deaths && self.age_ms(&entry.begun, now) < ms

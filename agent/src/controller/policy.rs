@@ -124,7 +124,7 @@ pub(crate) fn bucket(install_id: &str, salt: &str) -> Decimal {
     Decimal::ratio(u64::from(number) * 100, u32::MAX.into())
 }
 
-/// Returns why a share of the devices does not have this one; `salt` counts where the share has none.
+/// Returns why a share of the devices excludes this one; `salt` is used if the share has none.
 pub(super) fn not_sampled(sampling: &Sampling, salt: &str, device: &Device) -> Option<String> {
     let bucket = bucket(&device.install_id, sampling.salt.as_deref().unwrap_or(salt));
     let percent = sampling.percent;

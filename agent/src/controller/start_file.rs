@@ -98,7 +98,7 @@ pub(super) struct Contents<'a> {
     file: &'a File,
     pub(super) head: Head,
     before: Head,
-    /// The ids of processes, 0 where there is none.
+    /// The ids of processes, 0 if there is none.
     processes: [u32; PROCESSES],
 }
 
@@ -153,7 +153,7 @@ pub(super) const fn bytes_of(slot: usize) -> Range<usize> {
 }
 
 impl<'a> Contents<'a> {
-    /// Reads the file. One that is damaged counts as empty: whoever can damage it can delete it.
+    /// Reads the file. A damaged file counts as empty: anyone who can damage it can delete it.
     fn read(file: &'a File) -> io::Result<Self> {
         let mut bytes = [b' '; FILE_BYTES];
         let len = file.read_at(&mut bytes, 0)?;

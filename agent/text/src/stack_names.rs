@@ -13,7 +13,7 @@ use tracetee_recorder::stored::parse_stored;
 
 /// Names that are known; the sampler's are fewer.
 const MAX_NAMES: usize = 8192;
-/// Bytes of an argument beside its key and text, and of the item that counts those left out.
+/// Bytes of an argument besides its key and text, and of the item that counts omitted arguments.
 const HEAD_BYTES: usize = 8;
 
 /// Functions by the sampler's thread and the function's code.
@@ -35,7 +35,7 @@ impl StackNames {
         }
     }
 
-    /// Returns records that name what a record in the window needs from before it.
+    /// Returns records with the names from before the window that its records need.
     pub(crate) fn missing(&mut self, thread: usize, form: Form, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut scratch = Vec::new();
         if self.0.is_empty() || form != Form::Rich {

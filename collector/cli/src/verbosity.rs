@@ -23,7 +23,7 @@ pub(crate) fn is_quiet() -> bool {
 pub(crate) fn levels(is_verbose: bool) -> Targets {
     let [ours, others] =
         if is_verbose { [Level::DEBUG, Level::DEBUG] } else { [Level::INFO, Level::WARN] };
-    // The client of object stores has a line for each of its attempts; that of the call tells enough.
+    // The client of object stores logs a line for each attempt; the line of the call is enough.
     Targets::new()
         .with_default(Level::INFO)
         .with_target("tracetee", ours)

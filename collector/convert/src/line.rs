@@ -7,7 +7,7 @@ use tracetee_trace::text::{self, Line};
 /// The kernel's name of a thread whose name it does not know.
 pub(crate) const NAMELESS: &str = "<...>";
 
-/// Writes an event with what is known of its thread from elsewhere: `name`, where the line has none, and `pid`.
+/// Writes an event with facts about its thread from elsewhere: `name`, where the line has none, and `pid`.
 pub(crate) fn write(
     out: &mut (impl Write + ?Sized),
     line: &Line<'_>,
@@ -51,7 +51,7 @@ pub(crate) fn write(
     out.write_all(b"\n")
 }
 
-/// Text without the end of a script element, at which Perfetto stops reading plain text too: a space breaks it up.
+/// Text in which a space splits the end tag of a script element, at which Perfetto also stops reading plain text.
 pub(crate) fn unscripted(text: &[u8]) -> Cow<'_, [u8]> {
     without(text, &[b"</script"])
 }

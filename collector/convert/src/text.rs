@@ -128,7 +128,7 @@ impl<'a> Lines<'a> {
         self.names.get(id.number() as usize).map_or("", |name| name.trim_ascii())
     }
 
-    /// The same of a name that must not be empty: that of all but slices.
+    /// The same for a name that must not be empty: any name except a slice's.
     fn last_label(&self, id: NameId) -> Cow<'_, str> {
         one_field(Some(self.name(id)).filter(|name| !name.is_empty()).unwrap_or(NO_NAME))
     }
@@ -298,7 +298,7 @@ fn one_field(name: &str) -> Cow<'_, str> {
     if name.contains('|') { name.replace('|', " ").into() } else { name.into() }
 }
 
-/// A name without what breaks a line, or (backslash and n) catapult.
+/// A name without characters that break a line, or (backslash and n) catapult.
 fn cleaned(name: &str) -> String {
     let clean = name.replace(['\n', '\r', '\0', '\u{2028}', '\u{2029}'], " ");
     let clean = clean.replace("\\n", " ");

@@ -47,8 +47,8 @@ impl<'a> RunningApp<'a> {
         self.directory.path()
     }
 
-    /// Runs the app with the agent installed in it until a time or an event, and tells what the configuration makes it do.
-    /// Gives what the agent says of its captures.
+    /// Runs the app with the agent installed in it until a time or an event, and prints the effects of the configuration.
+    /// Returns the agent's report on its captures.
     pub(crate) fn run_installed(
         &self,
         url: &str,

@@ -54,7 +54,7 @@ struct Output {
 }
 
 impl Benchmark {
-    /// Reads the benchmarks of an arm, each by class and name. The runs of several files come one after the other.
+    /// Reads the benchmarks of an arm, each by class and name. The runs of several files are concatenated.
     pub(crate) fn read(paths: &[PathBuf]) -> Result<BTreeMap<String, Vec<Self>>, Error> {
         let mut all: BTreeMap<String, Vec<Self>> = BTreeMap::new();
         for path in paths {

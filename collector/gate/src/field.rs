@@ -1,8 +1,8 @@
-//! The change that the field would see: frames of its captures, in which a section takes as much longer as in the lab.
+//! Estimates the change in the field: in frames of its captures, a section takes longer by the same factor as in the lab.
 //!
 //! A factor, not a time: a phone on which the section takes twice the time loses twice the time. A frame ends later by the
-//! section's time on its main thread; it is late where that exceeds what its deadline leaves. A frame that it delays in turn is not counted, nor
-//! is a section that the field's build does not have.
+//! section's time on its main thread; it is late if that exceeds the time left to its deadline. A frame that it delays in
+//! turn is not counted, nor is a section that the field's build does not have.
 
 use crate::lab::{each, ms_of, rated};
 use fastrand::Rng;
@@ -59,7 +59,7 @@ pub struct Expected {
     pub with_percent: [f64; 2],
     /// Late frames today, percent of all frames.
     pub late_percent: f64,
-    /// Origin of that: `captures`, those that were read, or a source of ledgers, those of all devices.
+    /// Origin of that number: `captures` (the captures read), or a source of ledgers (all devices).
     pub late_from: String,
     /// Expected change, percentage points.
     pub points: f64,

@@ -10,7 +10,7 @@ use tracetee_protocol::{CaptureMeta, notes};
 const MAIN: &str = "            main-4000   ";
 const WORKER: &str = "          worker-4011   ";
 const IDLE: &str = "          <idle>-0      ";
-/// Time before a vsync at which a message before the frame begins: the main thread has ended the frame before by then.
+/// Time before a vsync at which a message before the frame begins: the main thread has ended the previous frame by then.
 const LEAD_US: u64 = 200;
 
 /// Times at which a frame began on the main thread, and was complete, µs.
@@ -49,7 +49,7 @@ impl Text {
 
     fn event(&mut self, thread: &str, at: u64, event: &str) {
         let (s, us) = (at / 1_000_000, at % 1_000_000);
-        // Interrupts come on an idle processor.
+        // Interrupts occur on an idle processor.
         let flags = if thread == IDLE { "d.h1" } else { "...1" };
         let pid = if thread == IDLE { "-----" } else { " 4000" };
         self.lines.push((at, format!("{thread}({pid}) [000] {flags} {s}.{us:06}: {event}\n")));
@@ -108,7 +108,7 @@ impl Text {
         self.stops(at, "S");
         let ui_end = at;
         self.render(at, "B|4000|flush commands");
-        // On each device as long: a main thread that is busy until less than that before a vsync would delay the next frame.
+        // The same on each device: a main thread that is busy until shortly before a vsync would delay the next frame.
         at += 500 + rng.u64(0..600);
         self.render(at, "E|4000");
         at += 50;
@@ -131,7 +131,7 @@ impl Text {
         self.main(at, &format!("I|4000|{}", notes::FRAME_VERDICT));
     }
 
-    /// Writes what the scheduler did with the main thread, which ran before and runs after.
+    /// Writes the scheduler's events of the main thread, which ran before and runs after.
     fn wait(&mut self, plant: Plant, from: u64, to: u64) {
         let (state, waker) = match plant {
             Plant::Work | Plant::Before => return,

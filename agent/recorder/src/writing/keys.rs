@@ -23,7 +23,7 @@ pub(super) fn are_left() -> Result<(), i32> {
         made += 1;
     }
     for &key in keys.iter().take(made) {
-        // SAFETY: a key made above, which nobody else knows.
+        // SAFETY: a key made above, and not shared.
         unsafe { libc::pthread_key_delete(key) };
     }
     if status == 0 { Ok(()) } else { Err(status) }

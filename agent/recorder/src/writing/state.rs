@@ -1,4 +1,4 @@
-//! One thread's state: what the recorder keeps for it, and whose it is.
+//! One thread's state: the recorder's data for it, and its owner.
 //!
 //! Written by its own thread, and by signal handlers on it; other threads look at the atomics.
 //! [`crate::thread`] has the table of them.

@@ -1,5 +1,5 @@
-//! Calls from the agent's threads into Java: copies of its state that Kotlin and Android read as fields, and captures that
-//! begin. Each call attaches its thread to the virtual machine for as long as it takes.
+//! Calls from the agent's threads into Java: they update copies of the agent's state that Kotlin and Android read as fields,
+//! and announce captures that begin. Each call attaches its thread to the virtual machine for as long as it takes.
 
 use super::env::{self, Env};
 use crate::android::quirks::JAVA_CACHES_TAGS;

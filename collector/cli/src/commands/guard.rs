@@ -61,7 +61,7 @@ pub(super) fn look(
     tables.map(|tables| look_at(&tables, names, segment, rise)).transpose()
 }
 
-/// As [`look`], by these tables.
+/// Like [`look`], with these tables.
 fn look_at(
     tables: &Path,
     [app, from, to]: [&str; 3],
@@ -92,7 +92,7 @@ pub(crate) fn bisect(args: &BisectArgs) -> Result<()> {
     Ok(())
 }
 
-/// Compares each version with the one before it, by captures and by ledgers.
+/// Compares each version with the previous one, by captures and by ledgers.
 fn bisected(database: &Database, app: &str, screen: Option<&str>) -> Result<Vec<Comparison>> {
     let segment = Segment { screen: screen.map(Into::into), ..Segment::default() };
     let versions = database.versions(app)?;

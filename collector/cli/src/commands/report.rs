@@ -113,7 +113,7 @@ fn capture_of(args: &ReportArgs, given: Option<&Mapping>, path: &Path) -> Result
     Ok(read_file_for_timeline(path, &options)?)
 }
 
-/// Splits the files: those with a PROCESS DUMP alone, which names the processes of the others, and traces.
+/// Splits the files: those with only a PROCESS DUMP, which names the processes of the others, and traces.
 fn dumps(paths: &[PathBuf]) -> Result<(Vec<&PathBuf>, Vec<&PathBuf>)> {
     let mut dumps = Vec::new();
     let mut traces = Vec::new();
@@ -184,8 +184,8 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<Vec<u8>>
     Ok(text.into_bytes())
 }
 
-/// Makes the timeline that a report carries, or says why it has none. Packed it counts: so does a trace that is a file of text
-/// or a packed one.
+/// Makes the timeline that a report includes, or gives the reason for its absence. Its packed size counts, also for a trace
+/// in a plain or compressed text file.
 fn embedded(name: &str, capture: &Capture) -> Result<Vec<u8>, String> {
     let timeline = timeline::compressed(name, &capture.trace, &capture.analysis);
     let timeline = timeline.map_err(|error| error.to_string())?;

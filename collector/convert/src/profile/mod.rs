@@ -1,9 +1,9 @@
 //! The profile of a method trace, as in Traceview and dmtracedump: exclusive and inclusive time of each method,
 //! its callers and its callees.
 //!
-//! The numbers are the original's: a call is recursive when the same method is open below it on its thread;
-//! inclusive time is that of calls that are not. What makes the original give up (an end of a method that is
-//! not the innermost one) or count nonsense (an end where nothing is open) is mended here, and counted.
+//! The numbers are the original's: a call is recursive when the same method is open below it on its thread; inclusive time
+//! is that of calls that are not. Errors that make the original give up (an end of a method that is not the innermost one)
+//! or miscount (an end without an open method) are repaired here, and counted.
 
 mod dump;
 mod graph;
@@ -26,7 +26,7 @@ const UNKNOWN: usize = 1;
 /// A profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// Methods. The first stands for time outside of all methods, the second for methods that the trace does not name.
+    /// Methods. The first represents time outside all methods, the second methods that the trace does not name.
     pub methods: Vec<Entry>,
     /// Time of all threads from their first record to their last, µs.
     pub total_us: u64,

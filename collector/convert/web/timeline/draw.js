@@ -1,4 +1,4 @@
-// Draws what is in view on the canvas: rows, their titles, the ruler, the overview.
+// Draws the visible part on the canvas: rows, their titles, the ruler, the overview.
 
 const view = { from: 0, to: 1, top: 0 };
 /** The selection: a slice, async slice, state, instant, counter value or displayed frame; see `selections`. */

@@ -1,7 +1,7 @@
 // Moves the view: by pointers (mouse, pen, fingers) and wheel.
 
 function show(from, to) {
-    // Far from the trace's begin a number has fewer places after its point: below them nothing can be told apart.
+    // Far from the trace's begin, floating-point numbers have fewer digits after the point, which limits the resolution.
     const least = Math.max(0.05, Math.abs(to) * 2 ** -44), most = Math.max(trace.last * 1.1, 10);
     const span = Math.max(least, Math.min(to - from, most));
     const middle = Math.max(0, Math.min((from + to) / 2, trace.last));

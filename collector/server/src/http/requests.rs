@@ -1,8 +1,8 @@
 //! Observes each request of a device: a log line for its outcome, and its count and time for `/metrics`.
 //!
-//! Captures, reports and mappings have a line each, also if they are refused, with the reason that the client
-//! got. Answers to requests for the configuration have one if they are not `304`. Of refusals, 60 a minute have a line, of one app or
-//! client half of those that are left, and the next line says how many had none: 30 MB a day at most.
+//! Captures, reports and mappings get a line each, even if they are refused, with the client's reason. Configuration
+//! responses get one unless they are `304`. At most 60 refusals a minute get a line, those of one app or client at most half
+//! of the rest, and the next line says how many had none: 30 MB a day at most.
 
 use super::connections::Connection;
 use super::metrics::declare;
@@ -20,13 +20,13 @@ use tracetee_protocol::http;
 
 /// Upper bounds of the histogram, ms.
 const BOUNDS_MS: [u64; 9] = [1, 5, 25, 100, 500, 1_000, 5_000, 20_000, 60_000];
-/// Time in which so many refusals have a log line.
+/// Period of the limit on log lines for refusals.
 const WINDOW: Duration = Duration::from_secs(60);
 const REFUSALS: u64 = 60;
-/// Bytes of an answer's reason in a log line; longer answers are no reasons.
+/// Bytes of an answer's reason in a log line; longer response bodies are not logged as a reason.
 const MAX_REASON_BYTES: usize = 1_000;
 
-/// The routes by which requests are told apart, with the begin of their path.
+/// The routes by which requests are counted, with the prefix of their path.
 const ROUTES: [(&str, &str); 5] = [
     ("captures", http::CAPTURES),
     ("losses", http::LOSSES),
@@ -46,7 +46,7 @@ pub(super) struct Requests {
 #[derive(Debug, Default)]
 struct Times {
     by_status: BTreeMap<u16, u64>,
-    /// Requests that took at most the bound, and no less than the one before; the last ones took longer than all.
+    /// Requests that took at most the bound, and no less than the previous one; the last ones took longer than all.
     buckets: [u64; BOUNDS_MS.len() + 1],
     sum: Duration,
 }

@@ -99,7 +99,7 @@ impl Builder {
                 // An earlier thread with the same id stays the same thread in the trace.
                 let is_again = self.states.contains_key(&tid);
                 self.not_read(
-                    "new threads with the id of an earlier one, shown as one",
+                    "new threads with the id of an earlier one, shown as the same thread",
                     is_again.into(),
                 );
             }

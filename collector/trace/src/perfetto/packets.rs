@@ -48,7 +48,7 @@ struct Stream<'a> {
     from: &'a mut dyn BufRead,
     /// Bytes read.
     at: u64,
-    /// Position behind the last whole packet.
+    /// Position after the last complete packet.
     whole: u64,
 }
 
@@ -57,7 +57,7 @@ fn invalid(why: String) -> io::Error {
 }
 
 impl Stream<'_> {
-    /// `is_inner`: these are compressed packets; what is compressed in them again is an error.
+    /// `is_inner`: these are compressed packets; nested compression is an error.
     fn walk(
         &mut self,
         take: &mut impl Take,
@@ -66,7 +66,7 @@ impl Stream<'_> {
     ) -> io::Result<bool> {
         let mut packet = Vec::new();
         loop {
-            // Most packets lie in the buffer as a whole, and are taken there.
+            // Most packets are completely in the buffer, and are read in place.
             let buffer = self.from.fill_buf()?;
             if let Some((bytes, length)) = first_packet(buffer) {
                 if !packet_of(bytes, take, unpacked, is_inner)? {

@@ -8,11 +8,11 @@ use crate::error::Error;
 use crate::wall_clock::{MonotonicClock, SAME_CLOCK_NS, WallClock};
 use std::io::BufRead;
 
-/// Snapshots that contradict each other are kept up to so many.
+/// Maximum number of contradicting snapshots.
 const MAX_KEPT: usize = 16;
 
-/// Reads the clock snapshots that have boot time and the time of day (one stands for all that agree with it), and their monotonic
-/// times.
+/// Reads the clock snapshots that have boot time and the time of day (one represents all that agree with it), and their
+/// monotonic times.
 ///
 /// # Errors
 /// [`Error::At`] if the trace cannot be read and no snapshot was found before.

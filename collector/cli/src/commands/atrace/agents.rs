@@ -33,7 +33,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Several, for people.
+/// Several processes, in human-readable form.
 pub(super) fn names(targets: &[Target]) -> String {
     targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -77,7 +77,7 @@ impl Target {
         Ok(answer)
     }
 
-    /// Sends one line, and reads all that comes back.
+    /// Sends one line, and reads the complete answer.
     fn send(&self, request: &str) -> Result<Vec<u8>> {
         let stream = self.connect();
         let stream = stream.with_context(|| format!("{self}: cannot connect to the agent"))?;
@@ -154,7 +154,7 @@ fn name_of(pid: u32) -> String {
     name.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("process").to_owned()
 }
 
-/// fnmatch(3), as atrace has it.
+/// fnmatch(3), as in atrace.
 fn matches(pattern: &str, name: &str) -> bool {
     let (Ok(pattern), Ok(name)) = (CString::new(pattern), CString::new(name)) else { return false };
     // SAFETY: two NUL-terminated strings.

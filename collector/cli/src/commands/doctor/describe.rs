@@ -1,4 +1,4 @@
-//! A health report for people: the probable cause of an empty trace first, then conclusions, then all findings.
+//! A health report in human-readable form: the probable cause of an empty trace first, then conclusions, then all findings.
 
 use super::conclusions::conclusions;
 use crate::commands::run;

@@ -1,4 +1,4 @@
-//! The program to run: where it is, and whether the dynamic linker will load the agent into it.
+//! The program to run: its path, and whether the dynamic linker will load the agent into it.
 
 use object::read::elf::{ElfFile, ElfFile32, ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object, ObjectSymbol, elf};
@@ -163,7 +163,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The dynamic linker that the program asks for, and whether it needs AddressSanitizer's library.
+/// The dynamic linker that the program requests, and whether it needs AddressSanitizer's library.
 fn facts<H: FileHeader<Endian = Endianness>>(file: &ElfFile<'_, H>) -> (Option<String>, bool) {
     let is_asan = |symbol: object::read::elf::ElfSymbol<'_, '_, H>| {
         symbol.is_undefined() && symbol.name_bytes().is_ok_and(|name| name == b"__asan_init")
@@ -171,7 +171,7 @@ fn facts<H: FileHeader<Endian = Endianness>>(file: &ElfFile<'_, H>) -> (Option<S
     (interpreter(file), file.dynamic_symbols().any(is_asan))
 }
 
-/// The dynamic linker that the program asks for; `None` for a static one.
+/// The dynamic linker that the program requests; `None` for a static one.
 fn interpreter<H: FileHeader<Endian = Endianness>>(file: &ElfFile<'_, H>) -> Option<String> {
     let (endian, data) = (file.endian(), file.data());
     let segments = file.elf_header().program_headers(endian, data).ok()?;

@@ -12,10 +12,10 @@ internal interface MainState {
     /** Processor time in ns; less exact than the state, but it grows while the thread runs. */
     val cpuNs: Long
 
-    /** Reads the state anew. */
+    /** Rereads the state. */
     fun readState()
 
-    /** Reads the processor time anew, which takes less than half as long. */
+    /** Rereads the processor time, which takes less than half as long. */
     fun readTime()
 }
 

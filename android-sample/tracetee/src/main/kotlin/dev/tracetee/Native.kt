@@ -18,7 +18,7 @@ internal object Native {
 
     val isLoaded: Boolean get() = loaded == true
 
-    /** True while a capture is recording. The agent sets it, after hooks and tags and before they are given back. */
+    /** True while a capture is recording. The agent sets it after it has installed hooks and tags, and clears it before it removes them. */
     @JvmField
     @Volatile
     var recording: Boolean = false
@@ -71,7 +71,7 @@ internal object Native {
     @JvmStatic external fun close(window: String): String?
     @JvmStatic external fun lowMemory(): String?
 
-    /** Takes `{"exits": […]}`. Returns the ids of the captures that have them, as JSON; null if it fails. Waits for recovery. */
+    /** Takes `{"exits": […]}`. Returns the ids of the captures with these exits, as JSON; null if it fails. Waits for recovery. */
     @JvmStatic external fun exits(json: String): String?
     @JvmStatic external fun setConsent(given: Boolean): String?
     @JvmStatic external fun setNetwork(json: String): String?

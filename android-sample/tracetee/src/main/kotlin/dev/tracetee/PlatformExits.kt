@@ -1,4 +1,4 @@
-// The one file that names android.app.ApplicationExitInfo, which systems before API 30 do not have.
+// The only file that uses android.app.ApplicationExitInfo, which systems before API 30 do not have.
 package dev.tracetee
 
 import android.annotation.TargetApi
@@ -58,11 +58,11 @@ internal class PlatformExits(private val manager: ActivityManager, private val p
         info.pss, info.rss, info.processStateSummary, AnrFacts.of(info), info::getTraceInputStream,
     )
 
-    /** Leaves the system [bytes] that come back with the end of this process. */
+    /** Stores [bytes] in the system, which returns them with the end of this process. */
     fun summarize(bytes: ByteArray) = manager.setProcessStateSummary(bytes)
 
     internal companion object {
-        /** The system keeps so many of an app. */
+        /** Maximum number that the system keeps for an app. */
         private const val MOST = 16
 
         fun of(context: Context): PlatformExits? =

@@ -9,7 +9,7 @@ import java.util.concurrent.ThreadPoolExecutor
 import java.util.concurrent.TimeUnit
 import org.json.JSONObject
 
-/** Starts [ProfilingSource] in an app, on API 35 and later. All work is done on a thread of its own. */
+/** Starts [ProfilingSource] in an app, on API 35 and later. All work is done on a separate thread. */
 internal object Profiling {
     private const val FIRST_API = 35
 
