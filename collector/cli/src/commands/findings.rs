@@ -108,7 +108,11 @@ impl State {
     /// Ends the findings that `is_over` names.
     fn end(&mut self, is_over: &dyn Fn(&Open) -> bool) {
         for finding in self.open.extract_if(.., |open| is_over(open)) {
-            tracing::info!(app = finding.app, "ended, or is no longer guarded: {}", finding.summary);
+            tracing::info!(
+                app = finding.app,
+                "ended, or is no longer guarded: {}",
+                finding.summary
+            );
         }
     }
 

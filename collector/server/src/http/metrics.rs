@@ -122,11 +122,7 @@ pub(super) fn metrics(
         load(&store.measured_at_s),
     );
     gauge("tables_bytes", "Bytes of the tables.", Some(storage.indexer.tables_bytes()));
-    gauge(
-        "free_disk_bytes",
-        "Free bytes on the store's file system.",
-        storage.local.free_bytes(),
-    );
+    gauge("free_disk_bytes", "Free bytes on the store's file system.", storage.local.free_bytes());
     gauge(
         "retention_timestamp_seconds",
         "Time at which retention was applied.",
@@ -156,10 +152,14 @@ type FrameCount = (&'static str, &'static str, fn(&ScreenSums) -> String);
 const FRAME_COUNTS: [FrameCount; 5] = [
     ("frames", "Frames of captures that count for rates.", |sums| sums.frames.to_string()),
     ("slow_frames", "Late frames of captures that count for rates.", |sums| sums.slow.to_string()),
-    ("janky_frames", "Janky frames of captures that count for rates.", |sums| sums.janky.to_string()),
-    ("frozen_frames", "Frames of captures that count for rates that took more than 700 ms.", |sums| {
-        sums.frozen.to_string()
+    ("janky_frames", "Janky frames of captures that count for rates.", |sums| {
+        sums.janky.to_string()
     }),
+    (
+        "frozen_frames",
+        "Frames of captures that count for rates that took more than 700 ms.",
+        |sums| sums.frozen.to_string(),
+    ),
     ("jank_seconds", "Time past their deadlines of frames that count for rates.", |sums| {
         Duration::from_nanos(sums.jank_ns).as_secs_f64().to_string()
     }),
