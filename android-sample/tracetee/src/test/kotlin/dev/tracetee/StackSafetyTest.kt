@@ -18,7 +18,7 @@ import org.junit.Test
  * tests but the last ones say its state. Needs neither the agent nor Android.
  */
 class StackSafetyTest {
-    /** A thread that is requested its stack, in a state that the test sets. */
+    /** A thread that is asked for its stack, in a state that the test sets. */
     private class Watched : Thread(), MainState {
         val asked = AtomicInteger()
         var callMs = 0L
@@ -251,7 +251,7 @@ class StackSafetyTest {
         assertEquals("of $KILLS", 0, refused)
     }
 
-    /** A process whose main thread is late for good, and is requested its stack. */
+    /** A process whose main thread is late for good, and is asked for its stack. */
     internal object Victim {
         @JvmStatic
         fun main(arguments: Array<String>) {
