@@ -15,7 +15,7 @@ use tracetee_os::guard::{self, Ending};
 use tracetee_recorder::session;
 use tracetee_tee::tag_words;
 
-/// The pause between checks of whether the process has other threads than ours.
+/// The pause between checks for threads of the process other than ours.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Prepares for a panic. Called before anything is recorded.

@@ -1,6 +1,6 @@
-//! The verbs of the crate, which Rust programs call and the foreign interfaces of `ffi` convert to.
+//! The functions of the crate, called by Rust programs and by the foreign interfaces of `ffi`.
 //!
-//! Above the controller and the capture, so that forks are watched before either begins.
+//! They are above the controller and the capture, so that forks are watched before either begins.
 
 use crate::capture::{self, Owner};
 use crate::controller::{self, Install};
@@ -29,7 +29,7 @@ fn prepare() -> Result<(), Error> {
     guard::reason().map_or(Ok(()), |reason| Err(Error::State(reason)))
 }
 
-/// Stops the running capture: gives the tags back, waits for the writers, unhooks.
+/// Stops the running capture: restores the tags, waits for the writers, and unhooks.
 ///
 /// # Errors
 /// [`Error::State`] when no capture is running or the configuration started it, [`Error::Io`] when a

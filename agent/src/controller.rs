@@ -83,7 +83,7 @@ pub(crate) struct Controller {
     device: Device,
     store: StateDir,
     source: ConfigSource,
-    /// Boot time of the last check at the configuration's file, ms.
+    /// Boot time of the last check of the configuration's file, ms.
     source_seen_ms: u64,
     machine: StateMachine,
     probation: Probation,

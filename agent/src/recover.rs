@@ -18,7 +18,7 @@ pub(crate) fn outcomes() -> Vec<String> {
     guard::lock(&OUTCOMES).clone()
 }
 
-/// The process as its recorder files name it, once the controller has started.
+/// The process in the form that its recorder files use, once the controller has started.
 static RUN: Mutex<Option<Run>> = Mutex::new(None);
 
 /// Sets how the recorder files of this process name it.

@@ -2,7 +2,7 @@
 //! not before the test says so.
 //!
 //! The kernel sends each system call on a file below the mount here, with the id of the thread that
-//! made it, whatever way the program took to the call. Nothing is cached: a check-up is a request too.
+//! made it, whatever way the program took to the call. Nothing is cached: a look-up is also a request.
 //! Needs root and `/dev/fuse`.
 
 use crate::skip;

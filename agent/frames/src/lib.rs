@@ -14,7 +14,7 @@ use zstd_safe::zstd_sys;
 pub const TEXT_BYTES: usize = 256 * 1024;
 /// Maximum size of one frame, in bytes: text that does not compress, and its header.
 pub const FRAME_BYTES: usize = TEXT_BYTES + 64 * 1024;
-/// The least memory, and on traces of real phones 4 % smaller than level 3 at about its speed; level 9
+/// Uses the least memory, and traces of real phones become 4 % smaller than at level 3 at about the same speed; level 9
 /// saves a fifth more and takes six to nine times as long (`cargo bench -p tracetee-uploader`).
 const LEVEL: i32 = 1;
 /// Maximum text in one block, in bytes.
@@ -126,7 +126,7 @@ pub fn store(text: &[u8], frame: &mut Vec<u8>) {
     }
 }
 
-/// Returns the text of a frame that [`store`] has made, at the start of `bytes`; `None` for others.
+/// Returns the text of a frame made by [`store`] at the start of `bytes`; `None` for other frames.
 #[must_use]
 pub fn stored_text(bytes: &[u8]) -> Option<Vec<u8>> {
     let (size, mut rest) = bytes.strip_prefix(&STORED)?.split_first_chunk::<4>()?;

@@ -13,7 +13,7 @@ macro_rules! codes {
             /// All values, in the order of their codes.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Name of the value, as tables and reports write it.
+            /// Name of the value in tables and reports.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
@@ -78,12 +78,12 @@ pub struct RowKey {
 pub struct Row {
     /// Frames.
     pub frames: u64,
-    /// Frames after their deadline, or that the compositor calls janky.
+    /// Frames that ended after their deadline, or that the compositor calls janky.
     pub late: u64,
     /// Frames that took more than 700 ms.
     pub frozen: u64,
-    /// Frames by the compositor's verdict: not janky, the app's fault, the compositor's fault, another's. Frames without a
-    /// verdict are in none; one with several reasons is the app's, or else the compositor's.
+    /// Frames by the compositor's verdict: not janky, the app's fault, the compositor's fault, another's fault. Frames
+    /// without a verdict are not counted; a frame with several reasons is the app's fault, or else the compositor's.
     pub verdicts: [u64; 4],
     /// Time from the deadline to the frame's end, µs, of the late frames for which it is known.
     pub overrun_us: Histogram,

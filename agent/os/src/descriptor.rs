@@ -1,7 +1,7 @@
 //! Keeps our own files and sockets out of descriptors 0 to 2.
 //!
-//! A program that was started with one of them closed, or that closes one, would otherwise find a
-//! file of ours there: its writes to stdout would go into the recorder.
+//! A program that was started with one of them closed, or that closes one, would otherwise find one of our files there: its
+//! writes to stdout would go into the recorder.
 
 use crate::guard;
 use std::os::fd::RawFd;

@@ -1,4 +1,4 @@
-//! Keeps the program's signals off threads that are ours.
+//! Keeps the program's signals off our threads.
 
 use crate::signal_mask::mask;
 use libc::c_int;

@@ -132,7 +132,7 @@ fn here() -> Option<cpu_set_t> {
     Some(set)
 }
 
-/// Restricts a thread that was not joined to `processors`. A thread that cannot be restricted runs as the kernel likes.
+/// Restricts a thread that was not joined to `processors`. If that fails, the kernel chooses the processor.
 fn restrict(thread: pthread_t, processors: &cpu_set_t) {
     let bytes = size_of::<cpu_set_t>();
     #[cfg(target_os = "android")]

@@ -18,7 +18,7 @@ record! {
         pub reason: String = String::new(),
         /// The configuration in force.
         pub config: Option<ConfigReport> = None,
-        /// Reason why the last configuration that was offered is not in force.
+        /// Reason why the last offered configuration is not in force.
         pub config_refused: Option<String> = None,
         /// Each window of the configuration.
         pub windows: Vec<WindowReport> = Vec::new(),
@@ -98,7 +98,7 @@ record! {
         pub reason: String = String::new(),
     }
 
-    /// A recording that began after the installation of the agent had returned.
+    /// A recording that began after the call that installs the agent had returned.
     #[derive(Eq)]
     pub struct LateStartReport {
         /// Time from that return to the begin of the recording, ms.
@@ -123,7 +123,7 @@ record! {
     pub struct OverheadReport {
         /// Cost of one record for the app, formatting included, as measured here, ns.
         pub ns_per_record: Decimal = Decimal::ZERO,
-        /// Share of one processor that the present recording has taken of late, percent.
+        /// Share of one processor that the current recording has taken recently, percent.
         pub percent: Option<Decimal> = None,
     }
 }

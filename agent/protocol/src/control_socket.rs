@@ -60,7 +60,7 @@ impl AtraceRequest {
         to_json(self)
     }
 
-    /// Reads a request. Unlike a report it must be understood as a whole.
+    /// Reads a request. Unlike a report, it must be understood completely.
     ///
     /// # Errors
     /// [`json::Error`] for a field that is unknown, of another kind or outside its limits.
@@ -149,7 +149,7 @@ pub enum NoAnswer {
     Malformed(json::Error),
 }
 
-/// An agent whose protocol version is not [`PROTOCOL_VERSION`]: it is named, and not interpreted.
+/// An agent whose protocol version is not [`PROTOCOL_VERSION`]: it is reported, but not interpreted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OtherVersion {
     /// Protocol version of the agent; `None` for an answer that has none.

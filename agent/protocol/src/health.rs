@@ -118,7 +118,7 @@ record! {
     /// A time in which a trace of the system had reset the tags, so that records of the app may be missing.
     #[derive(Eq)]
     pub struct TagGap {
-        /// Boot time at which the tags were forced still, ns.
+        /// Last boot time at which the tags were still forced, ns.
         pub from_ns: u64 = 0,
         /// Boot time at which they were forced again, ns.
         pub to_ns: u64 = 0,

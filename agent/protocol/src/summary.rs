@@ -52,7 +52,7 @@ record! {
         pub duration_ns: u64 = 0,
         /// Boot time at which the first pool started, ns.
         pub start_boot_ns: u64 = 0,
-        /// Lines that are records or the agent's own closing ends.
+        /// Lines with records, or with ends that the agent added.
         pub lines: u64 = 0,
         /// Bytes of text.
         pub text_bytes: u64 = 0,

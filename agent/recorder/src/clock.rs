@@ -73,7 +73,7 @@ pub fn counter() -> u64 {
 pub(crate) const HAS_COUNTER: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64"));
 
-/// No counter that every process may read.
+/// There is no counter that every process may read.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64")))]
 #[inline]
 #[must_use]

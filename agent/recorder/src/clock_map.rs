@@ -39,7 +39,7 @@ impl TimeMap {
         for anchor in anchors {
             map.push(anchor);
         }
-        // The longest line is the best measured, if nothing broke it.
+        // The longest line is the most accurate, if it is uninterrupted.
         if let (Some(&first), Some(&last)) = (map.anchors.first(), map.anchors.last())
             && map.jumps == 0
             && last.boot_ns.saturating_sub(first.boot_ns) > SPACING_NS
@@ -57,7 +57,7 @@ impl TimeMap {
         if usual { line } else { self.ns_per_tick }
     }
 
-    /// Takes a later anchor, if it is one that helps.
+    /// Takes a later anchor, if it improves the map.
     fn push(&mut self, anchor: Anchor) {
         let Some(&last) = self.anchors.last() else { return };
         let (Some(ticks), Some(ns)) =

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// A recorder could not be made, or a recorder file not be read.
+/// A recorder could not be created, or a recorder file could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

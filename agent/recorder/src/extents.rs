@@ -113,7 +113,7 @@ impl Extents {
         }
         let mapped = map(bytes, file, offset)?;
         // ORDERING: Release, pairs with the Acquire of `block`. Failure: another thread was
-        // quicker, and its mapping is what counts.
+        // quicker, and its mapping is used.
         let exchanged = start.compare_exchange(
             std::ptr::null_mut(),
             mapped,
@@ -131,7 +131,7 @@ impl Extents {
         self.blocks_each.get().min(self.block_count - first) as usize * self.block_bytes
     }
 
-    /// Unmaps all pieces. No one uses them any more.
+    /// Unmaps all pieces. They must no longer be used.
     pub(crate) fn unmap_all(&self) {
         for (extent, start) in (0u32..).zip(&self.starts) {
             // ORDERING: Relaxed; the caller is the last user.
@@ -228,6 +228,6 @@ pub(super) fn read_nothing_ahead(base: *mut libc::c_void, bytes: usize) {
 
 /// Gives a mapping back.
 pub(crate) fn unmap(start: *mut u8, bytes: usize) {
-    // SAFETY: a mapping of `map` of that size, which no one uses any more.
+    // SAFETY: a mapping of `map` of that size, which is no longer used.
     unsafe { libc::munmap(start.cast(), bytes) };
 }

@@ -259,7 +259,7 @@ impl Lane {
         self.name_age.set(if is_known { self.name_age.get() + 1 } else { 0 });
     }
 
-    /// Goes on in a leased block, with a new segment.
+    /// Continues in a leased block, with a new segment.
     pub(crate) fn begin<M: Memory>(
         &self,
         blocks: &Blocks<M>,
@@ -291,8 +291,7 @@ impl Lane {
         self.session.store(session, Ordering::Relaxed);
     }
 
-    /// Lets go of the block, if one is held in `session`: for good when it is full, else for
-    /// another thread.
+    /// Releases the block, if one is held in `session`: permanently if it is full, else for another thread.
     pub(crate) fn end<M: Memory>(&self, blocks: &Blocks<M>, session: u32, is_full: bool) {
         if self.leased_in.replace(0) != session {
             return;

@@ -175,7 +175,7 @@ impl Mapping {
         begun.map_err(|errno| failed("map the recorder's memory", errno))?;
         let open = mapping.file().map_err(|errno| failed("reserve space for", errno))?;
         let Some(file) = open else { return Ok(mapping) };
-        // Only what can be reserved again and again without harm is left for later.
+        // Only memory that can be reserved repeatedly without harm is reserved later.
         let [_, all] = mapping.extents.ends();
         let reserved = if reuses { all } else { THREADS_OFFSET + 1 };
         match extents::reserve(file, 0, reserved) {
@@ -206,7 +206,7 @@ impl Mapping {
         if let Some(anchors) = shape.anchors {
             header.set_anchors(anchors);
         }
-        // Last: a file without it is one whose process was killed before it recorded anything.
+        // Written last: a file without it belongs to a process that was killed before it recorded anything.
         header.magic = MAGIC;
     }
 
@@ -283,7 +283,7 @@ impl Memory for Mapping {
 }
 
 impl Mapping {
-    /// The thread entry `index`, the first for one that is too large.
+    /// The thread entry `index`, or the first if it is too large.
     pub(crate) fn entry(&self, index: u32) -> &ThreadEntry {
         let index = usize::try_from(index).ok().filter(|&index| index < THREAD_ENTRIES);
         let offset = THREADS_OFFSET + index.unwrap_or(0) * size_of::<ThreadEntry>();
@@ -296,7 +296,7 @@ impl Mapping {
     /// Gives a thread its own entry while there are any.
     pub(crate) fn new_entry(&self, incarnation: u32, tid: i32) -> u32 {
         let threads = &self.pool_header().threads;
-        // Another thread that is quicker takes an entry: there are not many.
+        // If another thread is faster, it takes an entry; this happens only a few times.
         let index = loop {
             let index = threads.load(Ordering::Relaxed);
             let offset = THREADS_OFFSET + index as usize * size_of::<ThreadEntry>();

@@ -19,7 +19,7 @@ pub struct PoolPosition {
     pub(crate) next: u32,
 }
 
-/// Words that are done with, by block, each with the lease word that they belong to.
+/// Processed words by block, each with their lease word.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Vec<(u32, u32)>);
 
@@ -30,7 +30,7 @@ impl Progress {
         Self(vec![(0, 0); pool.blocks.memory.count() as usize])
     }
 
-    /// Notes that all up to these positions is done with.
+    /// Notes that everything up to these positions has been processed.
     pub fn note<'a>(&mut self, positions: impl IntoIterator<Item = &'a PoolPosition>) {
         for position in positions {
             let block = position.block as usize;

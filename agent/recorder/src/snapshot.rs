@@ -200,8 +200,8 @@ impl<'a> Snapshot<'a> {
         self.lanes.retain(|runs| !runs.is_empty());
     }
 
-    /// A name that the thread was seen under later holds from its last segment of another name on:
-    /// it was renamed in a way that the agent does not see.
+    /// A later observed name applies from the end of the thread's last segment with another name: the thread was renamed in
+    /// a way that the agent does not see.
     fn take_last_name(&mut self, facts: &ThreadFacts) {
         if facts.name.first().is_none_or(|&byte| byte == 0) || facts.incarnation == 0 {
             return;

@@ -145,7 +145,7 @@ impl Follower {
         let from = |lease| if is_same(lease, position.lease) { position.words } else { 0 };
         let copied = copy(reader, index, from, &mut words);
         if copied.is_none_or(|lease| !is_same(lease, position.lease)) {
-            // It was taken over, or is being so right now.
+            // It was taken over, or is being taken over now.
             if let Some(segment) = position.segment.filter(|_| !position.is_whole) {
                 new.breaks.push(who(&segment));
             }

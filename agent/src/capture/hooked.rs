@@ -40,14 +40,14 @@ impl Hooks {
         Ok(Self { registry, with_fast_path, trouble: None, pid: std::process::id() })
     }
 
-    /// Takes the hooks out. On an error the proxies stay, and pass everything on.
+    /// Removes the hooks. On an error the proxies stay, and pass everything on.
     pub(super) fn uninstall(self, health: &mut Health) {
         if let Err(error) = self.registry.uninstall() {
             health.not_hooked.push(format!("uninstall: {error}"));
         }
     }
 
-    /// The registry, in the process that put the hooks in place.
+    /// The registry, in the process that installed the hooks.
     pub(super) fn registry(&self) -> Option<Arc<Registry>> {
         self.are_own().then(|| Arc::clone(&self.registry))
     }
@@ -57,7 +57,7 @@ impl Hooks {
         self.trouble = Some(trouble);
     }
 
-    /// Puts the libraries that are hooked now into `health`.
+    /// Writes the currently hooked libraries into `health`.
     pub(super) fn report_to(&self, health: &mut Health) {
         if !self.are_own() {
             return;

@@ -23,8 +23,8 @@ pub(crate) use slot::{
     start_lending, stop, watch_tags, write,
 };
 
-/// Has the work in memory of a capture's start done on the thread that waits for the start, if one does, else on its own:
-/// the waiting thread may hold the dynamic linker's lock.
+/// Runs the in-memory work of a capture's start on the thread that waits for the start, if there is one, else on its own
+/// thread: the waiting thread may hold the dynamic linker's lock.
 pub(crate) type Lend<'a> = &'a dyn Fn(&mut (dyn FnMut() + Send));
 
 /// Owner of the process's captures: starts and stops them.

@@ -31,7 +31,7 @@ use tracetee_recorder::{clock, session};
 use tracetee_tee::{marker_fd, tag_words};
 use tracetee_text::{self as text, About, Summary, TextOptions};
 
-/// Number of times without tags that the health report has.
+/// Maximum number of times without tags in the health report.
 const MAX_GAPS: usize = 8;
 
 /// A capture, running or stopped.
@@ -63,7 +63,7 @@ impl Capture {
         lend: Lend<'_>,
     ) -> Result<Self, Error> {
         let mut capture = Self::prepare(config, owner)?;
-        // Some milliseconds, which the thread that waits would spend otherwise.
+        // Takes some milliseconds, which the waiting thread would otherwise spend.
         session::register(&HOST);
         let is_endless = capture.config.recorder.mode == Mode::Endless;
         let (mut kept, mut started) = (kept, Err(NOT_STARTED));
@@ -243,9 +243,9 @@ impl Capture {
         self.health.tags_unwatched = Some(why.to_string());
     }
 
-    /// Stops recording and waits for the writers; a controller's hooks are returned, others go.
+    /// Stops recording and waits for the writers; a controller's hooks are returned, others are removed.
     ///
-    /// Fails if the rest of a streamed trace could not be written; the capture has stopped then.
+    /// Fails if the rest of a streamed trace could not be written; the capture has then stopped.
     pub(super) fn stop(&mut self) -> (Option<Hooks>, Result<(), Error>) {
         let is_free = self.end_session();
         let hooks = match self.owner {
@@ -298,7 +298,7 @@ impl Capture {
         self.write(path, &self.config.text, &About::default())
     }
 
-    /// Writes the trace by `options`. One that was streamed is there already.
+    /// Writes the trace according to `options`. A streamed trace already exists.
     pub(super) fn write(
         &self,
         path: &Path,
@@ -354,7 +354,7 @@ impl Capture {
         resets
     }
 
-    /// Notes between which times the tags were the system's, and whose they were.
+    /// Notes the period in which the system had set the tags, and for which trace.
     fn note_gap(&mut self, tags: u64, from_ns: u64, to_ns: u64) {
         let session = system_trace::describe(tags);
         let args = [("session", (&*session).into())];
@@ -425,7 +425,7 @@ impl Capture {
         session::open(&raw const *self.pool, session::deadline_ns(), &HOST);
     }
 
-    /// Ends the session and gives the tags back. Returns `true` when no writer is left inside.
+    /// Ends the session and restores the tags. Returns `true` when no writer is left inside.
     fn end_session(&mut self) -> bool {
         set_ready(false);
         self.tags.give_back();

@@ -1,6 +1,6 @@
-//! The one capture of this process, and the verbs that the app or the controller says to it.
+//! The one capture of this process, and its operations for the app or the controller.
 //!
-//! Hooks are process-wide, so there is one capture. All verbs take its lock.
+//! Hooks are process-wide, so there is one capture. All operations take its lock.
 
 use super::hooked::Hooks;
 use super::memory::prepare_threads;
@@ -119,7 +119,7 @@ pub(crate) fn begin_early() {
     }
 }
 
-/// Adds the hooks and tags of `config` to what [`begin_early`] has begun.
+/// Adds the hooks and tags of `config` to the recording of [`begin_early`].
 pub(crate) fn hook_early(config: &Config, lend: Lend<'_>) -> Result<(), Error> {
     let mut slot = lock();
     if slot.early().is_some_and(|early| !early.has_recorder_for(config)) {
@@ -180,12 +180,12 @@ pub(crate) fn stop(by: Owner) -> Result<(), Error> {
     streamed
 }
 
-/// Writes the running or last capture to `path` by its own configuration.
+/// Writes the running or last capture to `path` according to its own configuration.
 pub(crate) fn dump(path: &Path) -> Result<Summary, Error> {
     lock().capture.as_ref().ok_or(Error::State(NO_CAPTURE))?.dump(path)
 }
 
-/// Writes the running or last capture to `path` by `options`.
+/// Writes the running or last capture to `path` according to `options`.
 pub(crate) fn write(
     path: &Path,
     options: &TextOptions,
@@ -194,7 +194,7 @@ pub(crate) fn write(
     lock().capture.as_ref().ok_or(Error::State(NO_CAPTURE))?.write(path, options, about)
 }
 
-/// Frees the memory and the file of a stopped capture; with `hooks`, takes out the hooks as well.
+/// Frees the memory and the file of a stopped capture; with `hooks`, also removes the hooks.
 pub(crate) fn release(hooks: bool) {
     let mut slot = lock();
     if slot.is_running() {
@@ -356,7 +356,7 @@ impl Slot {
         self.early_lost += lost;
     }
 
-    /// Notes in the trace that begins what [`Slot::end_early`] has cost it.
+    /// Notes in the new trace the cost of [`Slot::end_early`].
     fn note_early_losses(&mut self) {
         let lost = std::mem::take(&mut self.early_lost);
         if lost > 0 {

@@ -1,4 +1,4 @@
-//! Carries out the state machine's actions: starts and stops recording, keeps and discards captures.
+//! Executes the state machine's actions: starts and stops recording, keeps and discards captures.
 
 use super::Controller;
 use crate::capture::{self, Owner};
@@ -19,7 +19,7 @@ use tracetee_text::redact::Redactor;
 pub(crate) static ON_CAPTURE: std::sync::OnceLock<fn(&str, &str)> = std::sync::OnceLock::new();
 
 impl Controller {
-    /// Gives the state machine an input and carries out its actions, and those that follow from them.
+    /// Gives the state machine an input and executes its actions, and those that follow from them.
     pub(super) fn step(&mut self, now: Now, input: Input) {
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {

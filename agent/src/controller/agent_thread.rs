@@ -26,13 +26,13 @@ use tracetee_os::{OwnThread, guard};
 use tracetee_protocol::ControlReport;
 use tracetee_recorder::clock;
 
-/// Below the app's threads, but not so far that a ring buffer wraps before it looks.
+/// Below the app's threads, but not so far that a ring buffer wraps between checks.
 const NICE: i32 = 10;
 /// Time that calls which need the controller wait for the agent's start, ms.
 const START_PATIENCE_MS: u32 = 1000;
 /// Time that a request for a window waits until the agent has carried out earlier calls.
 const CATCH_UP_NS: u64 = 100_000_000;
-/// Commands that may wait. An app that sends faster than they are read repeats itself.
+/// Maximum number of waiting commands. An app that sends faster than they are read repeats itself.
 const MAX_COMMANDS: usize = 64;
 
 static THREAD: ForkLock<Option<Box<Thread>>> = ForkLock::new([const { Mutex::new(None) }; 4]);

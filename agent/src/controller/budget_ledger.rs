@@ -44,7 +44,7 @@ record! {
     pub(crate) struct Entry {
         /// The id of the window.
         pub(crate) window: String = String::new(),
-        /// The number of the capture on this device: wall-clock ms and process id.
+        /// The number of the capture on this device, from wall-clock ms and process id.
         pub(crate) number: u64 = 0,
         /// Time at which it began.
         begun: Stamp = Stamp::default(),
@@ -200,7 +200,7 @@ impl Ledger {
         })
     }
 
-    /// Enters a capture that begins now, and returns its number.
+    /// Records a capture that begins now, and returns its number.
     pub(crate) fn enter(&mut self, window: &str, now: Now) -> u64 {
         self.tidy(now);
         let mut number = now.real_ms << PID_BITS | u64::from(self.pid);
@@ -216,8 +216,8 @@ impl Ledger {
         number
     }
 
-    /// Enters the bytes of a capture's file. `false` when they exceed the bytes of the day: then the
-    /// file must not be kept, and nothing is entered.
+    /// Records the bytes of a capture's file. `false` if they exceed the day's budget: then the file must not be kept, and
+    /// nothing is recorded.
     pub(crate) fn try_record_bytes(
         &mut self,
         number: u64,

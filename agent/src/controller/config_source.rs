@@ -146,8 +146,8 @@ impl ConfigSource {
         }
     }
 
-    /// Puts a configuration in force if it may be. `true`: it is another one than before, which
-    /// [`ConfigSource::keep`] is to keep.
+    /// Puts a configuration in force if it is acceptable. `true`: it differs from the previous one, and
+    /// [`ConfigSource::keep`] must store it.
     pub(crate) fn offer(
         &mut self,
         bytes: &[u8],

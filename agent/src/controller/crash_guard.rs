@@ -13,7 +13,7 @@ use tracetee_protocol::json::Decimal;
 /// Early deaths in a row that switch the agent off.
 const TOO_MANY: u32 = 2;
 
-/// The guard, and the probation of the present process.
+/// The guard, and the probation of the current process.
 #[derive(Debug)]
 pub(crate) struct CrashGuard {
     file: StartFile,

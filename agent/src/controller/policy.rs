@@ -91,7 +91,7 @@ impl Policy {
         all.filter(|(_, (_, out))| out.is_none()).map(|(index, (window, _))| (index, window))
     }
 
-    /// The window of that index, if it takes part here.
+    /// The window with that index, if it is active on this device.
     pub(crate) fn window(&self, index: usize) -> Option<&Window> {
         self.windows().find(|&(other, _)| other == index).map(|(_, window)| window)
     }

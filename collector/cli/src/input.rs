@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tracetee_trace::quoted;
 use tracetee_trace::{Error, Kind, Losses, Mapping};
 
-/// Bytes of stdin that are taken: as many as of a file's content.
+/// Maximum bytes of stdin: the limit of a file's content.
 const MAX_STDIN_BYTES: u64 = tracetee_trace::MAX_TEXT_BYTES;
 
 /// Replaces `-` among the inputs by a file with what stdin has: commands read an input more than once. The file exists as
@@ -72,7 +72,7 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Error> {
     Kind::sniff(&mut *unpacked(path)?).map_err(in_file)
 }
 
-/// Says what of a file could not be read.
+/// Reports the parts of a file that could not be read.
 pub(crate) fn say_losses(path: &Path, losses: &Losses) {
     let name = path.display();
     if let Some((offset, why)) = &losses.truncated {

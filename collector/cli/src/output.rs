@@ -83,7 +83,7 @@ mod modes {
     use std::fs::{File, Metadata, Permissions};
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 
-    /// Mode of a new file, of which the umask takes away.
+    /// Mode of a new file, before the umask.
     const NEW_FILE: u32 = 0o666;
     /// Bits of a mode that a file keeps.
     const MODE: u32 = 0o7777;
@@ -101,13 +101,13 @@ mod modes {
         let is_ours = file
             .metadata()
             .is_ok_and(|ours| (ours.uid(), ours.gid()) == (replaced.uid(), replaced.gid()));
-        // The owner first: a change of it takes bits of the mode away.
+        // The owner first, because changing it clears bits of the mode.
         (is_ours || fchown(file, Some(replaced.uid()), Some(replaced.gid())).is_ok())
             && file.set_permissions(Permissions::from_mode(replaced.mode() & MODE)).is_ok()
     }
 }
 
-/// A system that has no modes, and no owners to keep.
+/// A system without modes and owners.
 #[cfg(not(unix))]
 mod modes {
     use std::fs::{File, Metadata};
@@ -199,7 +199,7 @@ impl Output {
         Ok(Self { packer, renamed })
     }
 
-    /// All of it is written: it gets its name.
+    /// Everything is written, so it gets its name.
     pub(crate) fn finish(self) -> Result<()> {
         let out = match self.packer {
             Packer::Plain(out) => out,

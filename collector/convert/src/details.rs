@@ -66,7 +66,7 @@ pub(crate) struct Comments<'a> {
     /// `begin:17` …, by the record that has them.
     points: HashMap<Place, Vec<String>>,
     comment: String,
-    /// Number of records whose arguments, or all details, no comment has room for.
+    /// Number of records whose arguments, or all details, do not fit into a comment.
     too_long: u64,
 }
 

@@ -233,8 +233,8 @@ impl Format {
         all.filter(move |&content| content.is_event() && !self.lacks(content))
     }
 
-    /// True if the trace has something that the format can represent. A header is enough for text; a flame graph needs a
-    /// stack of a microsecond.
+    /// True if the trace has something that the format can represent. For text a header is enough; a flame graph needs a
+    /// stack of at least a microsecond.
     #[must_use]
     pub fn can_represent_any_of(self, trace: &Trace) -> bool {
         if self == Self::Folded {

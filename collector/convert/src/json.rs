@@ -17,7 +17,7 @@ pub(crate) enum Dialect {
 /// Dart's events have a stream; other events go to the embedder's.
 const EMBEDDER: &str = "Embedder";
 
-/// catapult leaves out async slices without a category; our reader takes this one off.
+/// catapult ignores async slices without a category; our reader removes this one.
 pub(crate) const IN_ASYNC: &str = "async slices without a category, put into category async";
 
 pub(crate) fn write(
@@ -222,8 +222,8 @@ impl<W: Write> Writer<'_, W> {
         self.ts(at_ns)
     }
 
-    /// The same, of a record that belongs to a process: one of another process than its thread's is on that one's main
-    /// thread.
+    /// The same for a record that belongs to a process: a record of a process other than its thread's is on that process's
+    /// main thread.
     fn head_of_process(&mut self, ph: &str, key: u32, pid: u32, at_ns: u64) -> io::Result<()> {
         let own = self.trace.threads.get(&key).and_then(|thread| thread.pid);
         if own.is_none_or(|own| own == pid) {

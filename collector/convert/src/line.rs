@@ -1,4 +1,4 @@
-//! A line of ftrace text in the one shape that Perfetto, catapult and systrace take.
+//! A line of ftrace text in the only form that Perfetto, catapult and systrace all accept.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -56,7 +56,7 @@ pub(crate) fn unscripted(text: &[u8]) -> Cow<'_, [u8]> {
     without(text, &[b"</script"])
 }
 
-/// Text in which a space breaks up these marks, each of which begins with `<`, in any case.
+/// Text in which a space splits these marks, each of which begins with `<`, in any letter case.
 pub(crate) fn without<'a>(text: &'a [u8], marks: &[&[u8]]) -> Cow<'a, [u8]> {
     let mut made: Vec<u8> = Vec::new();
     let mut done = 0;

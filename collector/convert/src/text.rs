@@ -287,7 +287,7 @@ fn slice(trace: &Trace, key: u32, index: u32) -> Option<(&Thread, &tracetee_trac
     Some((thread, thread.slices.get(index as usize)?))
 }
 
-/// The name that a thread has then; before its first one that.
+/// The thread's name at that time; before its first name, the first one.
 fn name_at(thread: &Thread, at_ns: u64) -> Option<NameId> {
     let later = thread.names.partition_point(|&(from_ns, _)| from_ns <= at_ns);
     thread.names.get(later.saturating_sub(1)).map(|&(_, name)| name)

@@ -60,7 +60,7 @@ const REMOTE_CONFIG: &str = r#"{
 }
 "#;
 
-/// Parts of the program that the demo is a command of.
+/// Parts of the program to which the demo belongs.
 #[derive(Debug, Clone, Copy)]
 pub struct Program<'a> {
     /// The agent's library, for LD_PRELOAD.

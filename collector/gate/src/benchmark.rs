@@ -100,7 +100,7 @@ impl Benchmark {
         single.chain(sampled).filter(|(name, runs)| is_time(name, runs)).collect()
     }
 
-    /// Returns the files of the traces, by run. A name that leads out of the directory is none.
+    /// Returns the files of the traces, by run. A name that leads out of the directory is ignored.
     pub(crate) fn traces(&self) -> Vec<PathBuf> {
         let traces = self.profiler_outputs.iter().filter(|output| output.r#type == TRACE);
         let inside = traces.filter(|output| {

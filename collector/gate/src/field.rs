@@ -68,7 +68,7 @@ pub struct Expected {
 }
 
 impl Field {
-    /// Makes an empty field, in which these sections are looked for.
+    /// Makes an empty field, in which these sections are searched for.
     #[must_use]
     pub fn new(sections: Vec<String>) -> Self {
         Self { sections, ..Self::default() }
@@ -100,7 +100,7 @@ impl Field {
             let allowed_ns = frame.deadline_ns.saturating_sub(frame.start_ns);
             let left = ms_of(allowed_ns) - ms_of(frame.dur_ns);
             let factor = 1.0 + left / ms_of(ns.max(1));
-            // The display's data may judge otherwise than the deadline.
+            // The display's data may contradict the deadline.
             let factor = if frame.slow { factor.min(1.0) } else { factor.max(1.0) };
             with.push(With { factor, was_late: frame.slow });
         }
@@ -155,7 +155,7 @@ impl Field {
     }
 }
 
-/// Returns the frames that are late with this factor, less those that were.
+/// Returns the number of frames that are late with this factor, minus those that were late without it.
 fn more_late(frames: &[With], ratio: f64) -> f64 {
     let change = frames.iter().map(|frame| match (frame.was_late, frame.factor < ratio) {
         (false, true) => 1.0,

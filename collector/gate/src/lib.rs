@@ -89,7 +89,7 @@ pub struct Metric {
     /// Size and evidence, ms.
     #[serde(flatten)]
     pub change: Change,
-    /// Number of pairs that an answer needs at least, with as many metrics.
+    /// Minimum number of pairs for an answer with this many metrics.
     pub pairs_needed: usize,
 }
 
@@ -236,7 +236,7 @@ impl Gate {
                     None
                 }
             };
-            // A pair of which one is missing says nothing.
+            // A pair with a missing run says nothing.
             runs.extend(run(base).zip(run(head)).map(|(base, head)| [base, head]));
         }
         if runs.is_empty() {
@@ -246,7 +246,7 @@ impl Gate {
         runs
     }
 
-    /// Returns the sections that a [`Field`] has to look for.
+    /// Returns the sections that a [`Field`] must search for.
     #[must_use]
     pub fn sections_with_factor(&self) -> Vec<String> {
         let known = self.sections.iter().filter(|section| section.factor.is_some());

@@ -4,7 +4,7 @@
 //! size is the Hodges-Lehmann estimate with its interval, the evidence Wilcoxon's signed-rank test; both are exact for any
 //! number of pairs, and assume of the differences only that they are symmetric if nothing changed.
 
-/// Limit of the pairs: more add nothing but time.
+/// Maximum number of pairs: more only take time.
 pub(crate) const MOST_PAIRS: usize = 200;
 
 /// The change of a value.

@@ -274,7 +274,7 @@ impl FrameIndex {
         self.by_id.get(&id).copied()
     }
 
-    /// Returns the frame that began first at the intended vsync or after it, if it did so before it was complete.
+    /// Returns the first frame that began at or after the intended vsync, if it began before the frame's end.
     fn by_time(&self, metrics: &Metrics) -> Option<usize> {
         metrics.vsyncs_ns().find_map(|vsync_ns| {
             let earliest_ns = vsync_ns.saturating_sub(TOLERANCE_NS);

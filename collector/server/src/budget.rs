@@ -68,7 +68,7 @@ impl<N: Hash + Eq, T> Of<N, T> {
 }
 
 impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
-    /// Makes one for entries that weigh `most` together, and at most `most_of_key` for each key.
+    /// Makes a budget for entries of at most `most` in total, and at most `most_of_key` for each key.
     pub(crate) fn new(most: u64, most_of_key: u64) -> Self {
         let (by_key, ranks, turns) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { most, most_of_key, used: 0, next: 0, by_key, ranks, turns }
@@ -91,7 +91,7 @@ impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
         gone
     }
 
-    /// The key that has to give way now that `key` has more.
+    /// The key to evict from now that `key` has more.
     fn heaviest(&self, key: &K) -> Option<K> {
         if self.weight(key) > self.most_of_key {
             return Some(key.clone());

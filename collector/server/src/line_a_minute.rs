@@ -1,4 +1,4 @@
-//! Limits log lines about what strangers and peers do as often as they like: one a minute, which counts the others.
+//! Limits log lines about events that strangers and peers can cause at will: one a minute, which counts the others.
 
 use std::time::{Duration, Instant};
 

@@ -116,7 +116,7 @@ impl Text {
         Drawn { begin, ui_end, end: at }
     }
 
-    /// Writes what FrameMetrics says of the frame of a vsync, as the Android library does.
+    /// Writes the FrameMetrics verdict on the frame of a vsync, as the Android library does.
     pub(super) fn metrics(&mut self, at: u64, vsync: u64, total_ns: u64) {
         let frame = format!(
             "vsync={vsync} intended_ns={} allowed_ns={PERIOD_NS} total_ns={total_ns}",

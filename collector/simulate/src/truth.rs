@@ -11,7 +11,7 @@ pub struct Truth {
     pub versions: BTreeMap<String, TrueVersion>,
     /// Truth by cause and key.
     pub causes: BTreeMap<String, TrueCause>,
-    /// Devices and captures that the plan's world makes odd.
+    /// Devices and captures with anomalies from the plan's world.
     pub world: TrueWorld,
 }
 
@@ -47,7 +47,7 @@ pub struct TrueVersion {
     pub pipelines: BTreeMap<String, TrueFrames>,
     /// Frames by the capture's day, counted from the plan's first; a wrong clock does not move them.
     pub days: BTreeMap<u64, TrueFrames>,
-    /// Frames on the days of devices' updates, after them.
+    /// Frames after the update on the days of devices' updates.
     pub first_days: TrueFrames,
     /// Ledgers.
     pub ledgers: u64,

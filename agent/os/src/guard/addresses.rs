@@ -38,7 +38,7 @@ unsafe extern "C" {
 /// ELF's PF_X.
 const EXECUTABLE: u32 = 1;
 const MAX_ADDRESSES: usize = 16;
-/// The most words that are looked at: panics of ours are a few frames above their guard.
+/// Maximum number of examined words: our panics are a few frames above their guard.
 const MAX_WORDS: usize = 2048;
 
 /// Offsets in the library, the innermost first.
@@ -58,7 +58,7 @@ impl Addresses {
             if at >= end {
                 break;
             }
-            // SAFETY: between a variable of this frame and one of a frame below, all is stack.
+            // SAFETY: everything between a variable of this frame and one of a frame below is stack.
             let word = unsafe { at.read_volatile() };
             if code.contains(&word)
                 && let Some(offset) = found.offsets.get_mut(found.count)

@@ -52,7 +52,7 @@ pub fn must_undo() -> bool {
 /// The panic that has switched the agent off: its location and its message, cut to 240 bytes.
 #[must_use]
 pub fn reason() -> Option<&'static str> {
-    // ORDERING: Acquire, pairs with the Release in `mark`: the reason is whole.
+    // ORDERING: Acquire, pairs with the Release in `mark`: the reason is complete.
     match STATE.load(Ordering::Acquire) {
         WHOLE => None,
         BROKEN => {

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The pthread key plus 1; 0 before [`arm`].
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// A guard that was entered: its saved registers, and the guard outside it. Lies in the frame of [`call`].
+/// An entered guard: its saved registers, and the enclosing guard. It is in the frame of [`call`].
 struct Frame {
     /// The stack pointer below the saved registers.
     stack: *mut c_void,
@@ -32,7 +32,7 @@ impl Caught {
     /// Leaves the next guard.
     pub fn resume(self) -> ! {
         leave_innermost();
-        // No guard is outside: a Rust program's own call into a library of which another part is armed.
+        // There is no enclosing guard: a Rust program calls a library of which another part is armed.
         std::process::abort()
     }
 
@@ -83,7 +83,7 @@ fn is_armed() -> bool {
 }
 
 fn key() -> libc::pthread_key_t {
-    // ORDERING: Relaxed; callers have seen that the key is there.
+    // ORDERING: Relaxed; callers have seen that the key exists.
     #[allow(clippy::unnecessary_cast, reason = "pthread_key_t is signed on Android")]
     #[allow(clippy::cast_possible_wrap, reason = "pthread_key_t is signed on Android")]
     return KEY.load(Ordering::Relaxed).wrapping_sub(1) as libc::pthread_key_t;
@@ -181,8 +181,8 @@ fn panicked(info: &PanicHookInfo<'_>) {
     leave_innermost();
 }
 
-/// Leaves the innermost guard if the agent has panicked on any thread. Called after a foreign function that
-/// may have called guarded bodies of ours has returned.
+/// Leaves the innermost guard if the agent has panicked on any thread. Called after a foreign function that may have called
+/// our guarded bodies has returned.
 pub fn leave_if_broken() {
     if is_broken() {
         leave_innermost();

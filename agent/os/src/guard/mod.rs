@@ -58,7 +58,7 @@ pub struct Stopped {
 }
 
 impl Stopped {
-    /// True if the body was called: the calling thread runs nothing of ours any more.
+    /// True if the body was called: the calling thread runs no more of our code.
     #[must_use]
     pub const fn is_fresh(self) -> bool {
         self.is_fresh
@@ -86,7 +86,7 @@ pub fn run<T>(body: impl FnOnce() -> T) -> Result<T, Stopped> {
     })
 }
 
-/// Prepares guards ([`arm`]) and calls `body` in one: for what foreign code calls first.
+/// Prepares guards ([`arm`]) and calls `body` in one: for the first function that foreign code calls.
 ///
 /// # Errors
 /// As [`run`]; also if no guard could be prepared.

@@ -115,7 +115,7 @@ record! {
     pub struct Coroutines {
         /// Coroutines keep their sections across suspensions.
         pub on: bool = false,
-        /// The share of the devices that has it. Its salt is "coroutines" by default.
+        /// The share of the devices that traces coroutines. Its salt is "coroutines" by default.
         pub sampling: Sampling = Sampling::default(),
         /// Other conditions that a device must meet.
         pub matches["match"]: Match = Match::default(),

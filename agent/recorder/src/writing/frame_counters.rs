@@ -84,7 +84,7 @@ pub(super) fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
-/// Chooses whether a thread is watched whose lane has just before a segment.
+/// Decides whether to watch a thread whose lane is about to begin a segment.
 pub(super) fn choose(state: &ThreadState, lane: &Lane, session: u32, name: &[u8]) {
     let is_watched = is_on() && (is_main(state.tid()) || name.starts_with(RENDER_THREAD));
     lane.set_watch(if is_watched { claim(state) } else { 0 });

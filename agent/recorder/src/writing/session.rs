@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 static FIRST_GATE: Gate = Gate::new();
 static GATE: AtomicPtr<Gate> = AtomicPtr::new((&raw const FIRST_GATE).cast_mut());
 static LAST_SESSION: AtomicU32 = AtomicU32::new(0);
-/// The session's pool; set before the session, cleared never.
+/// The session's pool; set before the session, and never cleared.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 /// Boot time after which nothing is recorded any more.
 static DEADLINE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -202,7 +202,7 @@ pub(crate) fn deadline_passed(pool: &Pool) {
     }
 }
 
-/// Turns recording off without waiting, from wherever: later records are not recorded.
+/// Turns recording off without waiting, from any thread: later records are not recorded.
 pub fn switch_off() {
     gate().close();
 }

@@ -69,7 +69,7 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 pub fn prepare() -> Result<(), i32> {
     static MAKING: Mutex<()> = Mutex::new(());
     let is_made = || KEY.load(Ordering::Relaxed) != 0;
-    // ORDERING: Relaxed; a key that is there is whole, and it is made under the lock.
+    // ORDERING: Relaxed; an existing key is complete, and it is made under the lock.
     if is_made() {
         return Ok(());
     }
@@ -279,7 +279,7 @@ pub struct Excluded {
 }
 
 impl Excluded {
-    /// The calling thread. Where all states are taken there is nothing to exclude.
+    /// The calling thread. If all states are taken there is nothing to exclude.
     #[must_use]
     pub fn this_thread() -> Self {
         let state = prepare().ok().and_then(|()| current());
@@ -315,8 +315,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static ThreadState> {
     states().iter().take(used).filter(|state| state.owner.load(Ordering::Relaxed) != 0)
 }
 
-/// Makes good what entries of the calling thread have left that are abandoned. Before `session`,
-/// which `pool` belongs to, is closed.
+/// Cleans up after abandoned entries of the calling thread. Before `session`, which `pool` belongs
+/// to, is closed.
 pub(crate) fn heal_own(pool: &Pool, session: u32) {
     let Some(state) = existing() else { return };
     let mark = Mark::new();
@@ -385,7 +385,7 @@ pub(crate) fn forget_all_after_fork() {
 /// Clears all states in a child that was made without fork's handlers, before its first session. One unknown state belongs
 /// to the child's first thread, under another id. No other thread uses them.
 pub(crate) fn forget_after_clone() {
-    // ORDERING: Relaxed; looked at when the state's thread records next.
+    // ORDERING: Relaxed; read when the state's thread records next.
     all().for_each(|state| state.tid.store(0, Ordering::Relaxed));
 }
 

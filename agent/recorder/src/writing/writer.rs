@@ -186,8 +186,7 @@ fn make_room(
     let pool = session::pool_of(session)?;
     session::place_losses(pool);
     let (anchor, by_counter) = anchor(lane, session);
-    // A thread that was idle for long, in a ring, leaves its old block: its new records would go
-    // with it.
+    // In a ring, a thread that was idle for long leaves its old block, with which its new records would be lost.
     if lane.holds(session, ANCHOR_WORDS + words)
         && lane.counts_by_counter() == by_counter
         && !pool.blocks.is_old(lane.lease())

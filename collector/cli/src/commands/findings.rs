@@ -22,7 +22,7 @@ use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Reached;
 use tracetee_server::{FindingLabels, Findings, Growth, Replica, StoreLocation};
 
-/// Time between two checks whether a check is due.
+/// Time between two checks whether an evaluation is due.
 const TICK: Duration = Duration::from_millis(500);
 /// Findings of a rollout that are reported.
 pub(super) const MOST_FINDINGS: usize = 50;

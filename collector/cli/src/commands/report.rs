@@ -24,7 +24,7 @@ use tracetee_fleet::rows::{About, from_capture};
 use tracetee_jank::{Options, Which};
 use tracetee_trace::{Mapping, is_system_process};
 
-/// Exit status of a report that has what `--fail-on` names.
+/// Exit status of a report with the verdict that `--fail-on` names.
 const EXIT_WORSE: u8 = 1;
 
 /// Writes a report. Returns the exit status.
@@ -55,7 +55,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
     Ok(if fails { ExitCode::from(EXIT_WORSE) } else { ExitCode::SUCCESS })
 }
 
-/// Time of each app's report: one is made in milliseconds, unless a device has sent rows to make it slow.
+/// Time limit of each app's report: it takes milliseconds, unless a device has sent rows to make it slow.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 fn ask(args: &ReportArgs) -> Ask {

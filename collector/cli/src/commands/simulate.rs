@@ -1,4 +1,4 @@
-//! `tracetee simulate`: reads the plan, has a simulated fleet send to a collector, and says how fast that was.
+//! `tracetee simulate`: reads the plan, sends a simulated fleet's captures to a collector, and reports the rate.
 
 use crate::args::SimulateArgs;
 use crate::progress;

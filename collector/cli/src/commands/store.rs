@@ -88,7 +88,7 @@ struct Copies<'a> {
 }
 
 impl<'a> Copies<'a> {
-    /// Brings the tables on this machine to the state of the object store.
+    /// Updates the tables on this machine to the state of the object store.
     fn open(address: &'a str, cache: Option<&Path>) -> Result<Self> {
         make_private();
         let reader = Reader::open(address, cache_of(address, cache).as_deref())?;

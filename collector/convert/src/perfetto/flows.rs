@@ -65,7 +65,7 @@ impl Flows {
     }
 }
 
-/// Places of points of flows that others follow before the id begins again.
+/// Places of flow points that others follow before the id is reused.
 fn continued(trace: &Trace) -> HashSet<usize> {
     let mut follows: HashSet<u64> = HashSet::new();
     let mut found = HashSet::new();

@@ -59,8 +59,8 @@ pub(crate) fn write(
     let alone = TrackIds::new();
     let mut writer = Writer::for_trace(trace, beside.unwrap_or(&alone), out);
     writer.head()?;
-    // First, because of two packets of one time Perfetto takes the first of the file first: a thread is born before it
-    // is described.
+    // First, because Perfetto processes packets of equal time in file order, and a thread must be created before it is
+    // described.
     writer.system()?;
     writer.tracks()?;
     for end in trace.ends.iter().filter(|end| beside.is_some() && end.key.is_none()) {
@@ -483,7 +483,7 @@ fn with_events(trace: &Trace) -> HashSet<u32> {
         .collect()
 }
 
-/// A counter's value as an integer, which takes fewer bytes; `None` if it is none.
+/// A counter's value as an integer, which takes fewer bytes; `None` if it is not one.
 fn whole(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     #[allow(clippy::cast_possible_truncation, reason = "in range, and without a fraction")]

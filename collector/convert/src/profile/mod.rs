@@ -102,7 +102,7 @@ impl Entry {
 
 #[derive(Debug, Default)]
 struct Stack {
-    /// Place of the method, when it began, whether it is recursive.
+    /// Place of the method, its begin, and whether it is recursive.
     open: Vec<(usize, u64, bool)>,
     /// Number of open calls of each method.
     depth: HashMap<usize, u32>,
@@ -174,7 +174,7 @@ impl Profile {
 
     /// The time since the thread's last record is the innermost method's.
     fn charge(&mut self, stack: &mut Stack, now_us: u64) {
-        // A clock that went back takes no time away.
+        // A clock that went back does not reduce the time.
         let took = now_us.saturating_sub(stack.last_us);
         stack.last_us = stack.last_us.max(now_us);
         let (method, is_recursive) =
@@ -244,7 +244,7 @@ impl Profile {
         indices
     }
 
-    /// The number that each method has in reports: by inclusive time.
+    /// The number of each method in reports, by inclusive time.
     #[must_use]
     pub fn numbers(&self) -> Vec<usize> {
         let mut numbers = vec![0; self.methods.len()];
@@ -267,7 +267,7 @@ pub(crate) struct Group<'a> {
 }
 
 impl Profile {
-    /// Groups by what `name` gives, the most time first; those that took none are none.
+    /// Groups by the result of `name`, most time first; groups without time are omitted.
     pub(crate) fn groups<'a>(&'a self, name: impl Fn(&'a Entry) -> &'a str) -> Vec<Group<'a>> {
         let mut groups: Vec<Group<'a>> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();

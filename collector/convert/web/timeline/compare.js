@@ -113,7 +113,7 @@ function drawing({ sides, align }) {
     const room = $("panel").clientWidth - 24, wide = Math.max(300, room > 2 * TABLE ? room - TABLE : room), tall = lists.flat().reduce((sum, thread) => sum + tallOf(thread), 2 * HEAD + 24);
     picture.width = wide * ratio; picture.height = tall * ratio;
     picture.style.cssText = `position:static;width:${wide}px;height:${tall}px`;
-    // The rows are drawn by what draws them on the screen, with another view.
+    // The rows are drawn by the same code as on the screen, with another view.
     const kept = [context, width, height, LEFT, { ...view }, selected, frame, calls, matches];
     context = picture.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);

@@ -79,7 +79,7 @@ function followLink() {
     try { follow(wanted); } finally { isFollowing = false; }
 }
 
-/** The frame that lost most by a cause (`CAUSE|KEY`); null if none did. */
+/** The frame that lost the most time to a cause (`CAUSE|KEY`); null if there is none. */
 function worstByCause(all, cause) {
     const lost = (one) => (one.why?.causes || []).reduce((sum, of) => sum + (`${of.cause}|${of.key}` === cause ? of.self_ns : 0), 0);
     return all.reduce((most, one) => (lost(one) > (most ? lost(most) : 0) ? one : most), null);

@@ -10,9 +10,9 @@ let rows = [], rowOfThread = new Map(), total = 0;
 /** False while the trace is being read: rows are shown as they arrive. */
 let isComplete = false;
 const folded = new Set(), unfolded = new Set();
-/** Minor threads, and the processes of such, that are shown since they were looked for. */
+/** Minor threads, and their processes, that are shown because they were searched for. */
 const revealed = new Set();
-/** Ids of rows that are shown first, in this order. */
+/** Ids of the rows to show first, in this order. */
 const pins = new Set();
 const data = JSON.parse(($("tracetee-data") || { textContent: "{}" }).textContent);
 const frames = data.frames || [];

@@ -53,7 +53,7 @@ function drawInstants({ instants }, y) {
     }
 }
 
-/** The strip of a thread's states. States of less than a pixel are one: the first, then the next one to be seen. */
+/** The strip of a thread's states. States of less than a pixel are drawn as one: the first, then the next visible one. */
 function drawStates(list, y) {
     if (!list) return;
     const count = list.at.length, pixel = pixelTime();

@@ -1,4 +1,4 @@
-//! Limits of the distinct names that an app has in a day: those that come later are stored as `(other)`.
+//! Limits on the distinct names of an app in a day: later names are stored as `(other)`.
 //!
 //! Reports group by names that devices send. An app that names its screens after products, and a hostile one, would
 //! make each report of it longer without end. Names are replaced in what a capture adds, so that one that is deleted is subtracted

@@ -61,7 +61,7 @@ fn ask(growth: &Growth, document: &Document, now_ms: i64) -> Option<Ask> {
 /// Returns the share of a window's devices that contains about the wanted number. Not every device runs the app and captures
 /// something, so the share doubles each time that all devices have requested the configuration twice.
 fn percent(allowed: &OnDemand, document: &Document, reached: &Reached, age_s: u64) -> Decimal {
-    // Devices are known by ledgers, or by captures, which those have that are in the sample of a window.
+    // Devices are known from ledgers, or from captures, which devices in the sample of a window have.
     let of_windows = document.windows.iter().map(|window| window.sampling.percent.to_f64());
     let (known, sampled) = match reached.ledger_devices {
         0 => (reached.devices, of_windows.reduce(f64::max)),

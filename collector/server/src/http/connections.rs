@@ -79,7 +79,7 @@ fn raise_descriptors() -> u64 {
 pub(crate) struct Connections {
     limits: Limits,
     open: Mutex<Open>,
-    /// Hung up on because their place was wanted; and turned away because none could be had.
+    /// Connections closed because their place was needed, and refused because there was none.
     pub(crate) hung_up: AtomicU64,
     pub(crate) turned_away: AtomicU64,
 }
@@ -189,7 +189,7 @@ impl Open {
         self.remove(number);
     }
 
-    /// Hangs up on the idle connection that is to go first, of a client or of all. Returns false if there is none.
+    /// Closes the first idle connection to evict, of a client or of all. Returns false if there is none.
     fn hang_up_idle(&mut self, client: Option<IpAddr>) -> bool {
         let of_client = self
             .by_number

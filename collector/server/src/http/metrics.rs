@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Declares the counts, and what `/metrics` says of each, `tracetee_NAME_total`.
+/// Declares the counters, and the help text of each, `tracetee_NAME_total`.
 macro_rules! counts {
     ($($count:ident = $help:literal,)+) => {
         /// Counts of requests and answers since the start.

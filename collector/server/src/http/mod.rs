@@ -62,7 +62,7 @@ use tokens::{Right, Tokens};
 use tracetee_protocol::{CaptureMeta, http};
 use uuid::Uuid;
 
-/// Captures that are checked at once, for each processor: each unpacks with up to 128 MB.
+/// Number of captures checked at once per processor: each needs up to 128 MB to decompress.
 const CHECKS_PER_PROCESSOR: usize = 2;
 /// Captures that are checked, or wait for the disk, at once: each has a thread, and a content of up to 4 MB.
 const KEEPS: usize = 64;

@@ -192,7 +192,7 @@ impl Found {
         // The capture and its profile are shown as one trace, whichever is requested.
         let parts = profile.filter(|profile| profile.is_trace());
         let parts = parts.and_then(|profile| Some((profile.capture(root)?, &profile.path)));
-        // A profile that cannot be read takes nothing from the capture.
+        // An unreadable profile does not affect the capture.
         let joined = parts
             .and_then(|(capture, profile)| read_with_profile(&capture, profile, &options).ok());
         let is_joined = joined.is_some() || dump.is_some();

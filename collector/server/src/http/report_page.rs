@@ -2,9 +2,9 @@
 //! nor processor time that devices need. Readers take turns, and no reader has all of them. When too many requests wait, the
 //! reader with most of them gets [`Error::Busy`].
 //!
-//! The report of an app is remembered until rows of the app change, and answers all requests that waited when it was begun.
-//! A check at many apps makes a limited number of reports anew, the oldest first. Work that nobody waits for any longer is
-//! given up.
+//! The report of an app is cached until rows of the app change, and answers all requests that waited when it was begun.
+//! A request for many apps remakes a limited number of reports, oldest first. Work that nobody waits for any longer is
+//! cancelled.
 
 use super::tokens::Viewer;
 use crate::budget::Budget;
@@ -183,8 +183,8 @@ impl Maker {
         Database::read(&self.tables)
     }
 
-    /// Makes a report of the tables as they are now, or have been since it was `asked` for. One of more than [`ANEW`] apps
-    /// that have changed has the others as they were at an earlier look.
+    /// Makes a report from the current tables, or from their state since it was `asked` for. A report of more than [`ANEW`]
+    /// changed apps has the others in an earlier state.
     pub(super) fn report(
         &self,
         ask: Ask,

@@ -66,7 +66,7 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// `None`: this refusal has no line. Otherwise the number of those before it that had none.
+    /// `None`: this refusal gets no line. Otherwise, the number of earlier refusals without a line.
     fn admit(&mut self, sender: &String, now: Instant) -> Option<u64> {
         if self.since.is_none_or(|since| now.duration_since(since) >= WINDOW) {
             self.since = Some(now);

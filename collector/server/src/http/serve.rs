@@ -59,7 +59,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Accepts until the end is said; connections end with their request.
+    /// Accepts until the server ends; connections end with their request.
     pub(crate) async fn run(self) {
         let mut ended = self.ended.clone();
         let mut end = pin!(ended.changed());
@@ -197,7 +197,7 @@ impl Patient {
     }
 }
 
-/// Comes when a write has waited for long enough.
+/// Completes when a write has waited for too long.
 async fn unread(mut ended: watch::Receiver<bool>) {
     let stopping = async {
         // A dropped server has also stopped.

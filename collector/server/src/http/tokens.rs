@@ -60,7 +60,7 @@ impl Right {
 #[derive(Debug, Clone)]
 pub(crate) struct Viewer {
     apps: Vec<String>,
-    /// The user, or the digest of the token; the key of what this person takes.
+    /// The user, or the digest of the token, as the key of this reader's share.
     pub(super) person: String,
 }
 
@@ -213,7 +213,7 @@ impl Tokens {
     }
 
     /// Returns the app of the token with this digest, the last one that the file gives it, and its right. The table's hash
-    /// is randomly keyed, and a guesser cannot choose digests, so the time of a check-up reveals nothing about the tokens.
+    /// is randomly keyed, and a guesser cannot choose digests, so the time of a look-up reveals nothing about the tokens.
     pub(crate) fn find(&self, digest: &[u8; 32]) -> Option<(&str, Right)> {
         let (right, apps) = self.known.get(digest)?;
         Some((apps.last()?, *right))

@@ -83,7 +83,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<&[u8]>, &'static str> {
         b'C' => {
             // Perfetto's ftrace text has no bar in a counter's name; neither may ours.
             let (name, value) = last_field(rest).ok_or("a counter has no value")?;
-            // A fourth field is userdebug builds' category.
+            // A fourth field is the category, written by userdebug builds.
             let (name, value) = match (Number::parse(value), last_field(name)) {
                 (None, Some((name, value))) => (name, value),
                 _ => (name, value),

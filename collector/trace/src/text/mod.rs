@@ -128,7 +128,7 @@ pub(crate) fn read_lines<R: BufRead>(mut text: R, reader: &mut impl TakeLine) ->
     }
 }
 
-/// Reads the lines that are in the text's own buffer as a whole, or copies one that is not. Returns their bytes, 0 at the
+/// Reads the lines that are completely in the text's own buffer, or copies one that is not. Returns their bytes, 0 at the
 /// end.
 fn take_lines<R: BufRead>(
     text: &mut R,

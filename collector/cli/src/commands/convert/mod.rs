@@ -217,7 +217,7 @@ fn text(
     if !args.zlib {
         return write(out);
     }
-    // A line at a time is too little for it.
+    // Reading one line at a time would be too slow.
     let packed = ZlibEncoder::new(out, Compression::default());
     let mut packed = BufWriter::with_capacity(1 << 16, packed);
     let dropped = write(&mut packed)?;

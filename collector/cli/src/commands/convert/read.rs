@@ -12,7 +12,7 @@ use tracetee_trace::{
     read_file_with_events,
 };
 
-/// Says what events a file has that the model does not hold.
+/// Reports the events of a file that are not in the model.
 fn say_others(path: &Path, events: &BTreeMap<String, u64>) {
     if !events.is_empty() {
         say(&format!("{}: events other than app markers: {}", path.display(), counted(events)));
@@ -132,7 +132,7 @@ pub(super) fn read(
     Ok(trace)
 }
 
-/// Refuses to join recordings of the kernel that have the same events: in the result they would be there twice.
+/// Refuses to join recordings of the kernel that have the same events: the result would contain them twice.
 fn refuse_same_switches(
     (first_path, first): (&Path, (&Trace, i64)),
     (second_path, second): (&Path, (&Trace, i64)),
@@ -233,7 +233,7 @@ impl Reference<'_> {
     }
 }
 
-/// The clock of a Perfetto trace, if it says the time of day.
+/// The clock of a Perfetto trace, if it contains the time of day.
 fn reference(path: &PathBuf) -> Result<Option<Reference<'_>>> {
     let (clocks, monotonic) =
         wall_clocks(unpacked(path)?).with_context(|| format!("cannot read {}", path.display()))?;
@@ -257,7 +257,7 @@ fn milliseconds(ns: i64) -> String {
     }
 }
 
-/// Why it is not known how far an input's clock is from the others'; `perfetto`: the reference without a clock.
+/// The reason why the offset of an input's clock is unknown; `perfetto`: the reference without a clock.
 fn unknown(perfetto: Option<&PathBuf>) -> String {
     match perfetto {
         None => "cannot align it with the other inputs (no wall-clock time in it or in them); assuming the same clock"

@@ -8,7 +8,7 @@ use tracetee_protocol::health::Library;
 const GUEST_DIRECTORIES: [&str; 3] = ["/lib64/arm64/", "/lib/arm/", "/lib64/riscv64/"];
 /// Directories of the system's libraries; an app's library directory may have one of the names above.
 const SYSTEM: [&str; 3] = ["/system/", "/system_ext/", "/vendor/"];
-/// The words by which the agent's reasons name another hooker, and its library.
+/// The words with which the agent's reasons name another hooker, and its library.
 const ANOTHER_HOOKER: &str = "another hooker";
 const OF_LIBRARY: &str = " of library ";
 

@@ -135,7 +135,7 @@ pub(crate) fn marker(atrace: &TagReport) -> String {
     }
 }
 
-/// Threads of a summary that are shown: those with most records.
+/// Number of threads shown in a summary: those with the most records.
 const SHOWN: usize = 8;
 
 /// Appends the content of the recorder.

@@ -1,4 +1,4 @@
-//! The file of `collect --guard`: rollouts to look at.
+//! The file of `collect --guard`: rollouts to check.
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use tracetee_fleet::database::{Database, Reached};
 use tracetee_server::{Replica, tables_of};
 
-/// Time for which a collector has the findings, unless it renews that.
+/// Time for which a collector has the findings, unless it renews the lease.
 const LEASE: Duration = Duration::from_secs(30);
-/// Interval at which that collector renews it, and the others read the file.
+/// Interval at which that collector renews the lease, and the others read the file.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Time before the end of a lease in which no look begins.
+/// Time before the end of a lease in which no check begins.
 const LAST: Duration = Duration::from_secs(12);
 
 /// The collector that has the findings.
@@ -52,7 +52,7 @@ impl Document {
         other.is_some_and(|lease| lease.until_ms > now_ms)
     }
 
-    /// Takes the findings, until the lease ends. `known`: the state in this collector's memory, which counts if it had them
+    /// Takes the findings, until the lease ends. `known`: the state in this collector's memory, which is used if it had them
     /// last.
     fn take(mut self, name: &str, known: &State, now_ms: i64) -> Self {
         if self.lease.is_some_and(|lease| lease.collector == name) {
@@ -100,7 +100,7 @@ impl Keeper {
         Self::Objects(Leased { replica, name, looked: None, until: None })
     }
 
-    /// True if this collector may look now. Brings the state here when it begins to.
+    /// True if this collector may check now. Reads the state when it begins to.
     pub(super) fn has(&mut self, state: &mut State) -> bool {
         let Self::Objects(leased) = self else { return true };
         if leased.replica.complete_tables().is_none() {

@@ -9,7 +9,7 @@ use tracetee_fleet::change::comparison::Verdict;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::FleetReport;
 
-/// The report of a store, and whether its comparison has found something worse.
+/// The report of a store, and whether its comparison has found a regression.
 pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, Vec<Verdict>)> {
     let store = args.store.clone().unwrap_or_else(|| PathBuf::from("tracetee-store"));
     // Links of a page on this machine lead into the store. The address of an object store is not a path.

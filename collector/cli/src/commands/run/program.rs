@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Program {
     /// File of the program.
     pub(crate) path: PathBuf,
-    /// Why the agent cannot be loaded into it, if so.
+    /// The reason why the agent cannot be loaded into it, if any.
     pub(crate) obstacle: Option<String>,
 }
 
@@ -60,7 +60,7 @@ fn in_search_path(name: &OsStr) -> Option<PathBuf> {
 /// Scripts name interpreters, which may be scripts.
 const MAX_INTERPRETERS: u32 = 4;
 
-/// Why LD_PRELOAD has no effect on the program at `path`.
+/// The reason why LD_PRELOAD has no effect on the program at `path`.
 fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     let bytes = fs::read(path).ok()?;

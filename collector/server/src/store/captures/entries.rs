@@ -1,6 +1,7 @@
 //! The entries of a store, captures, reports and quarantined objects, and their deletion together with their rows.
 //!
-//! The objects are the truth, not the tables: an object that could not be indexed, or exists twice, is also an entry.
+//! The objects are the source of truth, not the tables: an object that could not be indexed, or exists twice, is also an
+//! entry.
 
 use crate::store::captures::id_index;
 use crate::store::objects::disk::{note, remove};

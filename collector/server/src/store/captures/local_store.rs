@@ -173,7 +173,7 @@ impl LocalStore {
         Ok(kept.then_some(path))
     }
 
-    /// Gives a report its place. `None`: it is there.
+    /// Stores a report. `None`: it is already stored.
     pub(crate) fn keep_report(
         &self,
         path: &str,
@@ -225,7 +225,7 @@ impl LocalStore {
     }
 }
 
-/// Sets a capture aside of which no rows can be made, with the reason.
+/// Quarantines a capture from which no rows can be made, with the reason.
 pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<()> {
     let capture = root.join(key.path());
     let meta = about(root, key)?.meta;
@@ -295,7 +295,7 @@ pub(crate) fn key_of(id: Uuid, meta: &CaptureMeta, today: i64) -> RawKey {
 /// Returns a capture's properties besides its text: key, size, and metadata.
 pub(crate) fn about(root: &Path, key: &RawKey) -> io::Result<About> {
     let meta = meta_of(root, key);
-    // Looked at last: a capture is removed before its metadata.
+    // Checked last, because a capture is removed before its metadata.
     let bytes = root.join(key.path()).metadata()?.len();
     Ok(about_with(key, meta, bytes))
 }

@@ -100,7 +100,7 @@ pub(crate) fn apply(
     Ok(deleted)
 }
 
-/// Chooses what goes. Returns it, and how many captures that are.
+/// Chooses the objects to delete. Returns them, and the number of captures among them.
 fn choose(
     entries: &Entries<'_>,
     retention: Retention,

@@ -201,7 +201,7 @@ impl Indexer {
         }
     }
 
-    /// Ends it when all is in the tables. Gives how many captures and reports that were.
+    /// Ends it when everything is in the tables. Returns the number of captures and reports.
     pub(crate) fn finish(mut self) -> u64 {
         self.join();
         self.state.analysed.load(Ordering::Relaxed)
@@ -224,8 +224,8 @@ impl Indexer {
     }
 }
 
-/// Calls `each` for each capture and report that is in the directory and not in the tables, or there as an older analysis
-/// saw it.
+/// Calls `each` for each capture and report that is in the directory and not in the tables, or is there from an older
+/// analysis.
 pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work)) -> Result<()> {
     let database = Database::open(tables)?;
     let mut wrong = None;

@@ -83,7 +83,7 @@ pub(crate) struct State {
     pub(crate) analysed: AtomicU64,
     pub(crate) analysed_again: AtomicU64,
     pub(crate) failed: AtomicU64,
-    /// Something was not taken: the directory is to be looked through again.
+    /// Something was not accepted: the directory must be searched again.
     pub(crate) missed: AtomicBool,
     pub(crate) panics: Arc<Panics>,
     pub(crate) damage: Damage,
@@ -111,7 +111,7 @@ impl Queue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds work of an app. Returns how much gave way.
+    /// Adds work of an app. Returns the amount of evicted work.
     fn push(&self, app: &str, work: Work) -> usize {
         let mut queue = self.locked();
         let number = queue.next();
@@ -135,7 +135,7 @@ impl State {
         gone == 0
     }
 
-    /// A capture that waited has been dealt with, or was lost by a panic: then the directory is looked through again.
+    /// A capture that waited has been dealt with, or was lost by a panic: then the directory is searched again.
     pub(crate) fn count_done(&self, count: u64) {
         self.missed.fetch_or(std::thread::panicking(), Ordering::Relaxed);
         self.waiting.fetch_sub(count, Ordering::Relaxed);

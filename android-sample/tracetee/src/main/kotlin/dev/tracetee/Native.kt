@@ -84,7 +84,7 @@ internal object Native {
     /** Counts a start: 0 cold, 1 warm, 2 hot. Times in ms until the first frame, and until the app was fully drawn; negative: unknown. */
     @JvmStatic external fun countStart(kind: Int, ttidMs: Long, ttfdMs: Long)
 
-    /** The app is visible from now on, or hidden. */
+    /** Reports that the app is visible from now on, or hidden. */
     @JvmStatic external fun setVisible(isVisible: Boolean)
 
     /** Runs [ping] once a second on the agent's thread, until it is called with null. */

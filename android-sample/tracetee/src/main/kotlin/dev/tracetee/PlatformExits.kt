@@ -23,7 +23,7 @@ internal class ProcessExit(
     val dump: () -> InputStream?,
 )
 
-/** API 37's account of an ANR: a constant of `AnrTypes`, how long the system waited, and whether the user noticed it. */
+/** API 37's data on an ANR: a constant of `AnrTypes`, how long the system waited, and whether the user noticed it. */
 internal class AnrFacts(private val type: Int, private val timeoutMs: Long, val isPerceptible: Boolean) {
     /** Returns the system's [description] with the type, and with the time in the words of input's ANRs where it has none. */
     fun addTo(description: String): String {
@@ -47,7 +47,7 @@ internal class AnrFacts(private val type: Int, private val timeoutMs: Long, val 
     }
 }
 
-/** The system's records of ended processes. Load this class on API 30 and later only; the calls ask another process. */
+/** The system's records of ended processes. Load this class only on API 30 and later; its calls query another process. */
 @TargetApi(30)
 internal class PlatformExits(private val manager: ActivityManager, private val packageName: String) {
     /** Returns the ends that the system remembers of all processes of the app, the newest first. */

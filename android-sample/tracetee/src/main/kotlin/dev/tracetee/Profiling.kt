@@ -15,7 +15,7 @@ internal object Profiling {
 
     private val worker = ThreadPoolExecutor(0, 1, 10L, TimeUnit.SECONDS, LinkedBlockingQueue()) { Thread(it, "tracetee-profiling") }
 
-    /** Kept over an uninstallation, because a second one would get each result, too. Only the worker uses it. */
+    /** Kept across an uninstallation, because a second one would also get each result. Only the worker uses it. */
     private var first: ProfilingSource? = null
 
     @Volatile

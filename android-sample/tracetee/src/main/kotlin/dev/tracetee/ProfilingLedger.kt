@@ -8,7 +8,7 @@ import java.io.RandomAccessFile
 import org.json.JSONArray
 import org.json.JSONObject
 
-/** A limit to the costs in a time; [name] is the field of the configuration. */
+/** A limit on the costs in a period; [name] is the field of the configuration. */
 internal class ProfilingLimit(val name: String, val withinMs: Long, val cost: Int)
 
 private const val HOUR_MS = 3_600_000L
@@ -107,7 +107,7 @@ internal class ProfilingLedger(private val directory: File, private val now: () 
     /** True if something was ever entered. */
     val exists: Boolean get() = file.exists()
 
-    /** Reads the ledger. One that cannot be read counts as if everything had been spent now: it may have been. */
+    /** Reads the ledger. If it cannot be read, everything counts as spent now, because it may have been. */
     fun read(): ProfilingState = try {
         if (file.exists()) ProfilingState.parse(file.readText()) else ProfilingState()
     } catch (_: Exception) {

@@ -218,7 +218,7 @@ internal class StackSampler(
         return isFrame
     }
 
-    /** Waits until a time, in steps: the row may be over long before. */
+    /** Waits until a time, in steps, because the row of samples may end long before. */
     private fun waitForAnswer(untilNs: Long) {
         while (answeredNs == 0L) {
             val rest = untilNs - app.nowNs()
