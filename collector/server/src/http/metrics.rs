@@ -91,7 +91,7 @@ pub(super) fn metrics(
             &state.panics.restarts,
         ),
         ("analysis_failures", "Captures and reports that could not be indexed.", &state.failed),
-        ("log_lines_lost", "Log lines lost because nobody read them.", &lost_log_lines),
+        ("log_lines_lost", "Log lines lost because stderr was not read.", &lost_log_lines),
     ];
     for (name, help, count) in collector.counts.all().into_iter().chain(others) {
         let name = format!("{name}_total");
