@@ -61,8 +61,8 @@ pub use task::{TaskSection, TraceFuture, Traced, misuses, set_strict};
 #[cfg(feature = "tracing")]
 pub use tracing_layer::TracingLayer;
 
-// The types of our other crates that the signatures above name. A consumer depends only on this crate;
-// `tests/rust_api.rs` fails if a signature names another one.
+// Types of tracetee's other crates that occur in the signatures above. A consumer depends only on this crate;
+// `tests/rust_api.rs` fails if a signature uses another type.
 pub use tracetee_hooks::Error as HooksError;
 pub use tracetee_protocol::capture_config::{
     ClockSetting, Config, Precision, RecorderConfig, TextOptions,

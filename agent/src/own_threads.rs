@@ -45,7 +45,7 @@ pub(crate) fn lower_priority(nice: i32) {
     };
 }
 
-/// Starts a thread of ours of this nice value. A panic ends it.
+/// Starts a thread of the agent with this nice value. A panic ends it.
 pub(crate) fn spawn(
     name: &'static CStr,
     nice: i32,

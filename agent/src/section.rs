@@ -62,7 +62,7 @@ pub(crate) fn set_ready(is_ready: bool) {
 
 /// Sets whether the Kotlin library traces coroutines. Called in each start of the agent, on its thread.
 pub(crate) fn trace_coroutines(is_on: bool) {
-    // ORDERING: Relaxed; a fact for the report.
+    // ORDERING: Relaxed; only the report uses it.
     if TRACES_COROUTINES.swap(is_on, Ordering::Relaxed) != is_on {
         changed(c"coroutines", is_on);
     }

@@ -218,7 +218,7 @@ impl<'p> Stream<'p> {
 
 /// Returns the processor time of streaming threads so far, ns.
 pub(crate) fn used_ns() -> u64 {
-    // ORDERING: Relaxed; a number for the report.
+    // ORDERING: Relaxed; only the report uses it.
     USED_NS.load(Ordering::Relaxed)
 }
 

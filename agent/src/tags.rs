@@ -95,7 +95,7 @@ impl Copy {
 }
 
 impl Tags {
-    /// Finds every libcutils and initialises it, so that its present tags are known.
+    /// Finds every libcutils and initialises it, so that its current tags are known.
     pub(crate) fn find() -> Result<Self, tracetee_hooks::Error> {
         let copies: Vec<_> = tracetee_hooks::atrace::find()?
             .into_iter()
@@ -120,7 +120,7 @@ impl Tags {
         !self.copies.is_empty()
     }
 
-    /// Tags set by a system trace: the values before forcing, and the property.
+    /// Tags set by a system trace: the values from before the agent forced them, and the property.
     pub(crate) fn of_the_system(&self) -> u64 {
         let before = self.copies.iter().fold(0, |tags, copy| tags | copy.before);
         (before | properties::system_tags().unwrap_or(0)) & !IDLE_TAGS
@@ -242,7 +242,7 @@ impl Tags {
             return;
         }
         // If there is no such function, or it does nothing (libcutils on Linux), the word still
-        // holds the forced tags. A system that asks for exactly these tags finds them again.
+        // holds the forced tags. If the system has requested exactly these tags, they stay set.
         let system = properties::system_tags().map(|tags| tags | 1);
         if self.copies.iter().any(|copy| Some(copy.forced) != system) {
             tag_words::give_words_back();

@@ -22,7 +22,7 @@ const WORKSPACE: [&str; 3] = ["Cargo.toml", "Cargo.lock", ".cargo/config.toml"];
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(embedded)");
     println!("cargo::rerun-if-changed=build.rs");
-    // The commands that need them exist only on Linux.
+    // The commands that need these exist only on Linux.
     if variable("PROFILE") != "release" || variable("CARGO_CFG_TARGET_OS") != "linux" {
         return;
     }

@@ -125,7 +125,7 @@ impl Settled {
         // thread is itself inside a dlopen, in a constructor, the relocating is done.)
         // SAFETY: an all-zero Dl_info is a valid value of a plain C structure.
         let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-        // SAFETY: any address may be asked about; this one is in no library.
+        // SAFETY: the function accepts any address; this one is not in a library.
         unsafe { libc::dladdr(std::ptr::without_provenance(1), &raw mut info) };
         Self { modules, unloads }
     }

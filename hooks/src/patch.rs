@@ -29,7 +29,7 @@ pub(crate) unsafe fn load(slot: usize) -> usize {
     // SAFETY: the caller vouches for the address; the word is only ever accessed atomically by us
     // and by single aligned loads of the code that calls through it.
     let word = unsafe { AtomicUsize::from_ptr(slot as *mut usize) };
-    // ORDERING: Relaxed; the value is compared, nothing is read through it.
+    // ORDERING: Relaxed; the value is only compared, not dereferenced.
     word.load(Ordering::Relaxed)
 }
 
@@ -94,7 +94,7 @@ impl Unlocked<'_> {
 
     fn close(&mut self) {
         if let Some((start, end, protection)) = self.open.take() {
-            // A page that cannot be closed stays writable: nothing breaks, and nothing can be done.
+            // A page that cannot be made read-only again stays writable, which is harmless.
             let _ = self.protect(start, end, protection);
         }
     }

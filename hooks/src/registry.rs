@@ -127,7 +127,7 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        // A slot that cannot be restored passes every call on.
+        // The proxy of a slot that cannot be restored passes every call on.
         let _ = self.uninstall();
     }
 }

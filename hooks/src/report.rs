@@ -14,7 +14,7 @@ pub enum Outcome {
     Restored,
     /// Another hooker changed the slot after us, so it was not touched. Has the slot's value.
     ChangedByOther(usize),
-    /// The slot holds another hooker's function, and every proxy has a predecessor already.
+    /// The slot holds another hooker's function, and each proxy already has a predecessor.
     ChainFull,
     /// The slot holds null: its weak symbol is unresolved.
     Unresolved,

@@ -259,8 +259,8 @@ fn proxy_for(hook: &Hook, function: usize) -> Option<&'static Proxy> {
     // ORDERING: Relaxed; `previous` is written under the patching lock only.
     hook.proxies.iter().find(|proxy| match proxy.previous.load(Ordering::Relaxed) {
         0 => {
-            // ORDERING: Release, pairs with the load in the proxy; the slot that leads callers
-            // there is written afterwards.
+            // ORDERING: Release, pairs with the load in the proxy; the slot through which callers reach it is written
+            // afterwards.
             proxy.previous.store(function, Ordering::Release);
             true
         }

@@ -72,10 +72,10 @@ pub fn classify(response: &Response) -> Outcome {
         100..=199 | 203 | 205..=299 | 300..=399 => {
             retry(false, ", which is not a valid answer to an upload")
         }
-        // Ours to mend at the server or in the app: the captures are good.
+        // An error that is repaired at the server or in the app; the captures are valid.
         401 | 403 | 404 | 407 => retry(false, ": the address or the token is wrong"),
         408 | 425 => retry(true, ""),
-        // It has too much to do, which is not this capture's fault.
+        // The server is overloaded, which does not depend on this capture.
         429 | 503 => retry(false, ""),
         400..=499 => Outcome::Discard(format!("status_{status}")),
         _ => retry(true, ""),

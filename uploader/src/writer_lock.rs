@@ -65,7 +65,7 @@ pub(crate) fn is_dead(directory: &Path, name: &str) -> bool {
 pub(crate) fn remove_dead(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        // One that is being made is not locked yet; a process that was killed then left it.
+        // A file that is being made is not locked yet; a process that was killed at that time leaves it.
         let age = entry.metadata().and_then(|file| file.modified()).map(|time| time.elapsed());
         let is_new = name.ends_with(".new") && !matches!(age, Ok(Ok(age)) if age > BEING_MADE);
         if !is_new && is_dead(directory, &name) {

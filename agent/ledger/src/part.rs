@@ -20,7 +20,7 @@ const KEYED_ROWS: usize = MAX_ROWS - crate::Source::ALL.len();
 pub enum StartType {
     /// The process was started.
     Cold,
-    /// The process was there, the activity was not.
+    /// The process existed, its activity did not.
     Warm,
     /// The activity was there.
     Hot,

@@ -55,7 +55,7 @@ impl<T: AsRawFd> Drop for Owned<T> {
     }
 }
 
-/// Device and inode; of a socket, too.
+/// Device and inode, also for a socket.
 type Identity = (u64, u64);
 
 /// The object that a number leads to; `None` if it is closed.

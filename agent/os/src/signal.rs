@@ -13,7 +13,7 @@ use libc::c_long;
 /// The two signals, in a set as the kernel has it.
 const SIGNALS: u64 = 1 << (libc::SIGXFSZ - 1) | 1 << (libc::SIGPIPE - 1);
 
-/// Blocks them on this thread permanently. For our threads.
+/// Blocks the signals on this thread permanently. For the agent's own threads.
 pub fn block_write_signals() {
     mask(libc::SIG_BLOCK, SIGNALS);
 }

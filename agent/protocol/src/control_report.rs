@@ -48,7 +48,7 @@ record! {
         pub socket_refused: u64 = 0,
         /// Calls of `tracetee_set_screen` beyond the 200 distinct names of a process, which count as `(other)`.
         pub other_screens: u64 = 0; omit(is_zero),
-        /// The last thing that went wrong in the agent's own directory.
+        /// The last error in the agent's own directory.
         pub trouble: Option<String> = None,
     }
 

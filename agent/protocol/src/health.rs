@@ -14,8 +14,8 @@ use std::path::PathBuf;
 record! {
     /// The health report of a process, and a summary of its records so far.
     pub struct HealthReport {
-        /// The first thing to read: why a capture was lost, why nothing is recorded now. `None` while
-        /// all is well, and for a manual capture that was stopped.
+        /// Read this first: the reason why a capture was lost, or why nothing is recorded now. `None` if there is no
+        /// problem, and for a manual capture that was stopped.
         pub headline: Option<String> = None,
         /// [`PROTOCOL_VERSION`] of the agent.
         pub protocol: u32 = PROTOCOL_VERSION,

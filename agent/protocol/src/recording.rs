@@ -2,8 +2,7 @@
 
 use crate::{record, words};
 
-/// The longest section that a filter may leave out, microseconds: the records after its begin are
-/// held back as long.
+/// The longest section that a filter may omit, microseconds: the records after its begin are held back for that time.
 pub const MAX_MIN_SLICE_US: u64 = 10_000_000;
 
 words! {

@@ -31,7 +31,7 @@ record! {
         pub not_nested: u64 = 0; omit(is_zero),
         /// Records whose names the redaction has changed.
         pub redacted: u64 = 0,
-        /// Records that the redaction has left out.
+        /// Number of records that the redaction omitted.
         pub redacted_out: u64 = 0,
         /// Blocks of a damaged recorder file whose rest was not readable.
         pub damaged_blocks: u64 = 0,
@@ -73,7 +73,7 @@ record! {
         pub records: u64 = 0,
         /// Records of the thread that newer ones took the place of.
         pub overwritten: u64 = 0; omit(is_zero),
-        /// Records of the thread that were not recorded, for whatever reason.
+        /// Number of the thread's records that were not recorded, for any reason.
         pub dropped: u64 = 0; omit(is_zero),
     }
 }

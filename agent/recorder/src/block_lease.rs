@@ -228,7 +228,7 @@ impl<M: Memory> Blocks<M> {
         }
     }
 
-    /// True if a held block will be overwritten soon, although its thread continues in it.
+    /// True if a held block will be overwritten soon although its thread still writes to it.
     pub(crate) fn is_old(&self, lease: Lease) -> bool {
         self.is_stale(self.memory.header(lease.index))
     }
@@ -351,7 +351,7 @@ impl<M: Memory> Blocks<M> {
 
     /// Counts the records of a block that is about to be emptied, by thread.
     fn count_overwritten(&self, index: u32, header: &BlockHeader, generation: u32) {
-        // ORDERING: Relaxed, all; the Acquire in `reset` precedes this.
+        // ORDERING: all Relaxed; the Acquire in `reset` precedes this.
         let first = header.first_entry.load(Ordering::Relaxed);
         let records = header.first_records.load(Ordering::Relaxed);
         if header.segments.load(Ordering::Relaxed) == 1 && records >> 32 == u64::from(generation) {

@@ -143,9 +143,9 @@ impl Gate {
         Self { session: AtomicU32::new(0), fences: AtomicU32::new(1) }
     }
 
-    /// Enters at a level that is free (or whose entry is abandoned); `mark` stays in the caller's
-    /// frame until it has left. Returns the session that the entry belongs to, 0 when there is
-    /// none, or when it changed just now; [`Gate::leave`] follows in any case.
+    /// Enters at a level that is free (or whose entry is abandoned); `mark` stays in the caller's frame until it has left.
+    /// Returns the session that the entry belongs to, or 0 if there is none or it has just changed. Call [`Gate::leave`] in
+    /// either case.
     #[inline(always)]
     pub(crate) fn enter(&self, inside: &Inside, level: usize, mark: &Mark) -> u32 {
         match self.session_hint() {

@@ -402,7 +402,7 @@ impl Lane {
             return at;
         }
         let word = if len >= 8 {
-            // The last 8 bytes, less those that are stored already.
+            // The last 8 bytes, without those that are stored already.
             // SAFETY: `len` is over 8.
             let last = unsafe { bytes.add(len - 8) };
             // SAFETY: the last 8 of `len` bytes.

@@ -276,7 +276,7 @@ impl Memory for Mapping {
 
     fn count_overwritten(&self, entry: u32, records: u64) {
         if records > 0 {
-            // ORDERING: Relaxed; a count publishes nothing.
+            // ORDERING: Relaxed; a count does not publish other data.
             self.entry(entry).overwritten.fetch_add(records, Ordering::Relaxed);
         }
     }

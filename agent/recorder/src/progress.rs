@@ -34,7 +34,7 @@ impl Progress {
     pub fn note<'a>(&mut self, positions: impl IntoIterator<Item = &'a PoolPosition>) {
         for position in positions {
             let block = position.block as usize;
-            // The number of blocks of a file grows.
+            // The number of blocks in a file increases.
             if self.0.len() <= block {
                 self.0.resize(block + 1, (0, 0));
             }

@@ -167,7 +167,7 @@ pub enum Record<'a> {
         name: &'a [u8],
         /// The value.
         value: i64,
-        /// A trailing group, if the writer gave one.
+        /// The trailing group, if the writer added one.
         group: Option<&'a [u8]>,
     },
     /// Something happened on this thread.

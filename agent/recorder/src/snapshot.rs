@@ -328,7 +328,7 @@ pub(crate) fn record_at(words: &[u64], at: usize) -> Option<(u64, Form, &[u8], u
 /// Words as the bytes that were packed into them; all of Android's processors are little-endian.
 fn as_bytes(words: &[u64]) -> &[u8] {
     const { assert!(cfg!(target_endian = "little")) };
-    // SAFETY: any 8 bytes are 8 bytes; the lifetime stays.
+    // SAFETY: every 8 bytes are a valid value; the lifetime stays the same.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 

@@ -98,7 +98,7 @@ pub(crate) extern "C" fn after_fork_in_parent() {
 
 /// Forgets the parent's thread, in a forked child.
 pub(crate) fn reset_after_fork() {
-    // ORDERING: Relaxed, both; the child has one thread.
+    // ORDERING: both Relaxed; the child has one thread.
     FORKING.store(0, Ordering::Relaxed);
     IS_LOOKING.store(false, Ordering::Relaxed);
 }

@@ -22,7 +22,7 @@ const START: &str = "start";
 
 /// Difference of a clock's readings that is not a change of the clock, ms.
 const SAME_MS: u64 = 2_000;
-/// Time from the last record to the end: a thread that hangs, and Android's patience with it, ms.
+/// Maximum time from the last record to the process's end, ms: a thread may hang until Android ends the process.
 const SILENT_MS: u64 = 60_000;
 
 /// A recorder file that a process has left; empty if it does not name its process.

@@ -45,7 +45,7 @@ impl OnDeviceCapture {
         self.running.is_some()
     }
 
-    /// Returns true if the capture was not collected within its duration.
+    /// Returns true if no client collected the capture in time.
     pub(crate) fn is_over(&self, now: Now) -> bool {
         let until = self.running.as_ref().and_then(|running| running.until_boot_ms);
         until.is_some_and(|until| now.boot_ms >= until)

@@ -84,7 +84,7 @@ struct Screens {
     shown: VecDeque<(u64, String)>,
     /// Distinct names.
     names: Vec<String>,
-    /// Calls whose names were one too many.
+    /// Number of calls whose names exceeded the limit.
     other: u64,
 }
 

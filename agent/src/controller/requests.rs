@@ -62,8 +62,8 @@ pub fn offer_config(bytes: &[u8], signature: &[u8]) -> Result<(), Error> {
     send(Command::Offer(bytes.to_owned(), signature.to_owned()))
 }
 
-/// Records the user's consent to captures being made and sent. When it is withdrawn, nothing is
-/// recorded or sent, and what waits is deleted. The answer holds over restarts.
+/// Stores whether the user consents that captures are made and sent. Without consent, nothing is recorded or sent, and
+/// waiting captures are deleted. The answer persists across restarts.
 ///
 /// # Errors
 /// [`Error::State`] when the agent is not installed.

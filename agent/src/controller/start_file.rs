@@ -32,7 +32,7 @@ const LOCK_TRIES: u32 = 200;
 record! {
     /// The head of the file.
     pub(super) struct Head {
-        /// Processes in a row that died early.
+        /// Number of consecutive processes that died early.
         pub(super) early_deaths: u32 = 0,
         /// The number of the configuration and the version of the app under which they died.
         pub(super) under: Option<(u64, Option<u64>)> = None,

@@ -23,7 +23,7 @@ pub(crate) struct StartWait {
 
 #[derive(Debug)]
 struct State {
-    /// Boot time at which the wait began, later by the time that lent work has taken, ns.
+    /// Boot time at which the wait began, plus the time spent on work for the agent's thread, ns.
     since_ns: u64,
     /// Work that the waiting thread is to do.
     work: Option<Work>,
@@ -59,8 +59,8 @@ impl StartWait {
         Self { limit_ns, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// On the app's thread: waits until the start is done, or has taken too long, and does the work lent to it.
-    /// Returns the start's error if it has failed by then.
+    /// On the app's thread: waits until the start is done or has taken too long, and meanwhile does the work that it
+    /// receives. Returns the start's error if it has failed by then.
     pub(crate) fn wait(&self) -> Result<(), Error> {
         let mut state = self.lock();
         loop {
@@ -135,7 +135,7 @@ impl StartWait {
         let left_ns = self.lock().left_ns?;
         let limit_ms = self.limit_ns / 1_000_000;
         let ms = clock::boot_ns().saturating_sub(left_ns).div_ceil(1_000_000);
-        // Redaction takes what stands between apostrophes for SQL.
+        // Redaction treats text between apostrophes as SQL.
         let reason = format!(
             "the hooks went in {ms} ms after tracetee_install had returned, which waits at most \
              {limit_ms} ms for files; libraries are recorded from then on"

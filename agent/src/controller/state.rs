@@ -29,7 +29,7 @@ pub(crate) struct Kept {
     pub(crate) why: String,
     /// Triggers that fired later, before it was written.
     pub(crate) also: Vec<String>,
-    /// The wait of the request that caused it.
+    /// Wait of the request that caused the change.
     pub(crate) waited: Option<Waited>,
     /// The span that it is cut to, boot time in ns; `None` for the whole recorder (a plain window).
     pub(crate) span_ns: Option<(u64, u64)>,

@@ -190,7 +190,7 @@ fn in_full(
     result
 }
 
-/// Looks at a write; records it if it is a record that goes to a trace marker.
+/// Inspects a write, and records it if it writes a record to a trace marker.
 #[inline(always)]
 fn offer(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdict {
     let kept = if count <= MAX_MESSAGE_BYTES && is_near_in_stack(buffer as usize, stack) {

@@ -48,7 +48,7 @@ impl Comment<'_> {
         let mut left_out = 0u64;
         let mut flows = Vec::new();
         let mut has_args = false;
-        // The arguments in one object, whatever is between them; then the others.
+        // The arguments in one object, even if other details are between them; then the others.
         for detail in details {
             match detail {
                 Detail::Argument(..) if self.out.len() - start > MAX_BYTES => left_out += 1,

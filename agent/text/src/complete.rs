@@ -141,7 +141,7 @@ fn look<'s>(
                     let Complete { begin_ns, end_ns, .. } = event;
                     let is_set = begin_ns != 0 && end_ns != 0;
                     summary.reversed += u64::from(!is_set || begin_ns > end_ns);
-                    // A time that was never set would be a section from boot on: the other one counts for both.
+                    // A time that was never set would yield a section that begins at boot; the other time is used for both.
                     let given = |ns: u64, other: u64| if ns == 0 { other } else { ns };
                     let end_ns = given(end_ns, given(begin_ns, time_ns));
                     let begin_ns = given(begin_ns, end_ns);

@@ -54,7 +54,7 @@ impl StackNames {
                         }
                     }
                 }
-                // A name that the window has itself.
+                // A name that occurs in the window itself.
                 Detail::Argument(code, _) if is_instant(&record, STACK_NAMES) => {
                     self.0.remove(&(thread, code.to_vec()));
                 }

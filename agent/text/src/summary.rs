@@ -76,7 +76,7 @@ fn count_dropped(summary: &mut Summary, dropped: &[u64; Loss::ALL.len()]) {
     }
 }
 
-/// Records of a thread that newer ones have overwritten, or are about to.
+/// Number of a thread's records that newer ones have overwritten, or will soon overwrite.
 fn overwritten(source: &Source<'_>, facts: &ThreadFacts) -> u64 {
     facts.overwritten + source.snapshot.outlived(facts.incarnation)
 }

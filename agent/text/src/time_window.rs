@@ -131,7 +131,7 @@ impl TimeWindow {
         self.of(thread).open.clear();
     }
 
-    /// The span begins: returns the open sections by thread, outermost first, and asynchronous slices. Once.
+    /// Called once, as the span begins. Returns the open sections by thread, outermost first, and asynchronous slices.
     pub(crate) fn begin(&mut self) -> Vec<Early> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Vec::new();

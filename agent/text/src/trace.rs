@@ -23,7 +23,7 @@ use tracetee_recorder::record::{Kind, Record};
 use tracetee_recorder::rich::{COMPLETE, Rich, remove_cpu};
 use tracetee_recorder::stored::parse_stored;
 
-/// A step of a thread, with its own memory, so that its snapshot can be freed.
+/// A step of a thread; it owns its memory, so that the snapshot can be freed.
 #[derive(Debug)]
 enum Step {
     Record(Form, Vec<u8>, Option<PoolPosition>),
@@ -285,7 +285,7 @@ impl Trace {
         let Some(window) = &mut self.window else { return Ok(()) };
         let from_ns = window.span.from_ns;
         for Early { thread, form, mut bytes, position, .. } in window.begin() {
-            // The processor time belongs to the original begin, not to the span's.
+            // The processor time belongs to the original begin, not to the begin of the span.
             if form == Form::Rich {
                 remove_cpu(&mut bytes);
             }

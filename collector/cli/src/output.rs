@@ -178,7 +178,7 @@ impl Output {
             let target = Target::at(path)?;
             match target.directory().map(temporary).transpose() {
                 Ok(Some((file, made))) => (Box::new(file) as Sink, Some((made, target))),
-                // Also in place if only the file, and not its directory, is writable.
+                // Writes in place also if the file is writable and its directory is not.
                 Ok(None) => (in_place(path)?, None),
                 Err(_) if path.exists() => (in_place(path)?, None),
                 Err(error) => {

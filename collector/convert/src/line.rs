@@ -51,7 +51,7 @@ pub(crate) fn write(
     out.write_all(b"\n")
 }
 
-/// Text in which a space splits the end tag of a script element, at which Perfetto also stops reading plain text.
+/// Text in which a space splits a script element's end tag. Perfetto stops reading plain text at such a tag.
 pub(crate) fn unscripted(text: &[u8]) -> Cow<'_, [u8]> {
     without(text, &[b"</script"])
 }

@@ -73,7 +73,7 @@ fn lines(trace: &Trace, dropped: &mut Dropped) -> Vec<String> {
     lines
 }
 
-/// Each stack of a thread with the time that its innermost slice has to itself.
+/// Each stack of a thread, with the self time of its innermost slice.
 pub(crate) fn stacks(thread: &Thread) -> Vec<(Vec<NameId>, u64)> {
     // Stacks are nodes of a tree: parent, name, own time, depth. Deeper slices count for the stack above.
     const MAX_DEPTH: u32 = 1000;

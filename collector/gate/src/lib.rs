@@ -100,7 +100,7 @@ pub struct Section {
     pub benchmark: String,
     /// Name of the section.
     pub section: String,
-    /// Size and evidence: the section's time in a frame without the sections within it, ms.
+    /// Size and evidence of the change: the section's self time per frame, ms.
     #[serde(flatten)]
     pub change: Change,
     /// The change per call, at the same number of calls. It makes a benchmark worse if its metrics cannot tell.

@@ -45,7 +45,7 @@ pub struct LongSlice {
     pub start_ns: u64,
     /// Duration, without waits for messages.
     pub dur_ns: u64,
-    /// True if 5 s or longer: Android reports the app as not responding.
+    /// True for 5 s or longer: Android then reports that the app does not respond.
     pub anr: bool,
     /// The kind.
     pub kind: LongKind,

@@ -127,7 +127,7 @@ impl Process {
         Ok(Self { pid, name, render_tids, others: ranked })
     }
 
-    /// The process with a name; of several, the one with the most frames, if it is unique.
+    /// Returns the process with a name. If several have it, the one with the most frames, unless two are equal.
     /// Returns the threads of the process in a trace.
     pub(crate) fn threads<'t>(&self, trace: &'t Trace) -> impl Iterator<Item = (u32, &'t Thread)> {
         threads_of(trace, self.pid)

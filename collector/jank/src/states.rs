@@ -109,7 +109,7 @@ pub(crate) struct Span {
     pub(crate) state: ThreadState,
     /// Processor, while running.
     pub(crate) cpu: u16,
-    /// Origin of the wake-up that ended the wait; of runnable time, the wait before it.
+    /// Origin of the wake-up that ended the wait; for runnable time, the wait before it.
     pub(crate) waker: Waker,
     /// Index of the reason in [`Thread::blocked`].
     pub(crate) reason: Option<u32>,

@@ -112,7 +112,7 @@ impl Timeline {
         };
         let outcome = verdict.outcome();
         let end_ns = verdict.end_ns.max(own_end_ns);
-        // Which deadline was missed, and by what: the deadline of the app's part, or of the display's frame.
+        // The deadline that was missed: that of the app's part, or of the display's frame.
         let displayed = self.displays.get(&shown_by).filter(|(expected, actual)| actual > expected);
         let (deadline_ns, end_ns) = match (outcome, displayed) {
             (Outcome::App, _) => (deadline_ns, verdict.end_ns),

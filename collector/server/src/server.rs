@@ -54,7 +54,7 @@ pub struct Options<'a> {
     pub tokens: Option<Tokens>,
     /// TLS for devices; `None` is plain HTTP.
     pub tls: Option<TlsAcceptor>,
-    /// Address of the report page; `None` serves it where devices send to.
+    /// Address of the report page; `None`: the page is served at the address to which devices send.
     pub page: Option<SocketAddr>,
     /// Header in which a trusted proxy names the user who reads.
     pub user_header: Option<String>,
@@ -171,7 +171,7 @@ impl Server {
         if let Some(at) = options.page {
             let (listener, at) = listen_on(at)?;
             page_at = at;
-            // Devices do not take the places of readers.
+            // Devices do not use up the connections for readers.
             let proxies = connections.proxies().to_vec();
             let people = Connections::new(Limits { all: 64, of_client: 64, proxies });
             // A browser on this machine would not know the certificate's name, and a proxy needs none.
@@ -198,7 +198,7 @@ impl Server {
         })
     }
 
-    /// Returns what `/metrics` has of the guard.
+    /// Returns the guard's part of `/metrics`.
     #[must_use]
     pub fn findings(&self) -> Arc<Findings> {
         Arc::clone(&self.collector.findings)
@@ -244,7 +244,7 @@ impl Server {
         drop(end);
         let _ = maintenance.join();
         runtime.shutdown_timeout(LAST_WORK);
-        // Does not wait for other users of it: captures that are not in the tables are added at the next start.
+        // Does not wait for its other users: captures that are not in the tables are added at the next start.
         if let Some(collector) = Arc::into_inner(collector) {
             collector.storage.stop();
         }

@@ -215,7 +215,7 @@ impl Recording<'_> {
         let slices: Vec<_> =
             planted.iter().map(|one| (&*one.cause.slice, one.cause.plant, one.us)).collect();
         let Drawn { begin, ui_end, end } = self.text.frame(self.rng, at, vsync, &slices, slow_us);
-        // Delayed frames were due a period after the previous frame.
+        // A delayed frame was due one period after the previous frame.
         let due_ns = match (self.pending_ns.take(), self.before.filter(|_| begin != at)) {
             (Some(due_ns), _) => due_ns,
             (None, Some(before)) => before * 1000 + PERIOD_NS,

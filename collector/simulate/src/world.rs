@@ -48,7 +48,7 @@ pub struct World {
     pub bots_in_1000: u64,
     /// Devices in a thousand whose clocks are days or years wrong.
     pub wrong_clocks_in_1000: u64,
-    /// Captures in ten thousand with times that cannot be.
+    /// Captures with impossible times, per ten thousand.
     pub garbage_in_10000: u64,
     /// Screens that only the later version has.
     pub later_screens: Vec<String>,
@@ -62,7 +62,7 @@ pub struct DateEffect {
     pub from_day: i64,
     /// Factor from then on.
     pub percent: u64,
-    /// First word of the affected models' names; empty: all.
+    /// First word of the affected models' names; if empty, all.
     #[serde(default)]
     pub maker: String,
 }

@@ -322,7 +322,7 @@ fn end_asyncs(trace: &mut Trace, mut ends: Vec<LooseEnd>, within_ns: u64) {
     }
 }
 
-/// Ends that have no begin in their part, and slices that another part was too short for.
+/// Ends that have no begin in their part, and slices for which another part was too short.
 struct Cut {
     /// Ends, the last first: time, thread, part.
     ends: Vec<(u64, Live, usize)>,

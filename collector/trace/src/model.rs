@@ -345,7 +345,7 @@ pub struct AsyncKey {
 /// A point of a flow, an arrow from slice to slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flow {
-    /// Key of the thread whose slice it is at.
+    /// Key of the thread to whose slice the point belongs.
     pub thread: u32,
     /// Name.
     pub name: NameId,

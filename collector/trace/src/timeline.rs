@@ -42,7 +42,7 @@ enum Rank {
     /// A later point of a flow at the same time.
     LaterFlow,
     Instant,
-    /// A point after one at an instant.
+    /// A point that follows another at the same instant.
     LastFlow,
     Counter,
     End,

@@ -11,7 +11,7 @@ const SAME_CLOCK_NS: u64 = 100_000;
 /// The same, if the clocks were aligned by the time of day, to the millisecond.
 const MOVED_NS: u64 = 2_000_000;
 
-/// Rows at about the same time that are tried.
+/// Number of rows at about the same time that are compared.
 pub(crate) const MAX_TRIED: usize = 16;
 
 /// Number of common switches from which two recordings count as the same.
@@ -38,7 +38,7 @@ pub fn same_switches(first: (&Trace, i64), second: (&Trace, i64)) -> u64 {
 /// A slice of a part: the part, the thread's key, the slice's index.
 pub(crate) type SliceOf = (usize, u32, usize);
 
-/// Records that several traces have, and ends that some were too short for.
+/// Records that several traces contain, and ends for which some traces were too short.
 #[derive(Debug, Default)]
 pub(crate) struct Twins {
     /// Slices of later traces, with the one that an earlier trace has.

@@ -52,7 +52,7 @@ impl WallClock {
 /// Readings of the monotonic clock relative to the trace's own: the offset, each time that it has changed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct MonotonicClock {
-    /// Monotonic time from which a distance counts, and the distance, ns.
+    /// Monotonic time from which an offset applies, and the offset, ns.
     distances: Vec<(u64, i64)>,
 }
 

@@ -118,7 +118,7 @@ impl<'a> Losses<'a> {
         }
         names.sort_unstable();
         let surplus = names.len() - MAX_LOSSES;
-        // Deleted, then counted: a process that is killed between them counts too few.
+        // Deletes first, then counts: a process that is killed in between counts too few.
         let gone = names
             .iter()
             .take(surplus)

@@ -49,7 +49,7 @@ pub struct Conditions {
     pub poll: Option<Duration>,
     /// SHA-256 of the configuration in force. The pass sends the last ETag only if it belongs to this configuration.
     pub config_digest: Option<[u8; 32]>,
-    /// True if a user waits: the pass skips our own back-off, but honours Retry-After.
+    /// True if a user is waiting: the pass skips the uploader's own back-off, but honours Retry-After.
     pub urgent: bool,
 }
 

@@ -44,8 +44,8 @@ impl Decimal {
         Self(whole.saturating_add(fraction).try_into().unwrap_or(i64::MAX))
     }
 
-    /// This many of a unit, rounded down: of a second in ns, this number of seconds in ns. A negative number is
-    /// none.
+    /// Multiplies the number by a unit and rounds down; with a second in ns as the unit, converts seconds to ns. Returns 0
+    /// for a negative number.
     #[must_use]
     pub fn of(self, unit: u64) -> u64 {
         let millionths = u64::try_from(self.0).unwrap_or(0);

@@ -138,7 +138,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Nodes are fewer than bytes, of which there are fewer than 2^32.
+/// There are fewer nodes than bytes, and fewer than 2^32 bytes.
 pub(super) fn to_u32(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(OPEN)
 }
@@ -253,7 +253,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Adds a node that reaches from `start` to the present byte.
+    /// Adds a node that extends from `start` to the current byte.
     fn add(&mut self, kind: Kind, start: usize, escaped: bool) -> Parsed {
         let count = self.tree.nodes.len();
         if count >= self.limits.nodes {

@@ -28,7 +28,7 @@ impl Path {
         parent
     }
 
-    /// Goes back to where [`Path::enter`] was called.
+    /// Returns to the field in which [`Path::enter`] was called.
     #[inline(never)]
     pub fn leave(&mut self, parent: usize) {
         self.0.truncate(parent);

@@ -31,7 +31,7 @@ pub(super) const CAPTURES: RangeInclusive<u32> = 0..=1000;
 pub(super) const BYTES_PER_DAY: RangeInclusive<u64> = 0..=1 << 30;
 /// Bytes of captures that wait: the device needs its disk for other things.
 pub(super) const BYTES_KEPT: RangeInclusive<u64> = 0..=4 << 30;
-/// Captures that wait: each is looked at when another one arrives.
+/// Maximum number of waiting captures, because all are checked when another arrives.
 pub(super) const CAPTURES_KEPT: RangeInclusive<usize> = 1..=10_000;
 /// Bytes of one capture: fewer than one compressed frame with its header would keep no records.
 pub(super) const BYTES_PER_CAPTURE: RangeInclusive<u64> = 65_536..=1 << 30;

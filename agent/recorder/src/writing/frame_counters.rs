@@ -27,7 +27,7 @@ const FRAMES: [&[u8]; 2] = [b"Choreographer#doFrame", b"DrawFrame"];
 const RENDER_THREAD: &[u8] = b"RenderThread\0";
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// Blocks that threads have leased without being watched, because all watches were taken.
+/// Number of blocks that unwatched threads have leased, because all watches were taken.
 static UNWATCHED: AtomicU32 = AtomicU32::new(0);
 static WATCHES: [Watch; MAX_WATCHED] = [const { Watch::new() }; MAX_WATCHED];
 

@@ -135,7 +135,7 @@ pub fn open_at_once(pool: *const Pool, deadline_ns: u64, host: &'static Host) {
 /// Chooses whether threads that draw frames record their counters at each frame's begin and end, from now on.
 pub fn count_frames(is_on: bool) {
     if frame_counters::set_on(is_on) {
-        // A thread that holds a block looks at the switch when it takes its next block.
+        // A thread that holds a block checks the switch when it takes its next block.
         thread::renamed(false);
     }
 }

@@ -191,7 +191,7 @@ fn attach() -> Option<&'static ThreadState> {
 
 /// A state for a new thread: a released one, a new one, or that of a thread that has ended.
 fn claim() -> Option<&'static ThreadState> {
-    // ORDERING: Relaxed, but for SeqCst below; hints. A state's owner decides.
+    // ORDERING: Relaxed, except for SeqCst below: these are hints. A state's owner decides.
     let used = USED.load(Ordering::Relaxed);
     if FREE.load(Ordering::Relaxed) != 0
         && let Some(state) = claim_free(used)

@@ -24,7 +24,7 @@ pub(super) struct Env(*mut JNIEnv);
 /// Calls a function of the table.
 macro_rules! table {
     ($env:expr, $function:ident $(, $argument:expr)*) => {
-        // SAFETY: the table of the calling thread, valid while an `Env` lives; the arguments are as the function's
+        // SAFETY: this is the calling thread's table, valid while an `Env` lives. The arguments are as the function's
         // documentation requires, and references belong to this call.
         unsafe { ((**$env.0).v1_6.$function)($env.0 $(, $argument)*) }
     };
@@ -277,7 +277,7 @@ pub(super) fn attached(call: impl FnOnce(Env)) {
             let said = unsafe { ((**vm).v1_4.AttachCurrentThreadAsDaemon)(vm, to, arguments) };
             if said == JNI_OK {
                 let done = guard::catch(|| call(env));
-                // After a panic as well: ART ends the process when an attached thread ends.
+                // Detaches after a panic as well: ART ends the process if a thread ends while attached.
                 // SAFETY: attached above, and no Java frame is on this thread.
                 unsafe { ((**vm).v1_4.DetachCurrentThread)(vm) };
                 if let Err(caught) = done {

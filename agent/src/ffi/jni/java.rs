@@ -13,7 +13,7 @@ use tracetee_os::guard;
 /// The class `dev.tracetee.Native`, a global reference: a thread of ours cannot find classes of the app.
 static NATIVE: AtomicPtr<_jobject> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Keeps the class, whose natives are registered.
+/// Keeps a reference to the class whose natives are registered.
 pub(super) fn keep(env: Env, class: jclass) {
     // ORDERING: Release, pairs with the Acquire in `with_native`.
     NATIVE.store(env.keep(class), Ordering::Release);

@@ -377,7 +377,7 @@ extern "system" fn record_event(
             event::record_laid_out(room);
         }
     };
-    // Most are small, and room is zeros first.
+    // Most are small, and a larger buffer must be zeroed first.
     if length <= SMALL_BYTES {
         take(&mut [0; SMALL_BYTES]);
     } else {

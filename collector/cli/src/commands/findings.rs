@@ -59,7 +59,7 @@ impl Open {
     }
 }
 
-/// Findings that have not ended: the content of `findings.json`.
+/// Findings that have not ended; the content of `findings.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
     open: Vec<Open>,

@@ -115,7 +115,7 @@ fn rate(mut rows: Vec<(String, String)>) -> Option<(String, f64)> {
     rows.pop().and_then(|(source, late)| Some((format!("ledgers ({source})"), late.parse().ok()?)))
 }
 
-/// Returns the two texts of each row that a collector answers.
+/// Returns the two texts of each row in a collector's answer.
 fn rows(page: &CollectorPage, sql: &str) -> Result<Vec<(String, String)>> {
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "query", "arguments": {"sql": sql}}});

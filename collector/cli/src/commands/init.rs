@@ -171,7 +171,7 @@ After a change of {REMOTE}, raise its \"seq\", sign it and check both:
     openssl pkeyutl -sign -rawin -inkey {out}/{KEY} -in {out}/{REMOTE} -out {out}/{SIGNATURE}
     tracetee config check {out}/{REMOTE} --public-key {out}/{PUBLIC_KEY}
 
-Copy {out}/{SERVER} to the server. Keep {KEY} where only you can read it, and not there: whoever has it decides what your apps
+Copy {out}/{SERVER} to the server. Keep {KEY} where only you can read it, and not on the server: it controls what your apps
 record.
 "
     );

@@ -181,7 +181,7 @@ fn process_dump(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Text in a script element: what would end it, or begin a comment in it, is split by a space.
+/// Text in a script element: a space splits sequences that would end the element, or begin a comment in it.
 struct InScript<'a, W> {
     out: &'a mut W,
     /// The beginning of a line.

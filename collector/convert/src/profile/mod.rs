@@ -287,7 +287,7 @@ impl Profile {
             group.methods.push(index);
         }
         groups.retain(|group| group.exclusive_us > 0);
-        // The original's order of ties: by the first one's class, then as in the file.
+        // Order of ties as in the original: by the class of the first one, then as in the file.
         let tie = |group: &Group<'_>| {
             let first = group.methods.first().copied().unwrap_or_default();
             let class = self.methods.get(first).map(|first| &*first.class);

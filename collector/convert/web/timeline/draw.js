@@ -154,7 +154,7 @@ function drawBoxes(count, start, end, y, colour, text, { fill, mark, hatched, in
     }
 }
 
-/** The first place at which `value` is over `at`; looked for near `low` first. */
+/** The first index at which `value` exceeds `at`; the search begins near `low`. */
 function first(count, value, at, low = 0) {
     let high = count;
     for (let by = 4; low && low + by < high; by *= 2) if (value(low + by) > at) high = low + by; else low += by + 1;

@@ -212,7 +212,7 @@ function table(all, from, to, title, root) {
     return made;
 }
 
-/** Lists the callers of the selected name and the names that it calls, each with its calls of all its calls. */
+/** Lists the callers of the selected name and the names that it calls, each with its share of calls. */
 function relatives(entry, found) {
     const list = (title, map, colour) => {
         const most = [...map].sort((a, b) => b[1].wall - a[1].wall).slice(0, 50);

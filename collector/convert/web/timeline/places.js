@@ -54,7 +54,7 @@ function stepIn(sources, spot, by) {
     return found || (spot ? stepIn(sources, null, by) : null);
 }
 
-/** Puts an item, which begins with its key, into a list of the lowest keys; gives the highest key of a full list. */
+/** Puts an item, which begins with its key, into a list of the lowest keys; returns the highest key of a full list. */
 function insert(found, most, item) {
     if (found.length < most || item[0] < found[most - 1][0]) {
         found.splice(first(found.length, (place) => found[place][0], item[0]), 0, item);

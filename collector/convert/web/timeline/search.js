@@ -133,7 +133,7 @@ function tellFound() {
 }
 
 $("search").addEventListener("input", (event) => {
-    // Its list replaces the selection.
+    // The list of results replaces the selection.
     if (selected || frame || range || comparison) { selected = frame = range = null; closeCompare(); tell(); }
     search(event.target.value);
 });

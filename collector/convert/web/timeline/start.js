@@ -23,7 +23,7 @@ async function begin() {
         if (number) document.documentElement.dataset.rows = "yes";
         drawn = performance.now();
         took = drawn - begun;
-        // The browser shows it, and answers.
+        // Yields, so that the browser draws the page and handles input.
         await new Promise((resolve) => { setTimeout(resolve); });
     });
     for (const track of asyncs) {

@@ -212,7 +212,7 @@ impl Changes {
         {
             let screens = days.screens(series);
             let design = designs.entry(screens.clone()).or_insert_with(|| days.design(&screens));
-            // All screens together: a time counts in the frames of all, as all jank does.
+            // All screens together: the time is a share of the frames of all screens, as for all jank.
             let frames_of = if name.screen.is_none() { &of_all } else { &screens };
             *found = estimate(days, design, series, frames_of);
         }

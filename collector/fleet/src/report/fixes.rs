@@ -49,7 +49,7 @@ pub struct Fix {
     pub saved_most: u64,
     /// Devices with `saved`.
     pub devices: u64,
-    /// All devices whose frames rates count.
+    /// Devices whose frames count in rates.
     pub all_devices: u64,
 }
 

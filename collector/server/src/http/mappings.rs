@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 /// Maximum bytes of a mapping in transit.
 const MAX_BODY_BYTES: u64 = 128 << 20;
-/// Maximum time that a received mapping waits for the validation of others.
+/// Maximum time for which a received mapping waits until others are validated.
 const WAIT: Duration = Duration::from_secs(60);
 
 pub(super) async fn mapping(

@@ -235,7 +235,7 @@ impl Storage {
         let outcome = self.indexer.mappings().put(version, body, &self.local.incoming())?;
         let is_new = matches!(outcome, Put::New | Put::Replaced);
         if let Some(replica) = &self.replica {
-            // Also if it is here already: the attempt before may have failed.
+            // Also if it exists already: the previous attempt may have failed.
             replica.put_mapping(version, is_new).map_err(described)?;
         }
         if is_new {

@@ -64,7 +64,7 @@ pub struct PlannedChange {
     /// Screens with the change; empty: all.
     #[serde(default)]
     pub screens: Vec<String>,
-    /// Classes with the change; empty: all.
+    /// Classes with the change; if empty, all.
     #[serde(default)]
     pub classes: Vec<String>,
     /// Frequency of the cause, percent of its usual value.

@@ -132,7 +132,7 @@ pub struct PlannedCause {
     /// Screens with the cause; empty: all.
     #[serde(default)]
     pub screens: Vec<String>,
-    /// Versions with the cause; empty: all.
+    /// Versions that have the cause; if empty, all.
     #[serde(default)]
     pub versions: Vec<String>,
 }
@@ -147,7 +147,7 @@ pub struct PlannedDeath {
     pub in_10000: u64,
     /// Share of them that a user saw, percent; the other processes were in the background or frozen.
     pub seen_percent: u64,
-    /// Versions with it; empty: all.
+    /// Versions that have it; if empty, all.
     pub versions: Vec<String>,
 }
 

@@ -129,8 +129,8 @@ impl Builder {
         self.open(live).last().copied().map(FlowRecord::Slice)
     }
 
-    /// Returns the record that a flow's point is at, as in Perfetto: the thread's last slice or instant if that is not over,
-    /// else the innermost open slice.
+    /// Returns the record to which a flow's point belongs, as in Perfetto: the thread's last slice or instant if it has not
+    /// ended, else the innermost open slice.
     pub(crate) fn flow_record(
         &self,
         live: Live,

@@ -309,7 +309,7 @@ fn repair(text: &[u8]) -> Vec<u8> {
     json
 }
 
-/// Numbers that JSON lacks, longer ones first.
+/// Numbers that JSON cannot represent, the longest names first.
 const NUMBERS: [&[u8]; 8] =
     [b"-Infinity", b"Infinity", b"-inf", b"inf", b"-NaN", b"NaN", b"-nan", b"nan"];
 

@@ -193,7 +193,7 @@ impl Open {
         }
     }
 
-    /// Takes a field of simpleperf's, `KEY: VALUE`. An address begins a frame.
+    /// Takes a field `KEY: VALUE` of simpleperf. An address begins a frame.
     fn field(&mut self, text: &[u8], names: &mut Names) {
         let colon = memchr::memchr(b':', text).unwrap_or(text.len());
         let (key, value) = text.split_at_checked(colon).unwrap_or_default();

@@ -24,7 +24,7 @@ pub(super) struct Gaps {
 
 struct Timed {
     why: &'static str,
-    /// `None` for one from the trace's begin, or to its end.
+    /// `None` for a gap from the trace's begin, or to its end.
     from: Option<(Clock, u64)>,
     to: Option<(Clock, u64)>,
     cpu: Option<u32>,

@@ -124,7 +124,7 @@ impl Stream<'_> {
     }
 }
 
-/// The packet at the begin of a buffer, if it is there as a whole, and the bytes that it takes with its head.
+/// The packet at the begin of a buffer if it is complete, and its size in bytes with its head.
 fn first_packet(buffer: &[u8]) -> Option<(&[u8], usize)> {
     let mut rest = buffer.strip_prefix(&[0x0a])?;
     let length = usize::try_from(varint(&mut rest).ok()?).ok()?;
@@ -148,7 +148,7 @@ fn packet_of(
         ZLIB => Box::new(flate2::read::ZlibDecoder::new(bytes)),
         _ => Box::new(zstd::stream::Decoder::new(bytes)?),
     };
-    // A byte more than is left shows that there is more.
+    // Reads one byte more than is allowed, so that a longer packet is noticed.
     let left = unpacked.most.saturating_sub(unpacked.bytes).saturating_add(1);
     let mut inner = BufReader::with_capacity(64 << 10, inner.take(left));
     let mut stream = Stream { from: &mut inner, at: 0, whole: 0 };

@@ -13,7 +13,7 @@ use tracetee_protocol::notes;
 const MAX_BYTES: usize = 64 << 10;
 /// Name for the flows of text, which have no names.
 pub const FLOW: &str = "flow";
-/// Details that the agent had no room for.
+/// Details for which the agent had no space.
 const LEFT_OUT: &str = "details of records beyond the limit of a record";
 
 /// Details of the next record.

@@ -175,7 +175,7 @@ struct Reader {
     details: Option<Box<Details>>,
     /// Functions of the agent's samples of callstacks.
     stack_names: StackNames,
-    /// True if events stay that only writers need.
+    /// True if events that only writers need are kept.
     keeps_events: bool,
     kept_texts: KeptTexts,
     /// True if the kernel printed the text, whose times have a point if they are seconds.

@@ -12,7 +12,7 @@ use tracetee_protocol::control_socket::{self, AtraceRequest, CaptureOptions, Rep
 
 /// Time limit for an answer, which includes a dump.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Time after which a capture that nobody collects is discarded.
+/// Time after which a capture is discarded if it is not collected.
 const GRACE_MS: u64 = 10_000;
 
 /// Address of an agent.

@@ -62,7 +62,7 @@ fn recorded(stats: &HealthReport) -> String {
     "no records: the tags are enabled, but nothing in this process calls atrace".to_owned()
 }
 
-/// Describes a capture that records. `is_all`: nothing else went wrong.
+/// Describes a capture that records. `is_all`: there is no other problem.
 fn well(summary: &Summary, is_all: bool) -> String {
     match summary.lost() {
         0 if is_all => "healthy: recording, no records dropped".to_owned(),

@@ -132,7 +132,7 @@ struct Kind {
 }
 
 impl Kind {
-    /// From the first bytes of its file, which is large.
+    /// Reads only the first bytes of the file, because it is large.
     fn of_this_program() -> Option<Self> {
         let mut head = [0u8; 64];
         fs::File::open("/proc/self/exe").ok()?.read_exact(&mut head).ok()?;

@@ -96,7 +96,7 @@ impl LocalStore {
         Some(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
-    /// A store that was deleted, or moved and recreated by another process, stores nothing.
+    /// If the store was deleted, or another process moved and recreated it, nothing is stored.
     fn check_lock(&self) -> io::Result<()> {
         let there = fs::metadata(self.root.join("lock"))?;
         let ours = self.lock.metadata()?;

@@ -65,7 +65,7 @@ pub(crate) fn check_capture<R: Read>(
     let mut kept = Vec::with_capacity(expected.min(most_kept));
     kept.append(&mut head);
     let left = most_kept.saturating_sub(kept.len());
-    // One byte more shows that there is more.
+    // One byte more, so that a longer body is noticed.
     content.by_ref().take(left as u64 + 1).read_to_end(&mut kept).map_err(broken)?;
     let is_whole = kept.len() <= most_kept;
     if !is_whole {

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tracetee_fleet::object_keys::RawKey;
 
-/// An analysis that takes longer leaves a mark: nearly all take milliseconds.
+/// An analysis that takes longer than this writes a mark; nearly all take milliseconds.
 const LONG: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Failures and interruptions after which a capture is quarantined.

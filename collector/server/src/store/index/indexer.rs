@@ -334,7 +334,7 @@ impl Writer {
             }
             let (root, is_any_forgotten) = (&self.root, intents::is_any(&self.root));
             let is_stored = |new: &Contribution| is_stored(root, new, is_any_forgotten);
-            // Without an outbox, only the transaction asks.
+            // Without an outbox, only the transaction is checked.
             let is_added = |new: &Contribution| self.outbox.is_none() || is_stored(new);
             let (added, rows): (Vec<_>, Vec<_>) =
                 new.into_iter().filter(|(new, _)| is_added(new)).unzip();

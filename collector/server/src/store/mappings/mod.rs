@@ -191,7 +191,7 @@ impl Mappings {
         Ok(if before.is_some() { Put::Replaced } else { Put::New })
     }
 
-    /// Analyses that begin from now on read the mapping of a version again.
+    /// Later analyses read the mapping of this version again.
     fn forget_cached(&self, version: &Version) {
         let mut cache = self.cache();
         cache.known.remove(&version.app, &version.ver);

@@ -246,7 +246,7 @@ impl Replica {
         let raw: BTreeSet<&str> = listing.raw.iter().map(|listed| &*listed.path).collect();
         let reports: BTreeSet<&str> = listing.reports.iter().map(|listed| &*listed.path).collect();
         let is_live = |key: &str| raw.contains(key) || reports.contains(key);
-        // Parts that are newer than the listing may have captures that it does not list.
+        // Parts that are newer than the listing may contain captures that are not in it.
         let newest = listing.raw.iter().chain(&listing.reports).map(|listed| listed.modified).max();
         let newest = newest.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         let until = newest.unwrap_or_default().as_millis().saturating_sub(CLOCKS_MS);

@@ -221,7 +221,7 @@ public class CaptureOptions private constructor(builder: Builder) {
         /** Sets the unit of the last digit of a time. Default: [Precision.US]. */
         public fun setPrecision(precision: Precision): Builder = apply { this.precision = precision }
 
-        /** Sets the shortest sections that the trace has. Default: all are there. */
+        /** Sets the minimum duration of the sections in the trace. Default: all sections. */
         public fun setMinSliceUs(shortest: MinSliceUs): Builder = apply { minSliceUs = shortest }
 
         /** Sets whether the trace has the main thread only. Default: false. */

@@ -198,7 +198,7 @@ public class Event private constructor() {
         val details = end - DETAILS
         utf8(track, MAX_NAME)
         val trackBytes = end - DETAILS - details
-        // A bar would end the track's name.
+        // A `|` would end the track's name.
         for (place in DETAILS + details until end) if (bytes[place] == BAR) bytes[place] = SPACE
         utf8(name, MAX_NAME)
         val length = end - DETAILS

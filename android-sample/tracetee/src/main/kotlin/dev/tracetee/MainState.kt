@@ -1,4 +1,4 @@
-// The kernel's account of the main thread, read without stopping it.
+// The kernel's statistics of the main thread, read without stopping it.
 package dev.tracetee
 
 import java.io.File

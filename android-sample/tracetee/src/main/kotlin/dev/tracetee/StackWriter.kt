@@ -11,7 +11,7 @@ internal class StackWriter(private val tid: Int) {
     /** Stacks repeat the places of calls, so a place's name is made once. */
     private val byPlace = HashMap<StackTraceElement, Code>()
 
-    /** The last sample: the next one mostly has its outer frames, if not all. */
+    /** The last sample: the next one usually shares its outer frames. */
     private var last = emptyArray<StackTraceElement>()
     private var codes = arrayOfNulls<Code>(MAX_FRAMES)
     private var spare = arrayOfNulls<Code>(MAX_FRAMES)

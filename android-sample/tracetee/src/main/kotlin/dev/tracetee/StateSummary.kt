@@ -16,7 +16,7 @@ internal class StateSummary(
     fun toBytes(): ByteArray {
         val name = screen.toByteArray()
         var length = minOf(name.size, MOST - FIXED)
-        // Not half a character.
+        // Do not split a character.
         while (length < name.size && length > 0 && name[length].toInt() and 0xc0 == 0x80) length--
         val bytes = ByteBuffer.allocate(FIXED + length).putInt(MAGIC).putLong(run).putLong(startMs).putLong(vsyncNs).putLong(versionCode)
         return bytes.put(if (isShown) 1 else 0).put(name, 0, length).array()
