@@ -45,7 +45,7 @@ pub(crate) struct Tags {
     is_stale: bool,
 }
 
-/// Result of a check of the tags, which has undone a reset.
+/// Result of a check of the tags that has undone a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TagChange {
     /// The system has set the tags to this word between these boot times, ns; at the second they are forced again.
@@ -182,7 +182,7 @@ impl Tags {
                 continue;
             }
             if was_reset {
-                // Before the word is ours again, so that a trace that has begun misses nothing.
+                // Before the agent forces the word again, so that a system trace that has begun misses no record.
                 tag_words::add_system_tags(now);
             }
             tag_words::set_forced(index, before, forced);

@@ -20,7 +20,7 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 /// Bytes of a text that are kept: as many as an argument has.
 const MAX_TEXT_BYTES: usize = 500;
 
-/// Ids of flows; far from those that a program counts up itself.
+/// Ids of flows; they differ from the low numbers that a program may use itself.
 static NEXT_FLOW: AtomicU64 = AtomicU64::new(1 << 63);
 
 thread_local! {

@@ -158,7 +158,7 @@ pub(crate) fn with_linker_lock<T>(body: impl FnOnce() -> T) -> T {
     });
     match (result, body) {
         (Some(result), _) => result,
-        // A process whose linker lists nothing, not even the program: no lock to hold.
+        // The process's linker lists nothing, not even the program, so there is no lock to hold.
         (None, Some(body)) => body(),
         (None, None) => unreachable!("the body was taken, so there is a result"),
     }

@@ -272,7 +272,7 @@ fn proxy_for(hook: &Hook, function: usize) -> Option<&'static Proxy> {
 pub(crate) fn restore(unlocked: &mut Unlocked<'_>, slot: &OwnedSlot) -> Outcome {
     // SAFETY: the library with this slot's key is loaded.
     let now = unsafe { load(slot.address) };
-    // Not even a failing compare-exchange may touch a slot that is not ours: another library may just be loading at the same
+    // Not even a failing compare-exchange may access a slot of another owner: another library may be loading at the same
     // address.
     if now != slot.ours {
         return Outcome::ChangedByOther(now);

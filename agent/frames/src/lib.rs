@@ -63,7 +63,7 @@ impl Compressor {
     /// # Errors
     /// No memory.
     pub fn new() -> Result<Self, Error> {
-        // SAFETY: takes nothing; null for no memory.
+        // SAFETY: has no arguments; returns null if there is no memory.
         let context = unsafe { zstd_sys::ZSTD_createCCtx() };
         let no_memory = zstd_sys::ZSTD_ErrorCode::ZSTD_error_memory_allocation as usize;
         NonNull::new(context).map(Self).ok_or(Error(no_memory.wrapping_neg()))

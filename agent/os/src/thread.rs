@@ -5,7 +5,7 @@
 #[allow(clippy::cast_possible_truncation, reason = "a pid_t, which the kernel keeps below 2^22")]
 pub fn thread_id() -> i32 {
     // glibc has gettid() since 2.30; a release runs on 2.17.
-    // SAFETY: takes nothing, cannot fail.
+    // SAFETY: has no arguments, cannot fail.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
@@ -16,7 +16,7 @@ pub fn thread_id() -> i32 {
     reason = "every bionic and musl has it; bionic remembers the number"
 )]
 pub fn thread_id() -> i32 {
-    // SAFETY: takes nothing, cannot fail.
+    // SAFETY: has no arguments, cannot fail.
     unsafe { libc::gettid() }
 }
 

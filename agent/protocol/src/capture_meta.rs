@@ -130,7 +130,7 @@ capture_meta! {
 const SHORTENED: &str = "shortened";
 
 impl CaptureMeta {
-    /// Reads metadata; `None` for what is not a JSON object, or larger than any metadata.
+    /// Reads metadata; `None` if it is not a JSON object, or is larger than any metadata.
     #[must_use]
     pub fn from_json(text: &[u8]) -> Option<Self> {
         let tree = Tree::parse(text, LIMITS).ok()?;

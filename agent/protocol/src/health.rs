@@ -96,7 +96,7 @@ record! {
         pub path: String = String::new(),
         /// Hooked slots of the library.
         pub slots: u64 = 0,
-        /// Reason why it has none, unless the library calls neither function.
+        /// Reason why it has no such hook, unless the library calls neither function.
         pub reason: Option<String> = None; omit(Option::is_none),
     }
 

@@ -71,7 +71,7 @@ record! {
         pub name: String = String::new(),
         /// Records of the thread.
         pub records: u64 = 0,
-        /// Records of the thread that newer ones took the place of.
+        /// Number of the thread's records that newer ones have replaced.
         pub overwritten: u64 = 0; omit(is_zero),
         /// Number of the thread's records that were not recorded, for any reason.
         pub dropped: u64 = 0; omit(is_zero),

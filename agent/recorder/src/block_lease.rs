@@ -63,7 +63,7 @@ pub(crate) trait Memory {
     fn words(&self, index: u32) -> *const AtomicU64;
     /// The counter that hands out blocks.
     fn tickets(&self) -> &AtomicU64;
-    /// Maps a block and reserves its space, before it is touched. Several threads may do so at once.
+    /// Maps a block and reserves its space before its first use. Several threads may do so at once.
     fn reach(&self, _index: u32) -> Result<(), Loss> {
         Ok(())
     }
@@ -136,8 +136,8 @@ impl<M: Memory> Blocks<M> {
                 if ticket >= u64::from(count) {
                     return Err(Loss::PoolFull);
                 }
-                // A page without space must not even be looked at, and readers look at no block before its
-                // ticket is drawn. While the disk is full, the counter stays.
+                // A page without space must not even be read, and readers read no block before its ticket is drawn. While
+                // the disk is full, the counter stays.
                 self.memory.reach(index)?;
                 // ORDERING: Release, pairs with the Acquire in `PoolReader::blocks`: the block has its space.
                 let (drawn, other) = (Ordering::Release, Ordering::Relaxed);

@@ -156,7 +156,7 @@ pub fn choose(first: Anchor) -> Option<[Anchor; 2]> {
     Some([first, second])
 }
 
-/// True from 1 MHz to 10 GHz; any other rate is not that of a steady counter.
+/// True from 1 MHz to 10 GHz; a steady counter has no other rate.
 const fn is_rate_of_counters(ticks: u64, ns: u64) -> bool {
     ticks >= ns / 1000 && ticks <= ns.saturating_mul(10)
 }

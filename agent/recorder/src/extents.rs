@@ -42,7 +42,7 @@ impl Extents {
         Self { starts, blocks_each, block_bytes, block_count, file_offset }
     }
 
-    /// The start of a block that [`Extents::reach`] has said is there.
+    /// The start of a block that exists according to [`Extents::reach`].
     pub(crate) fn block(&self, index: u32) -> *mut u8 {
         let start = self.starts.get((index / self.blocks_each) as usize);
         // ORDERING: Acquire, pairs with the Release of `map_extent`: the mapping is there.

@@ -51,7 +51,7 @@ impl Inside {
         }
     }
 
-    /// The address that the entry at `level` has noted, 0 when there is none.
+    /// The address that the entry at `level` has noted, or 0.
     #[inline(always)]
     pub(crate) fn frame(&self, level: usize) -> usize {
         // ORDERING: Relaxed; for the thread itself.
@@ -70,8 +70,8 @@ impl Inside {
         std::ptr::from_ref(self.level(level).0) as usize
     }
 
-    /// True if the entry at `level`, if there is one, is abandoned. The thread itself asks, whose current entry
-    /// has `mark`; `read` returns the word at an address if it is readable.
+    /// True if the entry at `level`, if there is one, is abandoned. Called by the thread itself, whose current entry has
+    /// `mark`; `read` returns the word at an address if it is readable.
     #[cold]
     #[inline(never)]
     pub(crate) fn is_abandoned(

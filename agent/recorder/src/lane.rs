@@ -21,7 +21,7 @@ pub(crate) struct Lane {
     records: Cell<u32>,
     /// Base of deltas, in ticks.
     base_tick: Cell<u64>,
-    /// The largest delta before the clock has to be looked at again.
+    /// The largest delta before the clock has to be read again.
     max_delta: Cell<u64>,
     cursor: Cell<*const AtomicU64>,
     end: Cell<*const AtomicU64>,
@@ -231,7 +231,7 @@ impl Lane {
         self.watch.set(number);
     }
 
-    /// The largest delta before the clock has to be looked at again.
+    /// The largest delta before the clock has to be read again.
     pub(crate) const fn max_delta(&self) -> u64 {
         self.max_delta.get()
     }

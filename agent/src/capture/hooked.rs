@@ -18,7 +18,7 @@ pub(super) struct Hooks {
     /// Reason why libraries that were loaded since the last pass are not hooked.
     trouble: Option<String>,
     /// The process in which the hooks were installed. A forked child does not use them: another thread may have held the
-    /// linker's lock at the fork, and nobody releases it in the child.
+    /// linker's lock at the fork, and the child never releases it.
     pid: u32,
 }
 

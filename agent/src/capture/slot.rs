@@ -68,7 +68,7 @@ pub(crate) fn owner() -> Owner {
     if IS_CONTROLLED.load(Ordering::Relaxed) { Owner::Controller } else { Owner::Manual }
 }
 
-/// Starts a capture for `by`. On an error nothing is changed in the process.
+/// Starts a capture for `by`. On an error the process is unchanged.
 pub(crate) fn start(by: Owner, config: &Config) -> Result<(), Error> {
     start_lending(by, config, &|work| work())
 }

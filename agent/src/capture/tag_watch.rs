@@ -82,7 +82,7 @@ pub(crate) extern "C" fn before_fork() {
     let errno = tracetee_recorder::errno::Saved::now();
     let pause = Duration::from_micros(50);
     let mut waited = Duration::ZERO;
-    // After a panic in a check, nobody ends it.
+    // After a panic during a check, the check never ends.
     while IS_LOOKING.load(Ordering::SeqCst) && waited < PATIENCE && !guard::is_broken() {
         std::thread::sleep(pause);
         waited += pause;

@@ -173,7 +173,7 @@ pub(crate) fn process_exits() {
     let mut held = lock(&CONTROLLER);
     match &mut *held {
         Held::Running(controller) => controller.exit(),
-        // Hooks installed now would look like those of a process that they killed.
+        // Hooks that are installed now would look like hooks that have killed the process.
         Held::Awaited => *held = Held::Nothing,
         Held::Nothing | Held::Failed(_) => {}
     }

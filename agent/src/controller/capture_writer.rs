@@ -244,7 +244,7 @@ impl CaptureWriter {
         }
     }
 
-    /// Tells `call` the window and the id of a capture that has begun, once.
+    /// Passes the window and the id of a capture that has begun to `call`, once.
     #[cfg(feature = "jni")]
     pub(crate) fn announce(&mut self, kept: &Kept, call: fn(&str, &str)) {
         let Some(window) = kept.window().filter(|_| self.announced.0 != kept.number) else {

@@ -37,7 +37,7 @@ pub(crate) struct ConfigSource {
     asks: Asks,
     /// The newest one that was ever in force, according to the disk too.
     highest: Option<Highest>,
-    /// The reason for which the last one that was offered is not in force.
+    /// The reason why the last offered configuration is not in force.
     pub(crate) refused: Option<String>,
 }
 
@@ -180,8 +180,8 @@ impl ConfigSource {
     pub(crate) fn keep(&mut self, store: &StateDir) {
         let Some(signature) = self.unkept.take() else { return };
         let (Some(in_force), Some(highest)) = (&self.in_force, &self.highest) else { return };
-        // The signature first: a configuration without its own is refused at the next start, which
-        // is the safe side.
+        // Writes the signature first: a configuration without its signature is refused at the next start, which is the safer
+        // error.
         let kept = store
             .write(HIGHEST, record::to_json(highest).as_bytes())
             .and_then(|()| store.write("config.sig", &signature))

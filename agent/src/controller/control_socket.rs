@@ -71,7 +71,7 @@ impl Socket {
                     }
                 }
             }
-            // ORDERING: Relaxed; it is the number of nothing of ours any more, unless of another socket.
+            // ORDERING: Relaxed; the number no longer belongs to the agent, except to another socket.
             let _ = LISTENING.compare_exchange(number, -1, Ordering::Relaxed, Ordering::Relaxed);
         };
         // Without the dynamic linker's lock, as the agent's thread.
@@ -104,7 +104,7 @@ fn take_listening() -> Option<RawFd> {
     if fd < 0 {
         return None;
     }
-    // SAFETY: it is looked at, and not closed.
+    // SAFETY: it is only inspected, not closed.
     let listener = ManuallyDrop::new(unsafe { UnixListener::from_raw_fd(fd) });
     let is_ours = |name: &[u8]| name.starts_with(control_socket::NAME_PREFIX.as_bytes());
     listener.local_addr().is_ok_and(|own| own.as_abstract_name().is_some_and(is_ours)).then_some(fd)
@@ -256,7 +256,7 @@ fn is_trusted(stream: &UnixStream) -> bool {
             &raw mut bytes,
         )
     };
-    // SAFETY: takes nothing, cannot fail.
+    // SAFETY: has no arguments, cannot fail.
     let own = unsafe { libc::getuid() };
     status == 0 && [own, 0, SHELL_UID].contains(&peer.uid)
 }

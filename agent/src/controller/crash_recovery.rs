@@ -85,7 +85,7 @@ fn recover_recorders(
             writer.note_lost(report, "not kept: over the budget".to_owned());
         }
     }
-    // These, then those of a recovery that was killed itself, then interrupted streams.
+    // These files, then files of a recovery that was itself killed, then interrupted streams.
     let files = std::fs::read_dir(&to).into_iter().flatten().flatten().map(|file| file.path());
     for path in files.collect::<Vec<_>>() {
         if path.extension().unwrap_or_default() == "part" {

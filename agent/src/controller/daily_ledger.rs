@@ -25,7 +25,7 @@ use tracetee_recorder::clock;
 use tracetee_text::redact::{Redactor, RuleSet};
 use tracetee_uploader::{Error as SpoolError, LedgerFile, Spool};
 
-/// Least time between two writes, ms: less than a turn of the thread that records, which has 250 ms.
+/// Minimum time between two writes, ms: less than the recording thread's turn of 250 ms.
 const TURN_MS: u64 = 200;
 /// Bytes at which a part is closed, so that one more second still fits into the file.
 const FULL_BYTES: usize = 24 << 10;
@@ -176,7 +176,7 @@ pub(crate) fn count_exit(reason: &str, is_visible: bool) {
     });
 }
 
-/// The app is visible from now on, or not any more, which ends a session.
+/// The app has become visible, or is no longer visible, which ends a session.
 #[cfg(any(feature = "jni", test))]
 pub(crate) fn set_visible(is_visible: bool) {
     let value = if is_visible { 1 } else { HIDDEN };

@@ -85,7 +85,7 @@ words! {
     }
 }
 
-/// Limit of `start_wait_ms`: an app's first seconds are not ours.
+/// Limit of `start_wait_ms`: the agent must not use up an app's first seconds.
 const MAX_START_WAIT_MS: u32 = 10_000;
 
 /// Bytes of `device` as JSON: it goes into a header of each upload.

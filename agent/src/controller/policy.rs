@@ -4,7 +4,7 @@ use super::budget_ledger::Now;
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::remote_config::{Budget, Document, Match, Sampling, StackSampling, Window};
 
-/// The properties of the device that sampling and `match` look at.
+/// The properties of the device that sampling and `match` use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Device {
     /// An id that stays for the life of the installation, and says nothing about the user.
@@ -17,7 +17,7 @@ pub(crate) struct Device {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Policy {
     pub(crate) document: Document,
-    /// The reason for which nothing is recorded whatever happens; `None` when something may be.
+    /// The reason why nothing is ever recorded; `None` if recording is possible.
     pub(crate) off: Option<String>,
     /// Reasons for which windows of the document do not take part here, by window; `None` when
     /// it does.
@@ -26,7 +26,7 @@ pub(crate) struct Policy {
     coroutines_out: Option<String>,
     /// The device's bucket for samples of callstacks.
     stacks_bucket: Decimal,
-    /// True if the device is one of those that count.
+    /// True if the device is one of the devices that are counted.
     counts: bool,
 }
 
@@ -59,7 +59,7 @@ impl Policy {
         Self { document, off, out: Vec::new(), coroutines_out: None, stacks_bucket, counts: false }
     }
 
-    /// The reason for which nothing may be recorded now.
+    /// The reason why nothing may be recorded now.
     pub(crate) fn off_at(&self, now: Now) -> Option<String> {
         let expired =
             || self.expired(now).map(|s| format!("the configuration expired at Unix time {s}"));

@@ -80,7 +80,7 @@ static SCREENS: Mutex<Screens> = Mutex::new(Screens::new());
 /// The screens that the app has shown.
 #[derive(Debug)]
 struct Screens {
-    /// The last ones, with the boot time from which they were shown.
+    /// The last screens, with the boot times from which they were shown.
     shown: VecDeque<(u64, String)>,
     /// Distinct names.
     names: Vec<String>,
@@ -174,7 +174,7 @@ pub(crate) fn main_is_alive() {
     ASKED_NS.store(0, Ordering::Relaxed);
 }
 
-/// Asks the main loop once a second, whether or not it has answered; returns how long it has not, ns.
+/// Pings the main loop once a second, even if it has not answered yet; returns the time without an answer, ns.
 pub(crate) fn silent_ns(now_ns: u64) -> u64 {
     // ORDERING: Acquire, pairs with the Release in `watch_main`.
     let ping = PING.load(Ordering::Acquire);
@@ -188,9 +188,9 @@ pub(crate) fn silent_ns(now_ns: u64) -> u64 {
         if asked_ns == 0 {
             ASKED_NS.store(now_ns, Ordering::Relaxed);
         }
-        // SAFETY: a function of that type was stored, and nothing else ever is.
+        // SAFETY: only functions of this type are stored.
         let ping = unsafe { std::mem::transmute::<usize, Ping>(ping) };
-        // SAFETY: what `tracetee_watch_main` asks of its caller.
+        // SAFETY: as `tracetee_watch_main` requires of its caller.
         unsafe { ping(PING_CONTEXT.load(Ordering::Relaxed)) };
         // It may have called the agent.
         guard::leave_if_broken();

@@ -38,9 +38,8 @@ pub(super) fn boot_id() -> String {
 }
 
 impl Controller {
-    /// Starts with the configuration of the last run. The app's thread waits in `start_wait` while it may
-    /// be that something is recorded from the app's start on. Nothing before that waits for the disk
-    /// to have written something.
+    /// Starts with the configuration of the last run. The app's thread waits in `start_wait` while a recording from the
+    /// app's start is possible. No step before that waits for a write to the disk.
     pub(crate) fn start(install: &Install, start_wait: &Arc<StartWait>) -> Result<Self, Error> {
         let mut probation = Some(Probation::new(&install.directory));
         let started = Self::start_by(install, start_wait, &mut probation);

@@ -23,7 +23,7 @@ const NAME: &str = "start";
 /// Bytes of the head, JSON and blanks, and of a slot.
 const HEAD_BYTES: usize = 2048;
 const SLOT_BYTES: usize = 8;
-/// Processes of the app that may be on probation at once.
+/// Maximum number of the app's processes that may be on probation at the same time.
 const PROCESSES: usize = 32;
 const FILE_BYTES: usize = HEAD_BYTES + PROCESSES * SLOT_BYTES;
 /// Attempts to lock the head, a millisecond apart.

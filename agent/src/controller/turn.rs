@@ -103,7 +103,7 @@ impl Controller {
         }
     }
 
-    /// Looks at everything once.
+    /// Checks everything once.
     pub(crate) fn turn(&mut self) {
         let now = Now::read();
         if !self.has_recovered && !self.awaits_exits(now) {

@@ -156,7 +156,7 @@ impl Uploads {
         Passer { state: Arc::clone(&self.state) }
     }
 
-    /// For a forked child, which has no such thread.
+    /// For a forked child, which does not have this thread.
     pub(crate) fn forget(self) {
         std::mem::forget(self);
     }
@@ -210,7 +210,7 @@ impl State {
         drop(uploader);
         *lock(&self.status) = status.clone();
         if let Some(config) = pass.config.take() {
-            // It is no longer installed: the next start asks again.
+            // The agent is no longer installed: the next start requests it again.
             let _ = agent_thread::send(Command::Offer(config.bytes, config.signature));
         }
         if let Some(asks) = pass.asks.take() {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 use tracetee_recorder::clock;
 
-/// Shortest time that counts: shorter ones are the scheduler's.
+/// Minimum duration that counts: the scheduler causes shorter ones.
 const LEAST_NS: u64 = 500_000_000;
 
 /// A wait that has begun.
@@ -24,7 +24,7 @@ impl Wait {
     /// Returns the boot times between which the process stood still, if the wait should have taken no longer than this.
     pub(crate) fn stood_still(&self, longest: Duration) -> Option<(u64, u64)> {
         let to_ns = clock::boot_ns();
-        // Most waits end in time, and need no look at the kernel's count.
+        // Most waits end in time, and do not need the kernel's count.
         still(self.since_ns, to_ns, longest, 0)?;
         let delayed_ns = delayed_ns()?.saturating_sub(self.delayed_ns?);
         still(self.since_ns, to_ns, longest, delayed_ns)

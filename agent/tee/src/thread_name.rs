@@ -84,7 +84,7 @@ unsafe extern "C-unwind" fn setname_proxy<const INDEX: usize>(
     // SAFETY: the caller's own arguments.
     let result = unsafe { previous(thread, name) };
     if session::current() != 0 {
-        // SAFETY: takes nothing, cannot fail.
+        // SAFETY: has no arguments, cannot fail.
         let own = unsafe { libc::pthread_self() };
         thread::renamed(thread == own);
     }

@@ -97,7 +97,7 @@ impl Abandoned {
     }
 }
 
-/// Writes a file's records as a trace in `to`; nothing for a file without records.
+/// Writes a file's records as a trace to `to`; writes nothing if it has no records.
 fn write_recovered(
     path: &Path,
     to: &Path,

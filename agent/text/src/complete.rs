@@ -44,7 +44,7 @@ struct Thread<'s> {
 /// Limits of a plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Later records are not looked at.
+    /// Later records are ignored.
     pub(crate) limit_ns: u64,
     /// Earlier times are written already.
     pub(crate) last_ns: u64,

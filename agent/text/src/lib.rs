@@ -86,7 +86,7 @@ pub fn summarize(pools: &[PoolReader<'_>], options: &TextOptions) -> Summary {
         redaction_key: options.redaction_key,
         ..TextOptions::default()
     };
-    // The rules were right when the capture began, and without a file nothing else can fail.
+    // The rules were valid when the capture began, and without a file nothing else can fail.
     let Ok(mut trace) = Trace::counting(&options) else {
         return Summary::default();
     };
@@ -144,7 +144,7 @@ pub fn write(
     path: &Path,
     about: &About<'_>,
 ) -> Result<Summary, Error> {
-    // The file first: when it cannot be made, nothing else is worth doing.
+    // Creates the file first: if that fails, the other steps are useless.
     let mut trace = Trace::create(path, options)?;
     if about.recovered {
         trace.mark_recovered();

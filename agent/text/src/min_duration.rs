@@ -74,7 +74,7 @@ impl<T> MinDuration<T> {
         }
     }
 
-    /// The next record about which nothing can change any more, as seen at `now_ns`.
+    /// The next record that can no longer change, as seen at `now_ns`.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Waiting<T>> {
         let front = self.queue.front()?;
         if front.time_ns.saturating_add(self.longest_ns) > now_ns {

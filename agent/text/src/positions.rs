@@ -16,7 +16,7 @@ pub(crate) struct Positions {
 }
 
 impl Positions {
-    /// Keeps account from now on.
+    /// Starts to keep account.
     pub(crate) fn keep(&mut self) {
         self.is_kept = true;
     }

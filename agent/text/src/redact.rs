@@ -147,8 +147,7 @@ pub struct Redactor {
     pub(crate) dropped: u64,
 }
 
-/// A record's names as they may be written: the track (or counter's group) and the name; `None`
-/// for one that stays.
+/// A record's names as they may be written: the track (or counter's group) and the name; `None` for an unchanged one.
 pub(crate) type Names = [Option<Arc<str>>; 2];
 
 impl Redactor {
@@ -201,7 +200,7 @@ impl Redactor {
         Some(names)
     }
 
-    /// A thread has nothing open any more.
+    /// A thread no longer has open sections.
     pub(crate) fn close(&mut self, thread: usize) {
         self.of(thread).clear();
     }

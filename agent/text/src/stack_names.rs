@@ -21,7 +21,7 @@ const HEAD_BYTES: usize = 8;
 pub(crate) struct StackNames(HashMap<(usize, Vec<u8>), Vec<u8>>);
 
 impl StackNames {
-    /// Looks at a record before the window.
+    /// Processes a record before the window.
     pub(crate) fn look_at(&mut self, thread: usize, record: &Record<'_>, details: Details<'_>) {
         if !is_instant(record, STACK_NAMES) {
             return;

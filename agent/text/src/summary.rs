@@ -11,7 +11,7 @@ use tracetee_recorder::record::Kind;
 /// Counts of a trace that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// The counts that are in the summary as they are.
+    /// The counts that the summary contains unchanged.
     pub(crate) summary: Summary,
     by_kind: [u64; Kind::ALL.len()],
     /// Indexed by thread.

@@ -103,7 +103,7 @@ impl TimeWindow {
         if is_inside { Phase::Inside } else { Phase::After }
     }
 
-    /// Looks at a record before the span.
+    /// Processes a record before the span.
     pub(crate) fn look_at(&mut self, record: &Record<'_>, details: Details<'_>, early: Early) {
         self.stack_names.look_at(early.thread, record, details);
         // Begins and ends of one name, or of one track, have one key: FNV-1a.

@@ -16,7 +16,7 @@ use tracetee_recorder::record::Record;
 
 /// The writer.
 pub(crate) struct Writer {
-    /// `None`: nothing is written, only counted.
+    /// `None`: records are only counted, not written.
     pub(crate) sink: Option<Sink>,
     pub(crate) balance: Balance,
     pub(crate) redactor: Option<Redactor>,

@@ -22,7 +22,7 @@ pub(crate) fn set_color(choice: ColorChoice) {
     .write_global();
 }
 
-/// Writes a message of ours to stderr: one line.
+/// Writes one of the program's messages to stderr, in one line.
 pub(crate) fn say(message: &str) {
     say_labelled(None, message);
 }
@@ -105,7 +105,7 @@ pub(crate) fn print_report(text: &str) {
     }
 }
 
-/// Writes a text of ours to stderr, which may have several lines.
+/// Writes one of the program's texts to stderr; it may have several lines.
 #[cfg(target_os = "linux")]
 pub(crate) fn say_lines(text: &str) {
     text.lines().for_each(say);

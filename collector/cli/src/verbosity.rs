@@ -7,13 +7,13 @@ use tracing_subscriber::filter::Targets;
 /// True with `--quiet`.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Leaves out notes and progress from now on.
+/// Suppresses notes and progress.
 pub(crate) fn be_quiet() {
     // ORDERING: Relaxed; nothing else is published.
     IS_QUIET.store(true, Ordering::Relaxed);
 }
 
-/// True if nothing but errors is wanted on stderr.
+/// True if only errors are wanted on stderr.
 pub(crate) fn is_quiet() -> bool {
     // ORDERING: Relaxed; as in `be_quiet`.
     IS_QUIET.load(Ordering::Relaxed)

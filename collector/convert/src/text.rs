@@ -293,7 +293,7 @@ fn name_at(thread: &Thread, at_ns: u64) -> Option<NameId> {
     thread.names.get(later.saturating_sub(1)).map(|&(_, name)| name)
 }
 
-/// A name that is one field of several. That of a slice is the rest of its record.
+/// A name that is one of several fields. The name of a slice is the rest of its record.
 fn one_field(name: &str) -> Cow<'_, str> {
     if name.contains('|') { name.replace('|', " ").into() } else { name.into() }
 }

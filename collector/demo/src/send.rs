@@ -84,7 +84,7 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// One connection: device after device, until there is none left.
+    /// One connection sends for one device after another, until all have sent.
     fn send(&self) -> Result<()> {
         let mut http = Http::new(self.fleet.ca_file)?;
         loop {

@@ -20,7 +20,7 @@ const LEAST_DEVICES: usize = 10;
 #[derive(Debug, Default)]
 pub struct Field {
     devices: BTreeMap<String, Device>,
-    /// The sections that are looked for.
+    /// The sections to search for.
     sections: Vec<String>,
     /// Source of the app's ledgers that has most frames, and its late frames, percent.
     pub of_ledgers: Option<(String, f64)>,

@@ -93,7 +93,7 @@ pub struct Metric {
     pub pairs_needed: usize,
 }
 
-/// The change of a section, which explains that of its benchmark.
+/// The change of a section; it explains the change of its benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Section {
     /// Name of the benchmark.
@@ -236,7 +236,7 @@ impl Gate {
                     None
                 }
             };
-            // A pair with a missing run says nothing.
+            // A pair with a missing run is not evidence.
             runs.extend(run(base).zip(run(head)).map(|(base, head)| [base, head]));
         }
         if runs.is_empty() {

@@ -18,7 +18,7 @@ pub struct Change {
     pub by: f64,
     /// Interval of the change, 95 %; `None` with fewer pairs than it needs.
     pub interval: Option<[f64; 2]>,
-    /// Probability of ranks at least as uneven, in either direction, if nothing changed.
+    /// Probability of ranks that are at least as uneven, in either direction, if there was no change.
     pub p_value: f64,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(low, high))
 }
 
-/// Returns the p-value of the signed-rank test. Differences of 0 say nothing; equal ones share their ranks.
+/// Returns the p-value of the signed-rank test. Differences of 0 are omitted; equal ones share their ranks.
 fn p_value(mut differences: Vec<f64>) -> f64 {
     differences.retain(|difference| *difference != 0.0);
     differences.sort_by(|a, b| a.abs().total_cmp(&b.abs()));

@@ -127,12 +127,12 @@ impl Process {
         Ok(Self { pid, name, render_tids, others: ranked })
     }
 
-    /// Returns the process with a name. If several have it, the one with the most frames, unless two are equal.
     /// Returns the threads of the process in a trace.
     pub(crate) fn threads<'t>(&self, trace: &'t Trace) -> impl Iterator<Item = (u32, &'t Thread)> {
         threads_of(trace, self.pid)
     }
 
+    /// Returns the process with a name. If several have it, the one with the most frames, unless two are equal.
     fn named(trace: &Trace, name: &str, processes: &BTreeMap<u32, usize>) -> Result<u32, Error> {
         let frames = |pid: &u32| processes.get(pid).copied().unwrap_or(0);
         let mut found = trace.processes_named(name);

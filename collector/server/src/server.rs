@@ -44,7 +44,7 @@ const RETENTION_EVERY: Duration = Duration::from_secs(3600);
 pub struct Options<'a> {
     /// The directory or object store that captures are stored in.
     pub store: StoreLocation<'a>,
-    /// Directory of an object store's tables; `None` is one that ends with the server.
+    /// Directory of an object store's tables; `None`: a temporary one, deleted when the server ends.
     pub cache: Option<PathBuf>,
     /// File of the remote configuration to serve.
     pub config: Option<PathBuf>,

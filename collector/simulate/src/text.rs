@@ -152,12 +152,12 @@ impl Text {
         self.runs(to);
     }
 
-    /// The main thread runs from now on.
+    /// The main thread begins to run.
     fn runs(&mut self, at: u64) {
         self.switch(IDLE, at, ["swapper/0 prev_pid=0", "R", "main next_pid=4000"]);
     }
 
-    /// The main thread does not run from now on.
+    /// The main thread stops running.
     fn stops(&mut self, at: u64, state: &str) {
         self.switch(MAIN, at, ["main prev_pid=4000", state, "swapper/0 next_pid=0"]);
     }

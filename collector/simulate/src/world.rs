@@ -189,7 +189,7 @@ impl World {
         (0..count).map(|_| next()).collect()
     }
 
-    /// Draws the factor of a capture in addition to that of its day.
+    /// Draws the factor of a capture, in addition to the factor of its day.
     #[must_use]
     pub fn tail(&self, rng: &mut Rng) -> f64 {
         if is_one_of(rng, self.tails_in_1000, 1000) {

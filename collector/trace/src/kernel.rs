@@ -110,7 +110,7 @@ pub enum KernelKind {
         tid: u32,
         /// Name before.
         before: NameId,
-        /// Name from now on.
+        /// The new name.
         name: NameId,
         /// The thread's oom score.
         oom: i16,

@@ -67,7 +67,7 @@ impl Names {
         if let Some(&id) = self.ids.get(&*name) {
             return id;
         }
-        // A trace of four thousand million different names is none that memory holds.
+        // A trace with four thousand million different names does not fit into memory.
         let id = NameId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
         let text: Arc<str> = name.into();
         self.bytes += text.len();

@@ -48,7 +48,7 @@ enum Rank {
     End,
 }
 
-/// Points of flows at one time among which one at the innermost slice is looked for.
+/// Maximum number of flows' points at one time that are searched for a point at the innermost slice.
 const MAX_LOOKED_AT: usize = 64;
 
 /// A point of a flow at a slice.
@@ -129,7 +129,7 @@ impl Source<'_> {
         let next = thread.slices.get(self.next);
         let innermost = self.open.last().copied();
         match (next, innermost) {
-            // A parent that is none: taken as outermost.
+            // An invalid parent: the slice is outermost.
             (Some(next), innermost) if innermost.is_none_or(|open| open == next.parent) => {
                 let index = u32::try_from(self.next).ok()?;
                 Some((next.start_ns, Rank::Begin, Event::Begin(key, index)))

@@ -59,7 +59,7 @@ pub struct MonotonicClock {
 impl MonotonicClock {
     /// Distances that are kept: a phone that sleeps every second for a day has fewer.
     const MAX_DISTANCES: usize = 1 << 17;
-    /// Change of the distance from which it is a sleep, not the time between two readings.
+    /// Minimum change of the distance that counts as a sleep, and not as the time between two readings.
     const SLEEP_NS: u64 = 1_000_000;
 
     /// Adds the readings of a snapshot.

@@ -19,7 +19,7 @@ const ENDINGS: [&str; 9] = [
     "trace.json",
 ];
 
-/// Returns the content of the first trace in an archive; `None` if there is none that can be read.
+/// Returns the content of the first trace in an archive; `None` if no trace can be read.
 pub(crate) fn trace<R: Read + Seek + 'static>(file: R) -> Option<Box<dyn Read>> {
     let mut archive = ZipArchive::new(file).ok()?;
     let is_trace = |name: &str| {

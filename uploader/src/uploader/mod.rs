@@ -317,7 +317,7 @@ impl Uploader {
         }
     }
 
-    /// Returns a capture to those that wait, or gives it up.
+    /// Returns a capture to the waiting ones, or gives it up.
     fn back(&self, sending: &Waiting, name: CaptureName) -> Result<(), StopReason> {
         let given_up = name.tries >= MAX_TRIES;
         // Deleted meanwhile, by a purge or another program.

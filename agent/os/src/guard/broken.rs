@@ -96,7 +96,7 @@ unsafe impl Sync for Shared {}
 
 static REASON: Shared = Shared(UnsafeCell::new(Reason { bytes: [0; MAX_REASON_BYTES], len: 0 }));
 
-/// Switches the agent off. Allocates nothing, and does nothing the second time.
+/// Switches the agent off. Does not allocate, and has no effect the second time.
 pub(super) fn mark(what: fmt::Arguments<'_>) {
     // ORDERING: Relaxed; the reason is published below.
     let first =

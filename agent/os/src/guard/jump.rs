@@ -24,7 +24,7 @@ struct Frame {
     outer: *const Frame,
 }
 
-/// A body was left. There is nothing to free.
+/// The jump has left a body. There is nothing to free.
 #[derive(Debug)]
 pub struct Caught(());
 

@@ -35,7 +35,7 @@ pub(super) fn call<T>(body: impl FnOnce() -> T) -> Result<T, Caught> {
 /// Does nothing: a thread that has panicked may continue.
 pub const fn leave_if_broken() {}
 
-/// Locks `mutex`. One that was held during a panic is free again.
+/// Locks `mutex`. A mutex that was held during a panic is free again.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

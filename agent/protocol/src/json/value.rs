@@ -114,7 +114,7 @@ impl<'a> Value<'a> {
         Error::at(self.path(), reason.into(), position)
     }
 
-    /// An error that says which kind of value was expected, and shows the one that is there.
+    /// An error that states the expected kind of value, and shows the actual value.
     pub fn expected(self, what: &str) -> Error {
         const SHOWN_BYTES: usize = 60;
         let given = match self.kind() {

@@ -89,7 +89,7 @@ pub fn check_count(count: usize, range: &RangeInclusive<usize>, path: &Path) -> 
     Err(path.error(format!("has {count} entries, must have from {from} to {to}")))
 }
 
-/// Makes an error of the reason that its own check gives.
+/// Makes an error from the reason that its own check returns.
 ///
 /// # Errors
 /// [`Error`] with that reason.

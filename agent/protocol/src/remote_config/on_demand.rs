@@ -38,7 +38,7 @@ record! {
         pub window: String = String::new(); required(); check(is_id),
         /// The share of the window's devices that is asked.
         pub percent: Decimal = Decimal::ZERO; required(); within(PERCENT),
-        /// The app's version codes that are asked: the first and the last one.
+        /// The app's version codes that get the request: the first and the last one.
         pub version_code: Option<(u64, u64)> = None,
         /// Unix time in ms at which the request arrived. Set by the device.
         pub since_ms: u64 = 0,
@@ -46,7 +46,7 @@ record! {
 }
 
 impl Asks {
-    /// Reads requests. Nothing of a text that is wrong anywhere is used.
+    /// Reads requests. A text with any error is rejected as a whole.
     ///
     /// # Errors
     /// [`Error`] with the first invalid field.

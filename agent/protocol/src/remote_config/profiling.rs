@@ -10,7 +10,7 @@ use crate::record::{Json, Path};
 use crate::{record, words};
 use std::marker::PhantomData;
 
-/// Requests and triggers: each is looked at when a window begins, or when the app starts.
+/// Maximum number of requests and triggers: each is checked when a window begins, or when the app starts.
 const MAX_RULES: usize = 16;
 /// Seconds of a profile: the platform takes 1 to 600 (a system trace), 1 to 300 (the other kinds).
 const DURATION_S: std::ops::RangeInclusive<Decimal> = Decimal::whole(1)..=Decimal::whole(600);
@@ -114,7 +114,7 @@ words! {
         Anomaly = "anomaly",
         /// The user has stopped the app in the settings.
         KillForceStop = "kill_force_stop",
-        /// The user has removed the app from the recent ones.
+        /// The user has removed the app from the recent apps.
         KillRecents = "kill_recents",
         /// The user has stopped the app in the task manager.
         KillTaskManager = "kill_task_manager",

@@ -44,7 +44,7 @@ record! {
     /// Samples of the main thread's callstack.
     #[derive(Copy, Eq)]
     pub struct StackSampling {
-        /// The share of the devices that samples, always the same ones.
+        /// The share of the devices that samples; always the same devices.
         pub percent: Decimal = Decimal::ZERO; required(); within(PERCENT),
         /// The main thread is late after this time in one message, milliseconds. 0: two refresh periods of the display.
         pub after_ms: u32 = 0; within(0..=1000),
@@ -156,7 +156,7 @@ record! {
 }
 
 words! {
-    /// Threads that a trigger looks at.
+    /// Threads that a trigger observes.
     pub enum ThreadChoice {
         /// The first thread of the process.
         Main = "main",

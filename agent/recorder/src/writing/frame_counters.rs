@@ -59,7 +59,7 @@ pub(super) struct Watch {
     tid: AtomicI32,
     /// The session that the cells below are about.
     session: Cell<u32>,
-    /// The largest delta before the lane's clock has to be looked at again.
+    /// The largest delta before the lane's clock has to be read again.
     limit: Cell<u64>,
     /// Sections that are open from the frame's on.
     depth: Cell<u32>,
@@ -349,7 +349,7 @@ fn number(field: &[u8]) -> Option<u64> {
 struct Descriptor(RawFd);
 
 impl Descriptor {
-    /// Opens the schedstat of a thread of this process. No file is one where the kernel has none.
+    /// Opens the schedstat of a thread of this process. If the kernel does not have schedstat, no descriptor is opened.
     fn open(tid: i32) -> Option<Owned<Self>> {
         let mut path = [0u8; 64];
         let mut digits = [0u8; 10];

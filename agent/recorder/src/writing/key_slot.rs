@@ -69,8 +69,8 @@ pub(super) fn value() -> *const c_void {
     }
     // ORDERING: Relaxed, both; a record sees them with its session, which follows `find`.
     let sequence = SEQUENCE.load(Ordering::Relaxed);
-    // On bionic nothing may be read there before. On glibc the slot of offset 0 begins with the thread pointer, which is not
-    // a sequence number.
+    // On bionic, nothing may be read there until the sequence number is known. On glibc the slot of offset 0 begins with the
+    // thread pointer, which is not a sequence number.
     if cfg!(target_os = "android") && sequence == 0 {
         return std::ptr::null();
     }
@@ -87,7 +87,7 @@ pub(super) fn find(key: libc::pthread_key_t) {
     if !IS_KNOWN || !is_searchable() {
         return;
     }
-    // Two addresses that nothing else holds.
+    // Two addresses that no other thread-specific value has.
     static VALUES: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
     let found = VALUES.each_ref().map(|value| {
         // SAFETY: a valid key.

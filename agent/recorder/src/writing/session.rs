@@ -86,7 +86,7 @@ fn is_wiped_in_child() -> bool {
 /// Time that [`close`] waits for a thread inside the recorder. Only a stopped or starved thread needs more
 /// than some microseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Number of checks (of 50 µs and more) after which it asks whether the threads inside are still alive.
+/// Number of checks (of 50 µs and more) after which it checks whether the threads inside are still alive.
 const LOOKS_PER_CALL: u32 = 20;
 
 /// The agent around the recorder, as far as a session needs it.

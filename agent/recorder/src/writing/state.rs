@@ -20,7 +20,7 @@ pub fn is_gone(tid: i32) -> bool {
     }
     let saved = crate::errno::Saved::now();
     let pid = std::process::id();
-    // SAFETY: signal 0 is none; the call asks whether the thread is there.
+    // SAFETY: signal 0 is not sent; the call checks whether the thread exists.
     let status = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };
     let is_gone = status == -1 && crate::errno::get() == libc::ESRCH;
     saved.restore();

@@ -38,12 +38,12 @@ pub(crate) fn lane_number(state: &ThreadState, level: usize) -> u32 {
     u32::try_from(number * 2 + level).unwrap_or(0)
 }
 
-/// Makes a lane give up its block of `session`; `true` when its thread is outside the recorder, so
-/// that it writes nothing more into it.
+/// Makes a lane release its block of `session`; `true` if its thread is outside the recorder, so that it no longer writes to
+/// the block.
 pub(crate) fn take_from(lane_number: u32, session: u32) -> bool {
     let Some(state) = states().get(lane_number as usize / 2) else { return false };
     let Some(lane) = state.lane(lane_number as usize % 2) else { return false };
-    // ORDERING: Relaxed; the barrier orders it before the look at the thread.
+    // ORDERING: Relaxed; the barrier orders it before the check of the thread.
     lane.session.store(0, Ordering::Relaxed);
     session::barrier();
     !state.is_inside(session)
@@ -235,7 +235,7 @@ fn give_back(state: &ThreadState) {
     FREE.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Searches the next few states for one that is free, or whose thread has ended.
+/// Searches the next few states for one that is free or belongs to an ended thread.
 fn reclaim_some() -> Option<&'static ThreadState> {
     // ORDERING: Relaxed, both; the start position does not matter.
     let used = USED.load(Ordering::Relaxed).min(MAX_THREADS);

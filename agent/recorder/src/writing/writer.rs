@@ -56,7 +56,7 @@ pub fn record_usual(
     if !clock::HAS_COUNTER || state.inside.frame(0) != 0 {
         return false;
     }
-    // The lane is looked at inside only: a signal handler may have recorded, and have left the counter, until then.
+    // Read the lane only here: before, a signal handler may have recorded and released the counter.
     let is_recorded = gate().enter_in(session, &state.inside, 0, mark)
         && lane.counts_by_counter()
         // SAFETY: a slice's bytes.
@@ -265,8 +265,7 @@ fn anchor(lane: &Lane, session: u32) -> (Anchor, bool) {
     (Anchor { tick: tick.wrapping_sub(back), boot_ns: boot_ns.wrapping_sub(back) }, false)
 }
 
-/// Ticks from `anchor` until the clock has to be looked at again; `None` when the capture's time is
-/// over, which then ends.
+/// Ticks from `anchor` until the clock has to be read again; `None` if the capture's time is over: it then ends.
 fn max_delta(anchor: Anchor, by_counter: bool, pool: &Pool) -> Option<u64> {
     let Some(left_ns) = session::deadline_ns().checked_sub(anchor.boot_ns) else {
         session::deadline_passed(pool);

@@ -10,7 +10,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use tracetee_os::guard;
 
-/// The class `dev.tracetee.Native`, a global reference: a thread of ours cannot find classes of the app.
+/// The class `dev.tracetee.Native`, a global reference: the agent's own threads cannot find classes of the app.
 static NATIVE: AtomicPtr<_jobject> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Keeps a reference to the class whose natives are registered.

@@ -33,7 +33,7 @@ impl<E: std::error::Error> From<E> for Refusal {
     }
 }
 
-/// Registers the natives if the library's class is there. Never fails: the C API works without them.
+/// Registers the natives if the library's class exists. Never fails: the C API works without them.
 ///
 /// # Safety
 /// Called by the virtual machine, from `System.loadLibrary`.
@@ -61,8 +61,8 @@ fn register(env: Env) -> bool {
             },)*]
         };
     }
-    // Each function with its signature. `Native.kt` declares the same ones; the virtual machine
-    // refuses to register others.
+    // Each function with its signature. `Native.kt` declares the same functions; the virtual machine refuses to register
+    // others.
     let natives = natives![
         c"version" c"()Ljava/lang/String;" version,
         c"install" c"(Ljava/lang/String;)Ljava/lang/String;" install,
@@ -428,7 +428,7 @@ fn error_text(env: Env, call: impl FnOnce() -> Result<(), Refusal>) -> jstring {
     }
 }
 
-/// Returns the result of `call` as a string; null for nothing, and if it fails.
+/// Returns the result of `call` as a string; null if it has no result, or fails.
 fn given(env: Env, call: impl FnOnce() -> Result<Option<String>, Refusal>) -> jstring {
     match caught(call) {
         Ok(Some(text)) => env.new_text(&text),

@@ -22,7 +22,7 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(file) = &args.from_file {
-        // systrace.py's way: a page, if nothing else is said.
+        // As in systrace.py: a page, unless another format is requested.
         write(args, vec![file.clone()], "trace.html")?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -21,7 +21,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 const MOST_LOG_LINES: usize = 1000;
 /// Time limit for the last of them at the end.
 const LAST_LINES: Duration = Duration::from_secs(2);
-/// Counts those that were lost because more had to wait.
+/// Counts messages that were lost because too many were waiting.
 static LOST_LOG_LINES: OnceLock<ErrorCounter> = OnceLock::new();
 
 /// Serves until a signal.

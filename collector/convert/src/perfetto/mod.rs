@@ -29,13 +29,13 @@ const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
 const INSTANT: i32 = 3;
 const COUNTER: i32 = 4;
-/// Objects and lists in each other in an argument; deeper ones are text. The reader takes some more.
+/// Maximum nesting of objects and lists in an argument; deeper ones are text. The reader accepts somewhat more.
 const MAX_DEPTH: u32 = 30;
 const STATE_CLEARED: u32 = 1;
 const NEEDS_STATE: u32 = 2;
 const REALTIME: u32 = 1;
 const BOOTTIME: u32 = 6;
-/// The id of the sequence of packets that are written. A trace that ours is joined with has others, from 1 on.
+/// The id of the sequence of packets that are written. Joined traces have other ids, from 1 on.
 pub const PERFETTO_SEQUENCE: u32 = 0x7472_6365;
 
 /// Writes a trace: by itself, or with the ends that copied traces lack, on their tracks.

@@ -1,4 +1,4 @@
-//! The report as one HTML page that loads nothing.
+//! The report as one self-contained HTML page.
 
 use super::report::{TIMES, compared};
 use super::{Edge, Entry, Group, Profile, TOPLEVEL, percent};

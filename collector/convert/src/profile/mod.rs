@@ -55,7 +55,7 @@ pub struct Entry {
     pub calls: [u64; 2],
     /// Callers, in calls that are not recursive and in those that are.
     pub parents: [Vec<Edge>; 2],
-    /// Callees, of calls that are not recursive and of those that are.
+    /// Callees of calls that are not recursive, and of recursive calls.
     pub children: [Vec<Edge>; 2],
 }
 

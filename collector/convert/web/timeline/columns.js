@@ -25,7 +25,7 @@ const listOf = (map, key, make) => {
 /** Characters of the text that are unpacked at once: lines of 4,096 and their ends, so base64 is never cut. */
 const PIECE = 4097 * 64;
 
-/** Gives each line of a text that is gzip in base64 to `take`, as soon as it is unpacked. */
+/** Passes each line of a text, which is gzip in base64, to `take` as soon as it is unpacked. */
 async function eachLine(text, take) {
     let at = text.search(/\S/);
     const packed = new ReadableStream({

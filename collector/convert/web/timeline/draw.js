@@ -127,8 +127,8 @@ function drawRow(row, y) {
 }
 
 /**
- * Boxes in the order of time. Those of less than a pixel are one: the first, then the next one to be seen. `mark` gives
- * the colour of a bar in a box that stands out, and `hatched` says that its end is not in the trace.
+ * Boxes in the order of time. Boxes narrower than a pixel are merged: the first one is drawn, then the next visible one.
+ * `mark` gives the colour of a bar in a box that stands out, and `hatched` says that its end is not in the trace.
  */
 function drawBoxes(count, start, end, y, colour, text, { fill, mark, hatched, ink } = {}) {
     const pixel = pixelTime();

@@ -30,7 +30,7 @@ const isWithin = (us, least, most) => { const ns = Math.round(us * 1e3); return 
 const threadSource = (thread, places) => ({ thread, places, length: places.length, at: (i) => thread.slices.start[places[i]], one: (i) => ({ kind: "slice", thread, place: places[i] }) });
 const listSource = (list, at, took) => ({ length: list.length, at: (i) => at(list[i]), took: (i) => took(list[i]), one: (i) => list[i] });
 
-/** Number of a source's items before the one that `spot` ([source, index]) names: at one time, sources are in their order. */
+/** Number of a source's items before the item at `spot` ([source, index]); items of one time are in the order of their sources. */
 function before(sources, number, [source, index]) {
     if (number === source) return index;
     const at = sources[source].at(index), one = sources[number];

@@ -152,7 +152,7 @@ function togglePin(row) {
     layOut(); remember(true); queue();
 }
 
-/** Brings a thread's row into view, from folded ones too; gives the row. */
+/** Scrolls to a thread's row and returns it; unfolds it if necessary. */
 function reveal(thread) {
     if (!rowOfThread.has(thread)) {
         folded.delete(String(thread.pid));

@@ -44,7 +44,7 @@ pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Ans
     if answer.0 == StatusCode::TOO_MANY_REQUESTS {
         sleep(TOO_MUCH_PAUSE).await;
     }
-    // A client that asks first (Expect) has sent no body yet.
+    // A client that sends `Expect` has not sent a body yet.
     let asks = text(headers, "expect").is_some_and(|one| one.eq_ignore_ascii_case("100-continue"));
     if !asks {
         let is_stranger = matches!(answer.0, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -100,7 +100,7 @@ pub(super) const fn status_of(refused: &Refused) -> StatusCode {
         Refused::TooSlow => StatusCode::REQUEST_TIMEOUT,
         Refused::NoCapture(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Refused::Busy => StatusCode::TOO_MANY_REQUESTS,
-        // Ours to mend: the client keeps it.
+        // An error of the server: the client keeps the capture.
         Refused::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

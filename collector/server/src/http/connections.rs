@@ -261,8 +261,7 @@ impl Connection {
         self.connections.limits.is_proxy(self.peer)
     }
 
-    /// True if nobody between the peer and this machine can read the traffic, or the peer is a proxy, which is responsible
-    /// for that.
+    /// True if nobody can read the traffic: the peer is on this machine, or is a proxy, which is responsible for encryption.
     pub(crate) fn is_private(&self) -> bool {
         self.peer.to_canonical().is_loopback() || self.is_through_proxy()
     }

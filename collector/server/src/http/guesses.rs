@@ -18,7 +18,7 @@ const MOST_USED: u64 = 20_000;
 /// Digest of a token.
 type Digest = [u8; 32];
 
-/// Wrong tokens of the present window, and the right ones that clients have used.
+/// Wrong tokens of the current window, and the correct tokens that clients have used.
 #[derive(Debug)]
 pub(super) struct Guesses {
     begun: Option<Instant>,

@@ -15,7 +15,7 @@ pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Returns a header that may be there once. `None`: it is there more than once, or is not of ASCII.
+/// Returns a header that may occur once. `None` if it occurs more than once, or is not ASCII.
 pub(super) fn once<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Option<&'a str>> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {

@@ -44,7 +44,7 @@ pub(crate) async fn no_foreign_page(request: Request, next: Next) -> Response {
     (StatusCode::FORBIDDEN, why).into_response()
 }
 
-/// Refuses a write that a page elsewhere may have had a browser send: its `Origin` is not the host that it asks.
+/// Refuses a write that a page of another site may have made a browser send: its `Origin` is not the requested host.
 pub(crate) async fn no_foreign_write(request: Request, next: Next) -> Response {
     if request.method().is_safe() || !has_foreign_origin(request.headers()) {
         return next.run(request).await;

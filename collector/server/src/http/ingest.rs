@@ -42,7 +42,7 @@ pub(crate) enum Refused {
     NoCapture(String),
     /// Too much is being received, from this app or in total.
     Busy,
-    /// Ours: the disk.
+    /// An error of the server's disk.
     Disk(std::io::Error),
 }
 

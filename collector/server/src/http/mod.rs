@@ -64,7 +64,8 @@ use uuid::Uuid;
 
 /// Number of captures checked at once per processor: each needs up to 128 MB to decompress.
 const CHECKS_PER_PROCESSOR: usize = 2;
-/// Captures that are checked, or wait for the disk, at once: each has a thread, and a content of up to 4 MB.
+/// Maximum number of captures that are checked or wait for the disk at the same time: each has a thread, and up to 4 MB of
+/// content.
 const KEEPS: usize = 64;
 
 /// Part of retention's limits after which it is applied early: the store exceeds a limit by no more than that.
@@ -296,7 +297,7 @@ impl Collector {
 }
 
 impl Collector {
-    /// Looks a token up, unless its client has sent too many wrong ones. `named`: the app that the request names.
+    /// Finds a token, unless its client has sent too many wrong ones. `named`: the app that the request names.
     pub(super) fn look_up<T>(
         &self,
         connection: Option<&Arc<Connection>>,

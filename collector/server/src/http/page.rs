@@ -51,7 +51,7 @@ pub(crate) struct Page {
     root: PathBuf,
     mappings: Arc<Mappings>,
     maker: Arc<Maker>,
-    /// Of an object store, which has the captures.
+    /// The replica of an object store, which has the captures.
     replica: Option<Arc<Replica>>,
     /// True if it has addresses.
     is_served: bool,

@@ -17,7 +17,7 @@ const MAX_APPS: u64 = 10_000;
 
 /// Bytes of a capture that cost as much as another capture: somewhat more than one of 10 s has.
 const BYTES_OF_A_CAPTURE: u64 = 64 * 1024;
-/// Seconds of its rate that an app may send at once, after a quiet time.
+/// Number of seconds of its rate that an app may send at once after an idle time.
 const SECONDS_AT_ONCE: f64 = 20.0;
 /// Maximum wait of a capture for its credit. If all early ones were refused instead, they would be retried together.
 const MOST_WAIT: Duration = Duration::from_secs(2);

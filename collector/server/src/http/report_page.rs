@@ -196,7 +196,7 @@ impl Maker {
         let database = self.database()?;
         let changes = database.changes()?;
         let apps: Vec<String> = match &ask.app {
-            // Any of the apps may be the one that has both versions.
+            // Any of the apps may have both versions.
             _ if ask.compare.is_some() => return FleetReport::from_database(&database, &ask),
             Some(app) => vec![app.clone()],
             None => changes.keys().cloned().collect(),

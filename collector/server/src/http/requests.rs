@@ -46,12 +46,13 @@ pub(super) struct Requests {
 #[derive(Debug, Default)]
 struct Times {
     by_status: BTreeMap<u16, u64>,
-    /// Requests that took at most the bound, and no less than the previous one; the last ones took longer than all.
+    /// Number of requests that took at most this bound and longer than the previous one; the last number is of longer
+    /// requests.
     buckets: [u64; BOUNDS_MS.len() + 1],
     sum: Duration,
 }
 
-/// Log lines of refusals in the present window, by app, or by client if there is none.
+/// Number of refusals' log lines in the current window, by app, or by client if the app is unknown.
 #[derive(Debug)]
 struct Refusals {
     since: Option<Instant>,
@@ -141,7 +142,7 @@ struct Line<'a> {
     client: String,
     bytes: u64,
     ms: u64,
-    /// Refusals before this one that had no line.
+    /// Number of earlier refusals without a log line.
     left_out: u64,
 }
 

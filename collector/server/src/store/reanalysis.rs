@@ -52,7 +52,7 @@ impl Reanalysis {
             replica,
         };
         let _ = wake.try_send(());
-        // So that an immediate query does not report that nothing is left.
+        // Otherwise an immediate query would report that no work is left.
         pending.store(worker.mappings.pending()?.len() as u64, Ordering::Relaxed);
         let thread = std::thread::Builder::new().name("analyse again".to_owned());
         let thread = Some(thread.spawn(move || worker.run(&woken))?);
@@ -95,7 +95,7 @@ struct Worker {
     redo: Sender<Again>,
     pending: Arc<AtomicU64>,
     ended: Arc<AtomicBool>,
-    /// Of an object store, which has the captures instead of the directory.
+    /// The replica of an object store, which has the captures instead of the directory.
     replica: Option<Arc<Replica>>,
 }
 

@@ -44,7 +44,7 @@ pub(crate) enum KeptLedger {
     New,
     /// It was stored before.
     Same,
-    /// Another one was stored in its place before.
+    /// Another mapping was stored in its place before.
     Other,
 }
 
@@ -142,14 +142,14 @@ impl Storage {
         Ok(kept)
     }
 
-    /// Gives a loss report its place. `false`: it is there. Blocks.
+    /// Stores a loss report in its place. `false`: it already exists. Blocks.
     pub(crate) fn keep_losses(&self, id: Uuid, report: &LossReport) -> io::Result<bool> {
         let key = losses_key(id, report.device.app.as_deref(), today());
         let (app, device) = (report.device.app.as_deref(), report.device.install_id.as_deref());
         self.keep_report(key, report.to_json().as_bytes(), app.unwrap_or_default(), device)
     }
 
-    /// Gives a report of an app's device its place. `false`: it is there. Blocks.
+    /// Stores a report of an app's device in its place. `false`: it already exists. Blocks.
     pub(crate) fn keep_report(
         &self,
         key: ReportKey,

@@ -68,7 +68,7 @@ pub(crate) struct Builder {
     events: u64,
     /// The last record of each processor.
     processors: Processors,
-    /// Threads that notes of losses have looked at.
+    /// Number of threads that notes of losses have checked.
     looks_at_losses: u64,
     /// Last name in a scheduler event, by thread id.
     comms: HashMap<u32, NameId, Seeded>,

@@ -7,7 +7,7 @@ use crate::names::NameId;
 use crate::scheduling::{Blocked, CpuClock, NO_WAKER, ONE_WAY, Transaction};
 
 impl Builder {
-    /// Names a thread that nothing else names.
+    /// Names a thread that has no other name.
     pub(crate) fn comm(&mut self, tid: u32, name: NameId) {
         if tid != 0 && name != NameId::NONE {
             self.comms.insert(tid, name);

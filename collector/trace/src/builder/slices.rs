@@ -7,9 +7,9 @@ use serde_json::Value;
 
 /// Records that the kernel overwrote before they were read, as traces of Perfetto name them, too.
 const LOST: &str = "kernel events overwritten";
-/// Limit of the threads that all notes of losses look at.
+/// Maximum number of threads that all notes of losses check.
 const MAX_LOOKS: u64 = 1 << 28;
-/// Open slices that an end with a name looks at, the innermost ones.
+/// Maximum number of open slices that an end with a name checks, from the innermost.
 pub(crate) const MAX_LOOKED_AT: usize = 64;
 
 impl Builder {

@@ -43,7 +43,7 @@ pub(crate) struct Series {
     /// Name of the counter, followed by the key.
     pub(crate) name: NameId,
     pub(crate) counter: NameId,
-    /// The key; of a counter's only value it is none.
+    /// The key; a counter's only value has no key.
     pub(crate) key: NameId,
 }
 

@@ -101,7 +101,7 @@ impl ClassesBuilder {
         let Some((renamed, original)) = self.open.take() else { return };
         let from = self.made.methods.len();
         let text = &self.text;
-        // Stable: the first of equal ones stays the first.
+        // The sort is stable: the first of equal entries stays first.
         self.members.sort_by_key(|member| member.renamed.of(text));
         self.members.dedup_by_key(|member| member.renamed.of(text));
         for member in self.members.drain(..) {

@@ -93,7 +93,7 @@ impl MethodTrace {
         losses.shown.clone_from(&self.losses.shown);
         losses.truncated.clone_from(&self.losses.truncated);
         losses.unread.extend(self.losses.unread.clone());
-        // Threads that are named and did nothing.
+        // Threads that have names but no records.
         for (id, name) in &self.threads {
             let tid = u32::from(*id);
             let (names, span) = (&mut trace.names, trace.span_ns);

@@ -8,7 +8,7 @@ use crate::error::Error;
 use std::collections::HashMap;
 use std::io::{BufRead, ErrorKind, Read};
 
-/// A line of its tables that is longer is none.
+/// A longer line does not belong to its tables.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 /// Maximum size of the summary at a stream's end, which lists all methods.
 pub(super) const MAX_SUMMARY_BYTES: u64 = 256 << 20;

@@ -15,7 +15,7 @@ pub(super) const MONOTONIC: u32 = 3;
 pub(super) const BOOTTIME: u32 = 6;
 /// Clocks that are valid only in a sequence.
 const OF_SEQUENCE: std::ops::RangeInclusive<u32> = 64..=127;
-/// Id of the clock of a sequence's ftrace events, if that is none of the builtin ones.
+/// Id of the clock of a sequence's ftrace events, if it is not a builtin clock.
 pub(super) const FTRACE: u32 = u32::MAX;
 
 /// Limits: clocks of a snapshot, values in all snapshots, and different clocks.

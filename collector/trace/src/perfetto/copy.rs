@@ -219,7 +219,7 @@ fn last(message: &[u8], field: u32) -> Option<Value<'_>> {
     fields.filter(|&(number, _)| number == field).last().map(|(_, value)| value)
 }
 
-/// The id of a packet's sequence; 0 if it has none.
+/// The id of a packet's sequence, or 0.
 fn sequence_id(packet: &[u8]) -> u32 {
     let id = last(packet, packet::trusted_packet_sequence_id);
     id.and_then(|value| value.u32().ok()).unwrap_or(0)

@@ -171,7 +171,7 @@ fn cut() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the last packet is cut off")
 }
 
-/// The compressed packets of a packet. It has nothing else, but perhaps the fields that the service adds.
+/// The compressed packets of a packet. It has no other fields, except perhaps those that the service adds.
 fn compressed(packet: &[u8]) -> Option<(u32, &[u8])> {
     // Field 50 and 133, of bytes, have tags of two bytes. Other packets begin with a message, or with their time.
     if !packet.starts_with(&[0x92, 0x03]) && !packet.starts_with(&[0xaa, 0x08]) {

@@ -158,7 +158,7 @@ impl Tracks {
         self.get(id).is_some_and(|track| track.pid.is_some())
     }
 
-    /// True if a track is within another one that is not its process' or its thread's.
+    /// True if a track is within a track other than that of its process or thread.
     pub(super) fn is_nested(&self, id: TrackId) -> bool {
         let parent = self.get(id).and_then(|track| self.ids.get(&track.parent?));
         parent.is_some_and(|&parent| self.get(parent).is_some_and(|track| track.pid.is_none()))

@@ -64,7 +64,7 @@ impl Found {
 impl Take for Found {
     fn packet(&mut self, packet: &[u8]) -> bool {
         for field in Fields::of(packet) {
-            // A malformed packet or snapshot is none; Perfetto leaves it out too.
+            // A malformed packet or snapshot is ignored, as in Perfetto.
             let Ok((number, value)) = field else { break };
             if let (packet::clock_snapshot, Ok(message)) = (number, value.bytes()) {
                 let _ = self.snapshot(message);

@@ -97,7 +97,7 @@ impl<'a> Rest<'a> {
         Some(Line { task, tid, tgid, cpu, flags, at_ns, event, payload })
     }
 
-    /// `[000] ...1 `, as kernels write it, with four flags or five. Nothing is skipped if it is anything else.
+    /// `[000] ...1 `, as kernels write it, with four flags or five. Any other text is not skipped.
     fn usual_columns(&mut self) -> Option<(u32, &'a [u8])> {
         let &[b'[', a, b, c, b']', b' ', ref flags @ ..] = self.0.first_chunk::<12>()? else {
             return None;
@@ -290,7 +290,7 @@ pub(crate) fn time(text: &[u8]) -> Option<u64> {
     Rest(text).time()
 }
 
-/// Digits, at least one and nothing else.
+/// One or more digits, and no other character.
 pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     digits(text).filter(|&(_, count)| count == text.len()).map(|(number, _)| number)
 }

@@ -81,7 +81,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<&[u8]>, &'static str> {
         b'B' => Ok(Marker::Begin { pid, name: rest }),
         b'I' => Ok(Marker::Instant { pid, track: None, name: rest }),
         b'C' => {
-            // Perfetto's ftrace text has no bar in a counter's name; neither may ours.
+            // Perfetto's ftrace text has no `|` in a counter's name, so this text must not have one.
             let (name, value) = last_field(rest).ok_or("a counter has no value")?;
             // A fourth field is the category, written by userdebug builds.
             let (name, value) = match (Number::parse(value), last_field(name)) {

@@ -65,8 +65,8 @@ impl Target {
         })
     }
 
-    /// Asks the agent; gives the text that follows its reply. An agent of another version is not asked:
-    /// its captures may mean something else.
+    /// Sends a request to the agent, and returns the text that follows its reply. An agent of another version gets no
+    /// request: its captures may have another meaning.
     pub(super) fn ask(&self, request: &AtraceRequest) -> Result<Vec<u8>> {
         let health = self.send(control_socket::HEALTH)?;
         control_socket::read_health(&health).with_context(|| self.to_string())?;

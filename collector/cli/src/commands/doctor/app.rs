@@ -19,7 +19,7 @@ use tracetee_trace::{quoted, shown};
 const AGENT: &str = "libtracetee.so";
 /// The first API level that the agent supports.
 const MIN_API: u32 = 21;
-/// Number of shown warnings of the log, the last ones.
+/// Number of the log's last warnings that are shown.
 const MAX_WARNINGS: usize = 5;
 
 /// Examines an app on the device. The exit status is 1 if something is missing.

@@ -84,7 +84,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     Ok(exit_code(ended, written))
 }
 
-/// The program's own outcome matters more to its caller than ours.
+/// The program's own outcome matters more to its caller than that of tracetee.
 fn exit_code(ended: Ended, written: Result<()>) -> ExitCode {
     match written {
         Ok(()) => ended.exit_code(),

@@ -24,7 +24,7 @@ pub(crate) struct Program {
 pub(crate) enum NotRunnable {
     /// No such file, nor one in PATH.
     NotFound,
-    /// It is there, but cannot be executed: why.
+    /// It exists, but cannot be executed, for this reason.
     NotExecutable(String),
 }
 

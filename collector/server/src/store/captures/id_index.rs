@@ -11,7 +11,7 @@ use tracetee_fleet::object_keys::RawKey;
 
 const DIRECTORY: &str = "ids";
 
-/// Returns the link of an app's id, which has a capture or not.
+/// Returns the link of an app's id, whether or not it has a capture.
 pub(crate) fn path(root: &Path, key: &RawKey) -> PathBuf {
     below(&root.join(DIRECTORY), key)
 }

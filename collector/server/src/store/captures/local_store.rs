@@ -32,7 +32,7 @@ pub(crate) struct LocalStore {
     root: PathBuf,
     next: AtomicU64,
     pub(crate) quarantined: Bodies,
-    /// True if an object store has all of it: nothing must survive a power loss.
+    /// True if an object store has all data: the directory need not survive a power loss.
     is_copy: bool,
     /// One lock per digit of the id: held while a capture is put in place.
     placing: [Mutex<()>; 64],

@@ -164,7 +164,8 @@ fn choose(
     Ok((gone.into_iter().map(|(kind, path, _)| (kind, path)).collect(), deleted))
 }
 
-/// Returns how much each may keep, so that all together keep `most`: those that have less leave the rest to the others.
+/// Returns how much each owner may keep, so that all together keep `most`: owners that need less leave the rest to the
+/// others.
 fn share(mut sizes: Vec<u64>, most: u64) -> u64 {
     sizes.sort_unstable();
     let (mut left, mut count) = (most, sizes.len() as u64);
@@ -187,7 +188,7 @@ fn border(days: &Days, first_day: i64, mut surplus: u64) -> Border {
         }
         surplus -= bytes;
     }
-    // All of them, if nothing may be kept.
+    // Returns all files if no bytes may be kept.
     let after = days.last_key_value().map_or(first_day, |(&day, _)| (day + 1).max(first_day));
     Border { day: after, bytes: 0 }
 }

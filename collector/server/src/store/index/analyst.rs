@@ -155,7 +155,7 @@ impl Analyst {
                 return is_sent;
             }
             Ok(None) => {}
-            // It is there at the next start.
+            // It still exists at the next start.
             Err(_) if was_asked => {}
             Err(error) => {
                 self.state.failed.fetch_add(1, Ordering::Relaxed);
@@ -184,7 +184,7 @@ fn rows_of(
             // A capture is removed before its metadata, so the metadata of an existing file is complete.
             let beside =
                 if arrived.is_none() { meta_of(root, key) } else { CaptureMeta::default() };
-            // Open before its content is read, even if that is here: it may have been deleted.
+            // Opens it before reading its content, even if the content is here: the file may have been deleted.
             let file = match File::open(root.join(key.path())) {
                 Ok(file) => file,
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -129,7 +129,7 @@ impl Attempt {
         let Some(run) = self.set(None) else { return false };
         let path = mark_of(&self.root, &run.key);
         match how {
-            // From an earlier attempt; usually there is none.
+            // From an earlier attempt, if there was one.
             End::Done => drop(fs::remove_file(path)),
             End::Interrupted => {}
             End::Failed => {

@@ -128,7 +128,7 @@ impl Indexer {
     pub(crate) fn take(&self, app: &str, work: Work) {
         let Some(sender) = &self.work else { return };
         if self.state.push(app, work) && sender.try_send(()).is_err() {
-            // One of those that wait, whose message this would have been, is found in the directory later.
+            // The waiting capture to which this message belongs is found in the directory later.
             self.state.pop();
             self.state.waiting.fetch_sub(1, Ordering::Relaxed);
             self.state.missed.store(true, Ordering::Relaxed);
@@ -354,7 +354,7 @@ impl Writer {
             }
             match written {
                 Ok(inserted) => {
-                    // One that was there already does not count: a search of the directory may find a capture that waits.
+                    // A capture that was already there does not count: a search of the directory may find a waiting capture.
                     let rows = rows.iter().zip(inserted);
                     let new: Vec<_> =
                         rows.filter_map(|(rows, is_new)| is_new.then_some(rows)).collect();

@@ -141,7 +141,7 @@ impl State {
         self.waiting.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// Waits until there is room for this many rows; a single capture is always admitted.
+    /// Waits until there is space for this many rows; a single capture is always admitted.
     pub(crate) fn make_room(&self, count: usize) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         while *rows > 0 && *rows + count > MAX_ROWS {

@@ -27,7 +27,7 @@ pub(crate) enum Refused {
     NoMapping(String),
     /// The store has too many of this app: as many as there is room left.
     Full,
-    /// Ours: the disk.
+    /// An error of the server's disk.
     Disk(io::Error),
 }
 

@@ -69,7 +69,7 @@ pub(crate) enum Put {
     Unchanged,
 }
 
-/// Mappings of a store, with those that were used last in memory.
+/// Mappings of a store; the last used ones are in memory.
 #[derive(Debug)]
 pub(crate) struct Mappings {
     root: PathBuf,
@@ -199,7 +199,7 @@ impl Mappings {
         cache.earlier.push(Arc::downgrade(&before_it));
     }
 
-    /// Writes a mapping that a bucket has, if another one, or none, is here.
+    /// Writes a mapping from a bucket, if it is missing here or differs.
     pub(crate) fn mirror(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let is_one = [CLASSES, METHODS].iter().any(|name| path.ends_with(&format!("/{name}")));
         let file = self.root.join(path);

@@ -54,7 +54,7 @@ pub(crate) trait Objects: Debug + Send + Sync {
     /// Reads an object; `None`: it does not exist.
     fn find(&self, path: &str) -> Result<Option<Content>>;
 
-    /// Deletes objects. One that does not exist is not an error.
+    /// Deletes objects. A missing object is not an error.
     fn delete(&self, paths: &[String]) -> Result<()>;
 
     /// Calls `each` for the objects below a path, those of one directory in the order of their names.
@@ -117,13 +117,13 @@ pub(crate) trait Shared: Objects {
         work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
     ) -> Result<()>;
 
-    /// Checks that the store answers, also to one that may not list it.
+    /// Checks that the store responds; does not need the permission to list it.
     fn probe(&self) -> Result<()>;
 
     /// Returns why nothing can be written: the last write failed a moment ago. After that moment another one may try.
     fn why_away(&self) -> Option<&'static str>;
 
-    /// Aborts calls that do not end soon, and all later ones, because the collector stops.
+    /// Aborts calls that do not end soon, and all later calls, because the collector stops.
     fn end(&self);
 }
 

@@ -25,7 +25,7 @@ use tracetee_fleet::sums::Contribution;
 
 /// Rows of a transaction.
 const BATCH_ROWS: usize = 200_000;
-/// Parts that are read at once: some megabytes each.
+/// Number of parts that are read at once; each has a few megabytes.
 const PARTS_AT_ONCE: usize = 8;
 /// Bytes of a part: rows of some thousand captures.
 const MAX_PART_BYTES: u64 = 32 << 20;

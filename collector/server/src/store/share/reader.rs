@@ -121,7 +121,7 @@ impl Reader {
         replica.discard_unusable(Checks::WhenRead)?;
         let before = replica.objects.list("sums")?;
         let set_aside = replica.objects.list("quarantine")?;
-        // None of it is known here: all captures are missing.
+        // The bucket has no known part: all captures are missing.
         for mark in &before {
             fs::write(replica.mark(mark), "")?;
         }

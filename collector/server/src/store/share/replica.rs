@@ -37,13 +37,13 @@ use tracetee_protocol::CaptureMeta;
 
 /// Captures of a transaction.
 pub(crate) const BATCH: usize = if cfg!(test) { 4 } else { 500 };
-/// Captures that are read from the bucket before those before them are analyzed.
+/// Number of captures that are read from the bucket in advance, while earlier ones are analyzed.
 const CAPTURES_AT_ONCE: usize = 256;
 
 /// Interval at which a collector looks for parts, mappings and devices to forget.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// When damage of the tables is looked for.
+/// When the tables are checked for damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checks {
     /// Damage in any of them, at the start.
@@ -423,7 +423,7 @@ impl Replica {
     }
 
     /// Copies the intents of commands here, for a collector: a command that searches for a device's data must find it.
-    /// Returns whether one has changed, and the stale ones, with their contents.
+    /// Returns true if one has changed, and the stale intents with their contents.
     pub(crate) fn mirror_intents(&self) -> Result<(bool, Contents)> {
         let all = self.objects.list_all("intents")?;
         let (mut stale, mut texts) = (Vec::new(), Vec::new());

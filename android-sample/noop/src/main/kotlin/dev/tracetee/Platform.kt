@@ -11,7 +11,7 @@ public class JankHook private constructor() {
     public var isTracking: Boolean = false
 
     public companion object {
-        /** Name of the trigger, which nothing fires. */
+        /** Name of the trigger; it never fires. */
         public const val TRIGGER: String = "jankstats"
 
         /** Returns a hook that watches nothing. */

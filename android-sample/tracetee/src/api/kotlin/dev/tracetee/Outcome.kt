@@ -14,7 +14,7 @@ public class Outcome private constructor(public val error: String?) {
     override fun toString(): String = error ?: "done"
 
     public companion object {
-        /** The outcome of every call that is done, so that it allocates nothing. */
+        /** The outcome of every successful call; it is shared, to avoid allocations. */
         @JvmField
         public val DONE: Outcome = Outcome(null)
 

@@ -37,7 +37,7 @@ public sealed class UploadResult {
     }
 
     /**
-     * The agent could not look for captures to send.
+     * The agent could not search for captures to send.
      *
      * @property reason human-readable message
      */

@@ -31,7 +31,7 @@ internal class DeathReports(
     private val spool = ProfilingSpool(File(directory, "spool"))
     private val file = File(directory, "deaths.json")
 
-    /** Reports the new ones among [all] ends that the system remembers. */
+    /** Reports the new ends among [all] ends that the system remembers. */
     @Throws(IOException::class)
     fun report(all: List<ProcessExit>) {
         directory.mkdirs()

@@ -26,7 +26,7 @@ internal class FrameLedger(
     }
 
     init {
-        // The agent need not look for frames itself.
+        // The agent need not detect frames itself.
         count(words, 0, nowNs())
     }
 
@@ -75,7 +75,7 @@ internal class FrameLedger(
         word[place] = frozen or lateness or JUDGED or ((verdict.jank and 7).toLong() shl 36) or (if (verdict.isSurface) SURFACE else 0)
     }
 
-    /** Passes on the frames that are judged, and those that have waited for that time. */
+    /** Passes on the frames that have a verdict, and those that have waited for the maximum time. */
     private fun flush(waitNs: Long) {
         val now = nowNs()
         var ready = 0

@@ -41,7 +41,7 @@ internal class FrameLog {
             overrunNs[place] = when {
                 frame.jank == 0 -> 0
                 isApps -> maxOf(1, frame.totalNs - frame.allowedNs)
-                // Shown a vsync later at least, which nothing measures.
+                // Such a frame is displayed at least one vsync later; this is not measured.
                 else -> maxOf(1, overrunNs[place])
             }
             if (!isApps && frame.jank and COMPOSER != 0) cause[place] = FrameCounts.Cause.SYSTEM.ordinal.toByte()

@@ -22,20 +22,20 @@ import android.view.Window
 import java.util.IdentityHashMap
 
 /**
- * Listens while it is attached; [Tracetee.install] attaches it if the app asks for verdicts. Reports are delivered on a
- * separate thread. Needs API 26; before that, reports do not identify their frame.
+ * Observes frames while it is attached; [Tracetee.install] attaches it if the app requests verdicts. Reports are delivered
+ * on a separate thread. Needs API 26; before that, reports do not identify their frame.
  */
 internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     /** The thread that gets the reports; any thread may attach and detach. */
     private var thread: HandlerThread? = null
     private val windows = IdentityHashMap<Activity, WindowFrames>()
 
-    /** The frames so far; null while nobody listens. */
+    /** The frames so far; null while there is no listener. */
     @Volatile
     var log: FrameLog? = null
         private set
 
-    /** Only the frames' thread calls it; null while nobody listens. */
+    /** Only the frames' thread calls it; null while there is no listener. */
     @Volatile
     private var ledger: FrameLedger? = null
 
@@ -95,7 +95,7 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
 
     private const val PERIOD_NS = 16_666_667L
 
-    /** Attaches here because the app has chosen the window's features by now, which it cannot once there is a decor view. */
+    /** Attaches here because the app has now chosen the window's features, which is impossible once a decor view exists. */
     @Synchronized
     override fun onActivityStarted(activity: Activity) {
         if (Build.VERSION.SDK_INT < 26) return
@@ -163,7 +163,7 @@ internal class WindowFrames(
         }
     }
 
-    // An attached view has no surface until its first frame. A registration without one succeeds, and reports nothing.
+    // An attached view has no surface until its first frame. A registration without a surface succeeds, but reports nothing.
     override fun onDraw() {
         if (!isJankDue) return
         isJankDue = false
@@ -189,7 +189,7 @@ internal class WindowFrames(
     }
 
     private companion object {
-        /** A larger tree is looked at in part. */
+        /** Only a part of a larger tree is checked. */
         const val MOST_VIEWS = 2000
 
         /** Finds the surfaces of engines and videos among the views. */

@@ -37,7 +37,7 @@ internal object Native {
     @JvmStatic
     fun captureBegun(window: String, id: String): Unit = Profiling.captureBegun(window, id)
 
-    /** Loads the library once and returns whether it is there. Throws nothing: the app runs on without it. */
+    /** Loads the library once and returns true if it is loaded. Never throws: the app continues without the library. */
     @Synchronized
     fun load(): Boolean = loaded ?: try {
         System.loadLibrary("tracetee")

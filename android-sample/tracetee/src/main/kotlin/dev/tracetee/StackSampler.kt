@@ -255,7 +255,7 @@ internal class StackSampler(
         /** Interval at which the system is asked whether the user sees an app whose main thread stays late. */
         private const val SEEN_NS = 500 * MS
 
-        /** After this many turns without work the state is read less often, by this factor. */
+        /** After this many turns without work, the state is read this many times less often. */
         private const val QUIET_TURNS = 120
         private const val QUIET_TIMES = 4
 

@@ -14,7 +14,7 @@ private const val MAX_FRAMES = 8
 /** Arguments that are kept; [Event] counts those that do not fit into a record. */
 private const val MAX_ARGUMENTS = 32
 
-/** Ends nothing: an instant, or a section that is not recorded. */
+/** Has no end: an instant, or a section that is not recorded. */
 internal val NO_END: AutoCloseable = AutoCloseable { }
 
 /** Result of a call whose event is not recorded. */

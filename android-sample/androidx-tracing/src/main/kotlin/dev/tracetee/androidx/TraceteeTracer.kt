@@ -95,7 +95,7 @@ public class TraceteeTracer @JvmOverloads constructor(private val delegate: Trac
 
     private fun delegateOf(category: String): Tracer? = delegate?.takeIf { it.isCategoryEnabled(category) }
 
-    /** Returns the delegate's token inside one of ours; any other token is the delegate's own. */
+    /** Returns the delegate's token inside a token of this tracer; any other token is the delegate's own. */
     private fun theirs(token: PropagationToken?): PropagationToken? =
         if (token is SectionToken) token.theirs ?: PropagationUnsupportedToken else token
 }
