@@ -290,7 +290,7 @@ impl Capture {
             Mode::Systrace => return Err(Error::State("mode systrace records nothing")),
             Mode::Endless => {
                 return Err(Error::State(
-                    "mode endless streams to its output; it is whole after stop",
+                    "mode endless streams to its output; the file is complete after stop",
                 ));
             }
             Mode::Startup | Mode::Ring => {}

@@ -36,7 +36,7 @@ record! {
         pub id: String = String::new(); required(); check(is_id),
         /// The id of a window in `on_demand` of the document.
         pub window: String = String::new(); required(); check(is_id),
-        /// The share of the window's devices that is asked.
+        /// The share of the window's devices that get the request.
         pub percent: Decimal = Decimal::ZERO; required(); within(PERCENT),
         /// The app's version codes that get the request: the first and the last one.
         pub version_code: Option<(u64, u64)> = None,

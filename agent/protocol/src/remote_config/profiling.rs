@@ -53,7 +53,7 @@ record! {
         pub frequency_hz: Option<u32> = None; within(FREQUENCY_HZ),
         /// Bytes between two samples of a heap profile; without it the platform's default (4096).
         pub interval_bytes: Option<u32> = None; within(INTERVAL_BYTES),
-        /// The share of the devices that asks. Its salt is "profiling" by default.
+        /// The share of devices that request it. Its salt is "profiling" by default.
         pub sampling: Sampling = Sampling::default(),
         /// Other conditions that a device must meet.
         pub matches["match"]: Match = Match::default(),
@@ -67,7 +67,7 @@ record! {
         pub on: ProfilingEvent = ProfilingEvent::Anr; required(),
         /// Hours between two results of this event.
         pub period_h: u32 = 24; within(PERIOD_H),
-        /// The share of the devices that registers it. Its salt is "profiling" by default.
+        /// The share of devices that register it. Its salt is "profiling" by default.
         pub sampling: Sampling = Sampling::default(),
         /// Other conditions that a device must meet.
         pub matches["match"]: Match = Match::default(),

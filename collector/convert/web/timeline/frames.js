@@ -74,7 +74,7 @@ function stepFrame(by) {
 
 // ---- the panel ----
 
-const START_SOURCES = { timeline: "where FrameTimeline expects it", platform: "at the vsync that FrameMetrics names", vsync: "at an edge of VSYNC-app", cadence: "at the cadence of the frames before", begin: "where its first section begins" };
+const START_SOURCES = { timeline: "where FrameTimeline expects it", platform: "at the vsync that FrameMetrics names", vsync: "at an edge of VSYNC-app", cadence: "at the cadence of the preceding frames", begin: "where its first section begins" };
 
 /** A bar of states, and its description in words; empty if no state is known. */
 function statesBar(times, whole) {

@@ -121,7 +121,7 @@ impl Reader {
         replica.discard_unusable(Checks::WhenRead)?;
         let before = replica.objects.list("sums")?;
         let set_aside = replica.objects.list("quarantine")?;
-        // The bucket has no known part: all captures are missing.
+        // Marks every part as taken without its rows, so that all captures count as missing.
         for mark in &before {
             fs::write(replica.mark(mark), "")?;
         }
