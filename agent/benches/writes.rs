@@ -1,4 +1,4 @@
-//! Measures a write that is no record, in one run: unhooked, hooked while no capture runs, and during one. Also
+//! Measures a write that is not a record, in one run: unhooked, hooked while no capture runs, and during one. Also
 //! measures a section of your own, while no capture runs and during one. (`benches/peers` measures records.)
 //!
 //! `cargo bench -p tracetee-agent --bench writes`. Each sample is 10,000 writes; divide the times

@@ -3,14 +3,13 @@
  *
  * An app uses one of two interfaces:
  *   - tracetee_install: a remote configuration decides what is captured, and when.
- *   - tracetee_start, tracetee_stop and tracetee_dump: the app captures by hand.
+ *   - tracetee_start, tracetee_stop and tracetee_dump: the app captures manually.
  *
  * There is one capture per process at a time.
  *
  * Threads: call any function from any thread, but never from a signal handler. tracetee_uninstall,
- * tracetee_start, tracetee_stop, tracetee_dump, tracetee_health and tracetee_recover take a lock and
- * use files; keep them off an app's main thread. tracetee_install is for the main thread at the app's
- * start.
+ * tracetee_start, tracetee_stop, tracetee_dump, tracetee_health and tracetee_recover take a lock and use
+ * files; keep them off an app's main thread. Call tracetee_install on the main thread at the app's start.
  *
  * Errors: a function that returns int returns 0 or more on success, else one of the errors below.
  * Call tracetee_last_error() for the message. Each function lists its own errors; every one of them
@@ -41,8 +40,8 @@ extern "C" {
 /* A recorder file is damaged, or another version of tracetee wrote it. */
 #define TRACETEE_ERROR_POOL (-5)
 /*
- * tracetee has a bug: it panicked, in this call or earlier. It is off for the rest of the process, has given
- * back what it had of the app, and tracetee_health tells why.
+ * tracetee has a bug: it panicked, in this call or earlier. It stays off until the process ends, has restored the app's
+ * state, and tracetee_health has the reason.
  */
 #define TRACETEE_ERROR_INTERNAL (-6)
 /* A pointer is NULL where it must not be, or a string is not UTF-8. */
@@ -57,7 +56,7 @@ extern "C" {
 /* Returns the library's version, "MAJOR.MINOR.PATCH": a constant string, never NULL. */
 const char *tracetee_version(void);
 
-/* ---- Captures by hand ---- */
+/* ---- Manual captures ---- */
 
 /*
  * Starts a capture.
@@ -129,8 +128,8 @@ int tracetee_check_config(const char *config_json);
 int tracetee_stop(void);
 
 /*
- * Writes the records of the running or last capture to a file, as ftrace text. A running capture
- * goes on, and no thread that records has to wait.
+ * Writes the records of the running or last capture to a file, as ftrace text. A running capture continues, and no recording
+ * thread has to wait.
  *
  * path: the file; a path that ends in ".zst" is compressed. The file appears when it is complete.
  *
@@ -141,27 +140,27 @@ int tracetee_dump(const char *path);
 /*
  * Receives a block of a trace: whole lines of ftrace text, at most 256 KiB, without a NUL.
  *
- * lost: blocks that were left out before this one, because the listener was slow and 16 others waited. If the last ones
- * were, the last call has their number and 0 bytes. "output" has them.
+ * lost: number of blocks dropped before this one, because the listener was slow and 16 others waited. If the last blocks
+ * were dropped, the last call has their number and 0 bytes. "output" has all blocks.
  */
 typedef void (*tracetee_block)(const char *text, size_t bytes, uint64_t lost, void *user);
 
 /*
  * Passes on the trace while it is recorded: each block of text, after the streaming thread has written it to "output"
- * (at the latest after a second). The blocks, one after the other, are the trace's text.
+ * (after a second at the latest). The blocks in order are the trace's text.
  *
- * For captures of mode "endless". Works on the calling thread, which is not recorded meanwhile, until the capture's last
- * block, or until tracetee_unlisten. Called before tracetee_start, it waits for the capture and gets its first block, too. The
- * recording never waits for block.
+ * For captures of mode "endless". Runs on the calling thread, which is not recorded during the call, until the capture's
+ * last block, or until tracetee_unlisten. Called before tracetee_start, it waits for the capture and gets its first block,
+ * too. The recording never waits for block.
  *
- * block, user: the function and its argument. No call comes after tracetee_listen has returned.
+ * block, user: the function and its argument. It is not called after tracetee_listen has returned.
  *
  * Returns 0. Errors: STATE (another thread listens), ARGUMENT.
  */
 int tracetee_listen(tracetee_block block, void *user);
 
 /*
- * Ends tracetee_listen after the call of block that is under way; blocks that wait are not passed on. Does nothing if no
+ * Ends tracetee_listen after the current call of block; waiting blocks are not delivered. Does nothing if no
  * thread listens. May be called from block.
  */
 void tracetee_unlisten(void);
@@ -175,11 +174,11 @@ void tracetee_unlisten(void);
  *                libraries, those that could not be hooked, and why
  *   "summary"    records by kind and thread, dropped records by reason
  *   "control"    after tracetee_install: the configuration in force, the state of each window, the
- *                outcome of the last capture, what captures and records have cost. While the agent
+ *                outcome of the last capture, the cost of captures and records. While the agent
  *                starts, this function waits for it, at most a second
  *
- * On Android 7, where library loads are not watched, also hooks the libraries that were loaded since
- * the last look. (The agent's threads do so four times a second.)
+ * On Android 7, where library loads are not watched, also hooks the libraries that were loaded in the meantime. (The agent's
+ * threads do so four times a second.)
  *
  * buffer: receives at most size bytes, including the NUL; may be NULL.
  *
@@ -210,15 +209,14 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  * record. Starts two threads of low priority, one of which only waits, and a third if tracetee itself
  * sends captures.
  *
- * The call itself checks its arguments, and neither reads nor writes a file: the agent's thread does.
- * Only if the stored configuration has a window that is not "manual" does the call wait for that
- * thread, until the window is open or armed: at most "start_wait_ms" while the thread works on files.
- * Meanwhile it puts in the hooks that the last start has asked for, also in a library's constructor.
- * On a slower disk records of libraries are taken from a later time on: "control"."late_start" of
+ * The call itself checks its arguments, and neither reads nor writes a file: the agent's thread does. Only if the stored
+ * configuration has a window that is not "manual" does the call wait for that thread, until the window is open or armed: at
+ * most "start_wait_ms" while the thread works on files. Meanwhile it installs the hooks that the previous start requested,
+ * also in a library's constructor. On a slower disk, recording of libraries begins later: "control"."late_start" of
  * tracetee_health and a note in the trace say how late, and why.
  *
  * Your own sections (tracetee_begin_section ...) are recorded from the call's return on, in memory,
- * unless "consent" is false. The configuration is read after that; what it forbids is discarded.
+ * unless "consent" is false. The configuration is read after that; records that it forbids are discarded.
  *
  * An error on files that the agent's thread finds while the call waits is returned. Later ones are in
  * tracetee_health: "control"."state" is "failed" if the directory cannot be used, and
@@ -228,22 +226,23 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  * install_json: a JSON object; only "directory" is required:
  *   "directory"     the agent's own directory, in the app's private files; created if it is missing.
  *                   Finished captures wait in its "spool/ready"
- *   "install_id"    identifies the device for sampling (a random id that is kept)
+ *   "install_id"    identifies the device for sampling (a random id, stored by the agent)
  *   "version_code"  the app's version code
  *   "process"       the process's name, if the app has several processes
  *   "api"           Android's API level (the property ro.build.version.sdk)
  *   "config_file"   a file with the configuration, checked once a second; its detached signature is
  *                   the file of the same name with ".sig" added
  *   "public_key"    accept only configurations that this Ed25519 key has signed; 64 hexadecimal digits
- *   "segment"       attributes by which the ledger tells installations apart, as {"plan": "premium"}, at most 4 (none)
+ *   "segment"       attributes by which the ledger distinguishes installations, such as {"plan": "premium"}, at most 4
+ *   (none)
  *   "start_wait_ms" limit of the wait for files, ms, 0 to 10000 (3)
- *   "consent"       whether the user consents. The last answer holds over restarts (at first: true)
+ *   "consent"       whether the user consents. The last answer persists across restarts (initially: true)
  *   "app", "version_name", "device"
  *                   metadata of each capture: "com.example.app", "1.2", an object of up to 512 bytes
  *   "upload"        where captures are sent; without it they stay on the device. An object:
  *       "url"        the collector: https://host[:port][/path]
  *       "token"      identifies the app to the collector
- *       "transport"  "http": tracetee sends on a thread of its own (the default of a library built
+ *       "transport"  "http": tracetee sends on its own thread (the default of a library built
  *                    with the feature http or https); "app": the app sends, see tracetee_upload
  *       "config"     fetch the configuration from the collector (true)
  *       "net"        see tracetee_set_network; the default off Android is mains power, unmetered
@@ -262,8 +261,8 @@ int tracetee_recover(const char *directory, const char *options_json, const char
 int tracetee_install(const char *install_json);
 
 /*
- * Uninstalls the agent: keeps what the open window has recorded as a capture, restores the tags and
- * unhooks the libraries. Waits for the agent's threads, also for their start.
+ * Uninstalls the agent: keeps the records of the open window as a capture, restores the tags and
+ * unhooks the libraries. Waits for the agent's threads, including their start.
  *
  * Returns 0. Errors: STATE (it is not installed).
  */
@@ -297,15 +296,15 @@ int tracetee_trigger(const char *name);
  * The answer is known at once. Only while the agent starts, or carries out an earlier call, does the
  * call wait, at most 100 ms.
  *
- * Returns 0 if records of the window will be captured. Errors: also REFUSED. What cannot be known in advance is in
- * "control"."last_refused" of tracetee_health: another process of the app took the last capture of a
- * budget in the same moment, or the recorder has no memory.
+ * Returns 0 if records of the window will be captured. Errors: also REFUSED. Later refusals are in "control"."last_refused"
+ * of tracetee_health: another process of the app took the last capture of a budget at the same moment, or the recorder has
+ * no memory.
  */
 int tracetee_open_window(const char *window);
 
 /*
- * Closes the window that tracetee_open_window opened; its capture is kept. Errors: also REFUSED, if the
- * window was still waiting for another one: it does not open any more.
+ * Closes the window that tracetee_open_window opened; its capture is kept. Errors: also REFUSED, if the window was still
+ * waiting for another one: it then does not open.
  */
 int tracetee_close_window(const char *window);
 
@@ -346,9 +345,9 @@ void tracetee_watch_main(void (*ping)(void *), void *context);
 void tracetee_main_is_alive(void);
 
 /*
- * Records the user's consent to captures being made and sent. When it is withdrawn, the open capture
- * is discarded, waiting captures are deleted, and nothing is recorded or sent. The answer holds over
- * restarts. Returns and fails as tracetee_trigger.
+ * Records the user's consent to captures being made and sent. When it is withdrawn, the open capture is discarded, waiting
+ * captures are deleted, and nothing is recorded or sent. The answer persists across restarts. Returns and fails like
+ * tracetee_trigger.
  */
 int tracetee_set_consent(bool given);
 
@@ -359,7 +358,7 @@ int tracetee_set_consent(bool given);
  *   {"network": "none", "metered" or "unmetered", "roaming": false, "charging": false,
  *    "battery_percent": 80, "power_save": false}
  *
- * Returns and fails as tracetee_trigger; also CONFIG.
+ * Returns and fails like tracetee_trigger; also CONFIG.
  */
 int tracetee_set_network(const char *net_json);
 
@@ -411,16 +410,15 @@ void tracetee_respond(tracetee_response *response, int status, const char *heade
  * Sends waiting captures with the app's HTTP client: fetches the configuration if that is due, sends
  * captures, then the loss report, and stops at the first failure.
  *
- * Works on the calling thread, possibly for minutes: call it where the platform runs background work
- * (on Android a Worker with a network constraint), never on a thread that draws. The calling thread
- * is not recorded meanwhile.
+ * Works on the calling thread, possibly for minutes: call it where the platform runs background work (on Android a Worker
+ * with a network constraint), never on a thread that draws. The calling thread is not recorded during the call.
  *
  * net_json: as for tracetee_set_network; NULL keeps the last state.
  * send, user: the app's HTTP client and its argument.
  * buffer, size: receive, as in tracetee_health, a JSON object:
  *   "delivered"  ids of the captures that arrived
  *   "held"       why captures still wait, or null
- *   "again_s"    seconds after which another call makes sense
+ *   "again_s" seconds until the next call is useful
  *   "status"     as "upload" of the health report
  *
  * Returns the length of the JSON text. Errors: STATE (the agent is not installed, or without
@@ -431,11 +429,11 @@ int tracetee_upload(const char *net_json, tracetee_send send, void *user, char *
 /* ---- Your own instrumentation ---- */
 
 /*
- * These functions write your own records, as android.os.Trace does; they work without libcutils too,
- * and whatever tags are on. While nothing is recorded, a call is a load and a branch.
+ * These functions write your own records, as android.os.Trace does; they also work without libcutils, and with any tags.
+ * While nothing is recorded, a call costs a load and a branch.
  *
- * Names are cut at 1000 bytes; NULL is an empty name. cookie tells apart asynchronous slices of the
- * same name, or of the same track.
+ * Names are cut at 1000 bytes; NULL is an empty name. cookie distinguishes asynchronous slices of the same name, or of the
+ * same track.
  */
 
 /*
@@ -506,8 +504,8 @@ typedef struct tracetee_flow {
 } tracetee_flow;
 
 /*
- * Details of a record. Set what is not needed to 0. All details of a record take at most 1000 bytes; those
- * beyond are counted in the trace ("left_out"). Nothing of it is kept after the call.
+ * Details of a record. Set unused fields to 0. All details of a record take at most 1000 bytes; the trace counts those
+ * beyond ("left_out"). The library keeps no pointer after the call.
  */
 typedef struct tracetee_details {
     const char *category; /* cut at 100 bytes; NULL for none */
@@ -519,8 +517,8 @@ typedef struct tracetee_details {
 } tracetee_details;
 
 /*
- * The functions above, with details; details may be NULL. A system trace that is on gets the record without
- * its details. Details of an end are added to those of its begin.
+ * The functions above, with details; details may be NULL. An active system trace gets the record without its details.
+ * Details of an end are added to those of its begin.
  */
 void tracetee_begin_section_with(const char *name, const tracetee_details *details);
 void tracetee_end_section_with(const tracetee_details *details);
@@ -532,23 +530,23 @@ void tracetee_end_track_with(const char *track, int32_t cookie, const tracetee_d
 void tracetee_instant_with(const char *name, const tracetee_details *details);
 
 /*
- * Begins a section with the name of the function that it stands in, as its own statement. The section ends with the block,
- * on every way out of it. For GCC and Clang; once in a block.
+ * Begins a section named after the enclosing function; use it as a statement. The section ends with the block, however the
+ * block is left. For GCC and Clang; once per block.
  */
 #define TRACETEE_FUNCTION_SECTION                                                                  \
     __attribute__((cleanup(tracetee_end_section_with), unused))                                    \
     const tracetee_details tracetee_function_section = {                                           \
         (tracetee_begin_section(__func__), (const char *)NULL), NULL, 0, NULL, 0, false}
 
-/* Marks a moment on the track of this name, which no thread has. */
+/* Marks a moment on the track of this name, which belongs to no thread. */
 void tracetee_track_instant(const char *track, const char *name, const tracetee_details *details);
 
 /*
- * Records a section of the calling thread that is over. Times in the wrong order are swapped and counted; a later
- * end than now is now. The trace has it as a section if it nests in those of the thread, otherwise as an
- * asynchronous slice. A system trace does not get it.
+ * Records a section of the calling thread that has ended. Times in the wrong order are swapped and counted; an end in the
+ * future becomes now. In the trace it is a section if it nests in the thread's sections, otherwise an asynchronous slice.
+ * System traces do not get it.
  *
- * begin_ns, end_ns: by tracetee_now_ns.
+ * begin_ns, end_ns: times from tracetee_now_ns.
  */
 void tracetee_complete(const char *name, uint64_t begin_ns, uint64_t end_ns,
                        const tracetee_details *details);
@@ -557,12 +555,12 @@ void tracetee_complete(const char *name, uint64_t begin_ns, uint64_t end_ns,
 uint64_t tracetee_now_ns(void);
 
 /*
- * Returns true while a recording wants samples of the callstack of the process's first thread, by "stacks" in the remote
- * configuration, on this device. A sampler of your own asks before each sample and writes it by tracetee_instant_with:
- * docs/TRACE-FORMAT.md has the form. On Android the Kotlin library samples Java's callstacks.
+ * Returns true while a recording wants samples of the callstack of the process's first thread, according to "stacks" in the
+ * remote configuration for this device. Your own sampler calls it before each sample and writes the sample with
+ * tracetee_instant_with in the format of docs/TRACE-FORMAT.md. On Android the Kotlin library samples Java's callstacks.
  *
  * after_ms: set to the time in one frame or message after which the thread is late.
- * max: set to the number of samples after which a recording has no more.
+ * max: set to the maximum number of samples in a recording.
  */
 bool tracetee_wants_stacks(uint32_t *after_ms, uint32_t *max);
 
@@ -576,9 +574,9 @@ void tracetee_counter_real(const char *name, const char *series, double value);
 /* ---- Diagnosis ---- */
 
 /*
- * Tests what every capture needs of this device: leaves a guard as after a panic, locks a file in directory, writes
- * a compressed trace of 600 KB there, reads it back and compares. Takes some milliseconds, leaves no
- * file and does not touch a running capture. For debug builds and tests.
+ * Tests the functions that every capture needs on this device: leaves a guard as after a panic, locks a file in directory,
+ * writes a compressed trace of 600 KB there, reads it back and compares. Takes a few milliseconds, leaves no file and does
+ * not touch a running capture. For debug builds and tests.
  *
  * directory: a directory that the process may write to.
  *
@@ -587,8 +585,8 @@ void tracetee_counter_real(const char *name, const char *series, double value);
 int tracetee_self_test(const char *directory);
 
 /*
- * Writes the message of the last error, of any thread, to buffer as tracetee_health does; an empty
- * string if there was no error.
+ * Writes the message of the last error on any thread to buffer, as tracetee_health does; an empty string if there was no
+ * error.
  *
  * Returns the length of the message.
  */

@@ -1,9 +1,9 @@
 //! Switches the agent off after a panic ([`guard`]), and restores the app's state.
 //!
-//! On the thread that panicked the recording ends, and libcutils' tag words get their former values. A thread that
-//! is started for it restores the slots, has libcutils read the system's tags, and refreshes Java's copy of
-//! them. Where it cannot be started, the proxies pass everything on. The recorder's memory stays mapped, since a
-//! writer may be inside; a recorder file is recovered at the next start, as after a kill.
+//! On the thread that panicked the recording ends, and libcutils' tag words get their former values. A new thread restores
+//! the slots, makes libcutils read the system's tags, and refreshes Java's copy of them. If the thread cannot be started,
+//! the proxies pass everything on. The recorder's memory stays mapped, since a writer may be inside; a recorder file is
+//! recovered at the next start, as after a kill.
 
 use crate::android::quirks::track_end;
 use crate::controller::control_socket;
@@ -15,7 +15,7 @@ use tracetee_os::guard::{self, Ending};
 use tracetee_recorder::session;
 use tracetee_tee::tag_words;
 
-/// The pause between looks at whether the process has other threads than ours.
+/// The pause between checks for threads of the process other than ours.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Prepares for a panic. Called before anything is recorded.
@@ -37,7 +37,7 @@ fn afterwards() {
     // Slots that cannot be restored pass everything on.
     let _ = tracetee_hooks::give_back_after_panic(tracetee_tee::hooks(true, track_end));
     tags::give_back_after_panic();
-    // The socket tells what has happened for as long as the app runs, and keeps no process alive.
+    // The socket reports the panic for as long as the app runs, and keeps no process alive.
     while control_socket::is_open() {
         std::thread::sleep(LOOK);
         if own_threads::is_all_that_is_left() {

@@ -1,6 +1,6 @@
-//! The verbs of the crate, which Rust programs call and the foreign interfaces of `ffi` convert to.
+//! The functions of the crate, called by Rust programs and by the foreign interfaces of `ffi`.
 //!
-//! Above the controller and the capture, so that forks are watched before either begins.
+//! They are above the controller and the capture, so that forks are watched before either begins.
 
 use crate::capture::{self, Owner};
 use crate::controller::{self, Install};
@@ -11,7 +11,7 @@ use tracetee_os::guard;
 use tracetee_protocol::capture_config::Config;
 use tracetee_text::Summary;
 
-/// Starts a capture by hand.
+/// Starts a manual capture.
 ///
 /// # Errors
 /// [`Error::Config`] for a field outside its limits, [`Error::State`] when a capture is running or
@@ -29,7 +29,7 @@ fn prepare() -> Result<(), Error> {
     guard::reason().map_or(Ok(()), |reason| Err(Error::State(reason)))
 }
 
-/// Stops the running capture: gives the tags back, waits for the writers, unhooks.
+/// Stops the running capture: restores the tags, waits for the writers, and unhooks.
 ///
 /// # Errors
 /// [`Error::State`] when no capture is running or the configuration started it, [`Error::Io`] when a
@@ -39,7 +39,7 @@ pub fn stop() -> Result<(), Error> {
 }
 
 /// Writes the records of the running or last capture as ftrace text to `path`, compressed when it
-/// ends in `.zst`. Takes a while: keep it off an app's main thread.
+/// ends in `.zst`. This takes a while: do not call it on an app's main thread.
 ///
 /// # Errors
 /// [`Error::State`] when there was no capture, [`Error::Io`] when the file cannot be written.
@@ -50,15 +50,15 @@ pub fn dump(path: impl AsRef<Path>) -> Result<Summary, Error> {
 /// Installs the agent: from now on the remote configuration opens and closes captures. It begins with
 /// the configuration of the last run.
 ///
-/// The agent's thread does all work on files. This thread waits for it only if the configuration of
-/// the last run may record something from the app's start on, at most `start_wait_ms` for files, and puts the
-/// hooks in meanwhile. Hooks that come later are reported as `late_start`. Own sections are recorded from the return of
-/// this call on; what the configuration forbids of them is discarded.
+/// The agent's thread reads and writes all files. This thread waits for it only if the configuration of the last run may
+/// record something from the app's start on, at most `start_wait_ms` for files, and installs the hooks meanwhile. Hooks that
+/// are installed later are reported as `late_start`. Your own sections are recorded from the return of this call on; those
+/// that the configuration forbids are discarded.
 ///
 /// # Errors
-/// [`Error::State`] when the agent is installed already or a capture is running, [`Error::Config`]
-/// for a wrong field, [`Error::Io`] when no thread can be started, or when the directory cannot be used
-/// and that is known while this thread waits. Later errors are in the health report.
+/// [`Error::State`] when the agent is installed already or a capture is running, [`Error::Config`] for a wrong field,
+/// [`Error::Io`] when no thread can be started, or when this thread learns during its wait that the directory cannot be
+/// used. Later errors are in the health report.
 pub fn install(install: Install) -> Result<(), Error> {
     prepare()?;
     install.validate()?;

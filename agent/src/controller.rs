@@ -1,14 +1,13 @@
 //! Decides what is captured, when, and how much, by remote configuration and by events in the app.
 //!
-//! The journey: the app calls [`install()`], and waits in `start_wait` for a moment. `config_source` admits configurations, which
-//! `remote_config` reads and checks; `policy` applies one to this device. The `state_machine` decides
-//! what is recorded and what is kept, by the `budget_ledger` of past captures. The controller
-//! (`turn`), on the `agent_thread`, carries that out with its parts: the `observer` looks for what
-//! `triggers` wait for, the `capture_writer` writes what is kept, `probation` guards against crash
-//! loops, `on_device_capture` serves `tracetee atrace`, the `daily_ledger` counts. `state_dir` is the directory that outlives
-//! the process. [`health`](health()) reports on all of it.
+//! The journey: the app calls [`install()`], and waits in `start_wait` for a moment. `config_source` admits configurations,
+//! which `remote_config` reads and checks; `policy` applies one to this device. The `state_machine` decides what is recorded
+//! and what is kept, by the `budget_ledger` of past captures. The controller (`turn`), on the `agent_thread`, executes its
+//! decisions with these parts: the `observer` looks for the events of `triggers`, the `capture_writer` writes captures,
+//! `probation` guards against crash loops, `on_device_capture` serves `tracetee atrace`, the `daily_ledger` counts.
+//! `state_dir` is the directory that outlives the process. [`health`](health()) reports on all of it.
 //!
-//! Functions that an app calls on its own threads (`requests`) queue a command for the agent's thread, and return.
+//! Functions that an app calls on its threads (`requests`) queue a command for the agent's thread, and return.
 
 mod actions;
 mod agent_thread;
@@ -78,13 +77,13 @@ use uploads::Uploads;
 
 const NOT_INSTALLED: Error = Error::State("it is not installed");
 
-/// Decides, by its parts, what is captured in this process.
+/// Decides, with its parts, what is captured in this process.
 #[derive(Debug)]
 pub(crate) struct Controller {
     device: Device,
     store: StateDir,
     source: ConfigSource,
-    /// Boot time of the last look at the configuration's file, ms.
+    /// Boot time of the last check of the configuration's file, ms.
     source_seen_ms: u64,
     machine: StateMachine,
     probation: Probation,
@@ -98,7 +97,7 @@ pub(crate) struct Controller {
     /// The agent's start, until it has made its first decision.
     start_wait: Option<Arc<StartWait>>,
     late_start: Option<LateStartReport>,
-    /// The recording that the next start begins with, as it is kept.
+    /// The recording with which the next start begins, in its stored form.
     kept_at_start: Option<AtStart>,
     has_recovered: bool,
     /// Boot time up to which recovery waits for the app's report of how earlier processes ended, ms.

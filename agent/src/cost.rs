@@ -1,8 +1,7 @@
 //! Measures the cost of a record on this device, from which the overhead of a recording is computed.
 //!
-//! Records are made as libcutils makes them (formatted) and recorded as the hook does, into a
-//! recorder of their own, while no capture runs. What else the app pays for a record (Java's
-//! strings, the call) is not ours to measure.
+//! Records are made as libcutils makes them (formatted) and recorded as the hook does, into their own recorder, while no
+//! capture runs. It does not measure the app's other costs of a record (Java's strings, the call).
 
 use crate::error::Error;
 use crate::host::HOST;

@@ -8,7 +8,7 @@ use tracetee_protocol::json;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The configuration is no JSON, or a field is outside its limits.
+    /// The configuration is not JSON, or a field is outside its limits.
     #[error("configuration: {0}")]
     Config(#[from] json::Error),
     /// The operation does not fit the agent's state.

@@ -1,7 +1,7 @@
 //! Your own records with details: category, arguments, flows, processor time; given times; counters with fractions.
 //!
-//! An [`Event`] borrows all that it is made of, and is stored without an allocation. Sections without details stay what
-//! they are in [`crate::section`]. While nothing is recorded, a call is a load and a branch.
+//! An [`Event`] borrows all its parts, and is stored without an allocation. [`crate::section`] has sections without details.
+//! While nothing is recorded, a call is a load and a branch.
 
 use crate::section::{self, MAX_NAME_BYTES, is_recording};
 use std::marker::PhantomData;
@@ -134,7 +134,7 @@ impl<'a> Event<'a> {
         self
     }
 
-    /// Begins a section of the calling thread, which ends where the result is dropped.
+    /// Begins a section of the calling thread, which ends when the result is dropped.
     pub fn section(self) -> EventSection {
         let (thread_time, was_recorded) = (self.thread_time, self.begin_recorded());
         EventSection { was_recorded, thread_time, thread: PhantomData }
@@ -150,12 +150,12 @@ impl<'a> Event<'a> {
         self.record(Shape::of(Kind::Begin), "");
     }
 
-    /// Ends the innermost section of the calling thread. Details are added to those of its begin, the name is not used.
+    /// Ends the innermost section of the calling thread. Details are added to those of its begin; the name is not used.
     pub fn end(self) {
         Self { name: "", ..self }.record(Shape::of(Kind::End), "");
     }
 
-    /// Begins an asynchronous slice, which may end on another thread; `cookie` tells slices of one name apart.
+    /// Begins an asynchronous slice, which may end on another thread; `cookie` distinguishes slices of one name.
     pub fn begin_async(self, cookie: i32) {
         self.record(Shape::with(Kind::AsyncBegin, cookie.into()), "");
     }
@@ -185,9 +185,10 @@ impl<'a> Event<'a> {
         self.record(Shape::of(Kind::TrackInstant), track);
     }
 
-    /// Records a section of the calling thread that is over, with its begin and end by [`now_ns`]. Times in the wrong order are
-    /// swapped, a time of 0 is replaced by the other one, and both are counted; a later end than now is now. In the trace it is a section if it nests in those of
-    /// the thread, otherwise an asynchronous slice. It does not go to a system trace.
+    /// Records a section of the calling thread that has ended, with its begin and end from [`now_ns`]. Times in the wrong
+    /// order are swapped, a time of 0 is replaced by the other one, and both are counted; an end in the future becomes now.
+    /// In the trace it is a section if it nests in the thread's sections, otherwise an asynchronous slice. It does not go to
+    /// a system trace.
     pub fn complete(self, begin_ns: u64, end_ns: u64) {
         self.record(Shape::complete(begin_ns, end_ns), "");
     }
@@ -315,7 +316,8 @@ pub(crate) fn record(
 #[cfg(feature = "jni")]
 pub(crate) const MAX_LAID_OUT_BYTES: usize = 24 + MAX_DETAIL_BYTES + 2 * MAX_NAME_BYTES;
 
-/// Records what Kotlin's `Event` has laid out, see [`tracetee_recorder::rich`]; returns true if it was recorded. Bytes that are no record are not.
+/// Records what Kotlin's `Event` has laid out, see [`tracetee_recorder::rich`]; returns true if it was recorded. Bytes that
+/// are not a record are ignored.
 #[cfg(feature = "jni")]
 pub(crate) fn record_laid_out(bytes: &[u8]) -> bool {
     if Rich::parse(bytes).is_none() {

@@ -1,9 +1,8 @@
 //! Forks of the process: what the agent resets in the child, and in which order.
 //!
-//! [`watch`] is called before the first capture and before the agent is installed. The handlers run
-//! on the thread that forks; the child has no other thread, and a lock that another thread of the
-//! parent held is held for ever there. Children that `clone` made itself run no handlers: see
-//! [`session::is_another_process`].
+//! [`watch`] is called before the first capture and before the agent is installed. The handlers run on the thread that
+//! forks; the child has no other thread, and a lock that another thread of the parent held stays held in the child. Children
+//! of a raw `clone` run no handlers: see [`session::is_another_process`].
 
 use crate::capture::tag_watch;
 use crate::controller::{control_socket, daily_ledger, process_signals};

@@ -1,10 +1,10 @@
-//! The lock of state that a forked child goes on with: the agent's, the capture's, and the listener's.
+//! The lock of state that a forked child keeps using: the agent's, the capture's, and the listener's.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// A lock that a forked child can take. If another thread of the parent held it, nobody releases it in the child: there a
-/// lock with a value of its own takes its place.
+/// lock with its own value takes its place.
 pub(crate) struct ForkLock<T> {
     locks: [Mutex<T>; 4],
     /// The index of the lock in use.

@@ -1,20 +1,19 @@
 //! The agent inside the app: tees atrace records into a recorder, and writes them as ftrace text.
 //!
-//! The journey of a record. A library writes `B|pid|name` to the trace marker; its call of `write`
-//! reaches the proxy in [`tracetee_tee`]. The proxy recognises the record and its descriptor,
-//! and stores it, with the time, in the block that its thread has in [`tracetee_recorder`]. Then the
-//! write goes on to the kernel or is spared. A dump merges all threads by time, repairs what is
-//! unbalanced and writes text ([`tracetee_text`]), compressed.
+//! The journey of a record. A library writes `B|pid|name` to the trace marker; its call of `write` reaches the proxy in
+//! [`tracetee_tee`]. The proxy recognises the record and its descriptor, and stores it, with the time, in the block that its
+//! thread has in [`tracetee_recorder`]. Then the write is passed to the kernel or suppressed. A dump merges all threads by
+//! time, repairs what is unbalanced and writes text ([`tracetee_text`]), compressed.
 //!
-//! `capture` starts and stops that: it finds libcutils' variables, hooks `write` everywhere, and
-//! forces its `tags` on. Above it, `controller` opens and closes captures by remote
-//! configuration and by what happens in the app. `section` is your own instrumentation, `event` that with details, `task`
-//! that of futures, `tracing_layer` that by `tracing`. `recover` reads what a killed process left behind.
+//! `capture` starts and stops that: it finds libcutils' variables, hooks `write` everywhere, and forces its `tags` on. Above
+//! it, `controller` opens and closes captures by remote configuration and by events in the app. `section` has your own
+//! instrumentation, `event` adds details, `task` traces futures, and `tracing_layer` receives spans of `tracing`. `recover`
+//! reads the recorders of killed processes.
 //!
-//! The ways in: this Rust API (`api`), and in [`ffi`] the C API (`include/tracetee.h`), JNI and
+//! The entry points are this Rust API (`api`), and in [`ffi`] the C API (`include/tracetee.h`), JNI and
 //! `LD_PRELOAD` with a configuration file. Modules import downward only: `ffi`, `api`, `fork`,
-//! `controller`, `capture`, `tags`, then the proxies, the recorder and the text
-//! (`tests/imports` fails otherwise).
+//! `controller`, `capture`, `tags`, then the proxies, the recorder and the text (`tests/imports` fails
+//! otherwise).
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 compile_error!("tracetee runs on Android and Linux");
@@ -62,8 +61,8 @@ pub use task::{TaskSection, TraceFuture, Traced, misuses, set_strict};
 #[cfg(feature = "tracing")]
 pub use tracing_layer::TracingLayer;
 
-// The types of our other crates that the signatures above name. A consumer depends on this crate alone;
-// `tests/rust_api.rs` fails if a signature names another one.
+// Types of tracetee's other crates that occur in the signatures above. A consumer depends only on this crate;
+// `tests/rust_api.rs` fails if a signature uses another type.
 pub use tracetee_hooks::Error as HooksError;
 pub use tracetee_protocol::capture_config::{
     ClockSetting, Config, Precision, RecorderConfig, TextOptions,

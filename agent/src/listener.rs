@@ -1,7 +1,7 @@
 //! The listener of a streamed trace: `tracetee_listen` passes on each block of text that the streaming thread has written.
 //!
-//! The streaming thread puts a copy into a bounded queue and never waits; the thread that listens takes them. If that is
-//! slower, blocks are left out and counted for it: the trace itself has them.
+//! The streaming thread puts a copy into a bounded queue and never waits; the thread that listens takes them. If that thread
+//! is slower, blocks are dropped and counted for it; the trace itself has them.
 
 use crate::error::Error;
 use crate::fork_lock::ForkLock;
@@ -14,7 +14,7 @@ use tracetee_recorder::thread::Excluded;
 
 /// Blocks that wait, of at most 256 KiB each.
 const MAX_BLOCKS: usize = 16;
-/// Interval at which a listener looks whether the agent was switched off.
+/// Interval at which a listener checks whether the agent was switched off.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The blocks that wait for the listener.

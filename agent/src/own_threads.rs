@@ -1,32 +1,30 @@
 //! The agent's own threads, which must not keep a process alive: when the app's main thread has ended
 //! by `pthread_exit`, a process ends with its last thread, and that must not be ours.
 //!
-//! Each thread of ours registers itself. Those that look at something from time to time ask here
-//! whether the program has any thread left, and end. The last of them ends the process as its main
-//! thread did.
+//! Each thread of ours registers itself. Periodic threads ask here whether the program has any thread left, and otherwise
+//! end. The last of them ends the process as its main thread did.
 
 use std::ffi::CStr;
 use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
 use tracetee_os::{OwnThread, guard};
 
-/// The ids of our threads, 0 where there is none. There are five kinds, and never more than one of
-/// each but recovery's.
+/// The ids of our threads, 0 for free entries. There are five kinds, and never more than one of each except recovery.
 static OURS: [AtomicI32; 16] = [const { AtomicI32::new(0) }; 16];
 /// The main thread's wait status, once no thread but ours is left. 0: none of the program's threads
 /// has ended it otherwise than by returning or `pthread_exit`.
 static STATUS: AtomicI32 = AtomicI32::new(0);
 
-/// Marks its thread as one of ours as long as it lives. Dropped as the thread's last value, it ends
-/// the process as the main thread did, where that ended by a system call.
+/// Marks its thread as one of ours as long as it lives. It is the thread's last value: its drop ends the process as the main
+/// thread did, if that ended by a system call.
 #[derive(Debug)]
 pub(crate) struct Own(Option<&'static AtomicI32>);
 
 impl Own {
-    /// The calling thread. One that finds no room counts as one of the app's.
+    /// The calling thread. A thread without a free entry counts as the app's.
     pub(crate) fn register() -> Self {
         let tid = tracetee_os::thread_id();
-        // ORDERING: Relaxed, all in this file; ids alone, they publish nothing.
+        // ORDERING: Relaxed, all in this file; the ids publish nothing.
         let is_free = |slot: &&AtomicI32| {
             slot.compare_exchange(0, tid, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
@@ -37,7 +35,7 @@ impl Own {
 /// Everything else goes first.
 pub(crate) const LOWEST_PRIORITY: i32 = 19;
 
-/// Sets the nice value of this thread alone.
+/// Sets the nice value of only this thread.
 pub(crate) fn lower_priority(nice: i32) {
     let tid = tracetee_os::thread_id();
     #[allow(clippy::unnecessary_cast, reason = "PRIO_PROCESS has another type on each libc")]
@@ -47,7 +45,7 @@ pub(crate) fn lower_priority(nice: i32) {
     };
 }
 
-/// Starts a thread of ours of this nice value. A panic ends it.
+/// Starts a thread of the agent with this nice value. A panic ends it.
 pub(crate) fn spawn(
     name: &'static CStr,
     nice: i32,
@@ -95,7 +93,7 @@ pub(crate) fn is_all_that_is_left() -> bool {
 /// the status of its last thread.
 fn end_as(status: i32) {
     match (status & 0x7f, status >> 8) {
-        // By pthread_exit: libc calls exit handlers when the last of its threads returns.
+        // Uses pthread_exit: libc calls exit handlers when the last of its threads returns.
         (0, 0) => {}
         // SAFETY: ends the calling thread, which holds nothing.
         (0, code) => unsafe {

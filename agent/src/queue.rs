@@ -1,6 +1,6 @@
 //! A bounded queue from one thread to another: commands, answers, and the end of either side.
 //!
-//! Any thread sends, without waiting; one of ours receives. The receiver gets everything that was sent before the sender
+//! Any thread can send, without waiting; one of ours receives. The receiver gets everything that was sent before the sender
 //! was dropped. crossbeam-channel takes 16,400 bytes of the library for arm64, even with one type of message.
 
 use std::collections::VecDeque;
@@ -88,7 +88,7 @@ impl<T> Drop for Receiver<T> {
         waiting.is_over = true;
         let unread = std::mem::take(&mut waiting.sent);
         drop(waiting);
-        // A message may hold a sender: its receiver learns that no answer comes.
+        // A message may contain a sender, whose receiver then learns that no answer will come.
         drop(unread);
     }
 }

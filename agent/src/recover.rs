@@ -1,5 +1,5 @@
-//! The traces of this app's killed predecessors, made at its next start from the recorder files that
-//! they left ([`tracetee_text::abandoned`]), and what became of each file, for the health report.
+//! The traces of this app's killed predecessors, made at its next start from their recorder files
+//! ([`tracetee_text::abandoned`]), and the outcome of each file, for the health report.
 
 use crate::own_threads::{self, LOWEST_PRIORITY};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(crate) fn outcomes() -> Vec<String> {
     guard::lock(&OUTCOMES).clone()
 }
 
-/// The process as its recorder files name it, once the controller has started.
+/// The process in the form that its recorder files use, once the controller has started.
 static RUN: Mutex<Option<Run>> = Mutex::new(None);
 
 /// Sets how the recorder files of this process name it.
@@ -33,13 +33,13 @@ pub(crate) fn with_run(meta: String) -> String {
 
 fn tell(outcome: String) {
     let mut outcomes = guard::lock(&OUTCOMES);
-    // A health report is no log.
+    // A health report is not a log.
     if outcomes.len() < 16 {
         outcomes.push(outcome);
     }
 }
 
-/// Recovers what is in `directory`, if there is anything, on a thread of low priority.
+/// Recovers the recorder files in `directory`, if there are any, on a low-priority thread.
 pub(crate) fn in_background(directory: &Path, to: &Path, options: &TextOptions) {
     let files = abandoned_in(directory);
     if files.is_empty() {
@@ -66,7 +66,7 @@ pub(crate) fn delete_abandoned(directory: &Path) {
     }
 }
 
-/// One file: the trace that it became, if it did, with these lines in its header.
+/// Recovers one file. Returns its trace, if there is one, with these lines in its header.
 pub(crate) fn recover_one(
     file: &Abandoned,
     to: &Path,

@@ -23,13 +23,13 @@ static IS_READY: AtomicBool = AtomicBool::new(false);
 
 /// Returns true while a capture is recording, so that a name is worth computing.
 ///
-/// `true` from when hooks are in place and the tags are forced (Java's copy of them too) until
-/// just before the tags are given back; `false` while the agent measures what a record costs. After the agent's
-/// installation `true` as well until it has read its configuration, for your own sections.
+/// It is `true` from when hooks are installed and tags are forced (Java's copy of them too) until just before the tags are
+/// restored, and `false` while the agent measures the cost of a record. After the agent's installation it is also `true`
+/// until the agent has read its configuration, for your own sections.
 #[inline]
 #[must_use]
 pub fn is_recording() -> bool {
-    // ORDERING: Acquire, pairs with the Release in `set_ready`: who sees it sees the forced tags.
+    // ORDERING: Acquire, pairs with the Release in `set_ready`: a thread that sees it sees the forced tags.
     IS_READY.load(Ordering::Acquire) && session::current() != 0
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn set_ready(is_ready: bool) {
 
 /// Sets whether the Kotlin library traces coroutines. Called in each start of the agent, on its thread.
 pub(crate) fn trace_coroutines(is_on: bool) {
-    // ORDERING: Relaxed; a fact for the report.
+    // ORDERING: Relaxed; only the report uses it.
     if TRACES_COROUTINES.swap(is_on, Ordering::Relaxed) != is_on {
         changed(c"coroutines", is_on);
     }
@@ -76,11 +76,11 @@ pub(crate) fn traces_coroutines() -> bool {
 
 static TRACES_COROUTINES: AtomicBool = AtomicBool::new(false);
 
-/// Sets the flag where no code of others may run: in a forked child, after a panic.
+/// Sets the flag where no foreign code may run: in a forked child, after a panic.
 pub(crate) fn set_ready_quietly(is_ready: bool) {
     // ORDERING: Release, pairs with the Acquire in `is_recording`: the tags were forced before.
     IS_READY.store(is_ready, Ordering::Release);
-    // ORDERING: Release: the flag is cleared before the tags are given back (relaxed stores).
+    // ORDERING: Release: the flag is cleared before the tags are restored (relaxed stores).
     fence(Ordering::Release);
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn end_recorded(was_recorded: bool) {
     }
 }
 
-/// Begins an asynchronous slice, which may end on another thread; `cookie` tells slices of one name apart.
+/// Begins an asynchronous slice, which may end on another thread; `cookie` distinguishes slices of one name.
 #[inline]
 pub fn begin_async(name: &str, cookie: i32) {
     if is_recording() {

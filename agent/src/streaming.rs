@@ -1,12 +1,11 @@
 //! Recorder mode `endless`: a thread of ours streams the records to the trace as they come, and
 //! frees their blocks.
 //!
-//! It works in rounds: it reads the clock, lets threads that are inside the recorder leave, takes
-//! all records up to that time, writes them, notes in the pool what the trace holds, and frees the
-//! blocks that it has read to their end. Whatever moment the process is killed at, the pool says
-//! how much of the file is good and what follows it ([`crate::recover`]). The thread has the lowest
-//! priority and keeps to its share of the processor; when it cannot follow, records are dropped
-//! and counted.
+//! It works in rounds: it reads the clock, lets threads that are inside the recorder leave, takes all records up to that
+//! time, writes them, notes in the pool what the trace holds, and frees the blocks that it has read to their end. Whenever
+//! the process is killed, the pool shows how much of the file is valid and which records follow ([`crate::recover`]). The
+//! thread has the lowest priority and keeps to its share of the processor; when it cannot keep up, records are dropped and
+//! counted.
 
 use crate::error::Error;
 use crate::listener;
@@ -33,7 +32,7 @@ use tracetee_text::trace::Trace;
 const ROUND: Duration = Duration::from_secs(1);
 /// Interval at which the thread checks whether the pool fills up sooner.
 const POLL: Duration = Duration::from_millis(20);
-const FAILED: Error = Error::State("the streaming thread failed by a fault of its own");
+const FAILED: Error = Error::State("the streaming thread failed because of a bug");
 /// Time that a round waits for threads inside the recorder.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -74,7 +73,7 @@ impl Drain {
         let tid = Arc::new(AtomicI32::new(0));
         let own_tid = Arc::clone(&tid);
         let work = move || {
-            // ORDERING: Relaxed; acted upon by the same thread alone.
+            // ORDERING: Relaxed; only the same thread acts on it.
             own_tid.store(thread_id(), Ordering::Relaxed);
             let streamed = Stream::new(pointer.get(), trace, ours).run(&stopped, percent);
             listener::end(false);
@@ -105,7 +104,7 @@ impl Drain {
 
 impl Drop for Drain {
     fn drop(&mut self) {
-        // The pool goes with the capture: nobody may read it then.
+        // The pool is unmapped with the capture; no reader may use it then.
         let _ = self.finish();
     }
 }
@@ -209,7 +208,7 @@ impl<'p> Stream<'p> {
         Ok(())
     }
 
-    /// Notes in the pool what the file holds: first beside what is in force, then in its place.
+    /// Notes the file's contents in the pool: the new state is written next to the current one, and then replaces it.
     fn publish(&mut self, bytes: u64) {
         self.round = self.round.wrapping_add(1);
         let open = |incarnation| self.trace.open_sections(incarnation);
@@ -219,7 +218,7 @@ impl<'p> Stream<'p> {
 
 /// Returns the processor time of streaming threads so far, ns.
 pub(crate) fn used_ns() -> u64 {
-    // ORDERING: Relaxed; a number for the report.
+    // ORDERING: Relaxed; only the report uses it.
     USED_NS.load(Ordering::Relaxed)
 }
 

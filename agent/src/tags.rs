@@ -1,9 +1,8 @@
-//! Forces libcutils' tags on at the start of a capture, and gives them back at its end.
+//! Forces libcutils' tags on at the start of a capture, and restores them at its end.
 //!
-//! Order matters. libcutils must have been initialised first, or its first event overwrites a
-//! forced tag; from API 30 the *second* initialising call re-reads the property once, so it is
-//! called twice. At the end `atrace_update_tags` brings back the system's present value, which
-//! may be another one than at the start.
+//! Order matters. libcutils must have been initialised first, or its first event overwrites a forced tag; from API 30 the
+//! *second* initialising call re-reads the property once, so it is called twice. At the end `atrace_update_tags` restores
+//! the system's current value, which may differ from that at the start.
 //!
 //! Called under the capture's lock: at its start and end, and four times a second in between (on
 //! the agent's thread, or that of `capture::tag_watch`), since the system resets the tags whenever a
@@ -39,14 +38,14 @@ pub(crate) struct Tags {
     perfetto: Option<Perfetto>,
     /// The tags of `wanted` that are left to such a session.
     left: u64,
-    /// Boot time of the last look, when the tags were ours.
+    /// Boot time of the last check at which the tags were ours.
     seen_ns: u64,
-    /// The copy of the word is refreshed once more at the next look: Java may have read the
+    /// The copy of the word is refreshed once more at the next check: Java may have read the
     /// system's value before the last refresh, and stored it after.
     is_stale: bool,
 }
 
-/// Result of a check of the tags, which has undone a reset.
+/// Result of a check of the tags that has undone a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TagChange {
     /// The system has set the tags to this word between these boot times, ns; at the second they are forced again.
@@ -56,7 +55,7 @@ pub(crate) enum TagChange {
 }
 
 impl fmt::Display for TagChange {
-    /// Writes the note that stands in the trace.
+    /// Writes the note for the trace.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(notes::PREFIX)?;
         match *self {
@@ -89,14 +88,14 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
-    /// The word that holds the system's tags and those of `wanted`.
+    /// The word with the system's tags and those of `wanted`.
     const fn with(system: u64, wanted: u64) -> u64 {
         (system & !(1 << 63)) | wanted | 1
     }
 }
 
 impl Tags {
-    /// Finds every libcutils and initialises it, so that its present tags are known.
+    /// Finds every libcutils and initialises it, so that its current tags are known.
     pub(crate) fn find() -> Result<Self, tracetee_hooks::Error> {
         let copies: Vec<_> = tracetee_hooks::atrace::find()?
             .into_iter()
@@ -121,7 +120,7 @@ impl Tags {
         !self.copies.is_empty()
     }
 
-    /// Tags that a system trace has set of its own: the values before forcing, and the property.
+    /// Tags set by a system trace: the values from before the agent forced them, and the property.
     pub(crate) fn of_the_system(&self) -> u64 {
         let before = self.copies.iter().fold(0, |tags, copy| tags | copy.before);
         (before | properties::system_tags().unwrap_or(0)) & !IDLE_TAGS
@@ -145,8 +144,7 @@ impl Tags {
         (self.left != 0).then_some(TagChange::Left { tags: self.left, before: 0 })
     }
 
-    /// Returns the wanted tags that are not the system's, and would be taken from a session of
-    /// Perfetto's SDK.
+    /// Returns the wanted tags that the system has not set, and that would be diverted from a session of Perfetto's SDK.
     fn diverted(&self) -> u64 {
         let (Some(perfetto), Some(copy)) = (self.perfetto, self.copies.first()) else { return 0 };
         // ORDERING: Relaxed, as libcutils itself reads and writes it.
@@ -163,8 +161,8 @@ impl Tags {
         }
     }
 
-    /// Forces the tags again where the system has put its own in their place, since it began or
-    /// ended a trace. A trace that it began goes on to get the records: the new word holds both.
+    /// Forces the tags again if the system has replaced them, because it began or ended a trace. A trace that it began still
+    /// gets the records: the new word contains both.
     pub(crate) fn watch(&mut self) -> Vec<TagChange> {
         let mut changes = Vec::new();
         let left = self.diverted();
@@ -184,11 +182,11 @@ impl Tags {
                 continue;
             }
             if was_reset {
-                // Before the word is ours again: a trace that has begun misses nothing.
+                // Before the agent forces the word again, so that a system trace that has begun misses no record.
                 tag_words::add_system_tags(now);
             }
             tag_words::set_forced(index, before, forced);
-            // A change by others at this moment wins, and the next look sees it.
+            // A change by others at this moment wins, and the next check sees it.
             let changed = copy.atrace.tags.compare_exchange(
                 now,
                 forced,
@@ -206,7 +204,7 @@ impl Tags {
         }
         undo_after_panic();
         self.seen_ns = now_ns;
-        // Also where the system has set the very tags that were forced.
+        // Also if the system has set exactly the forced tags.
         tag_words::set_system_tags(self.of_the_system());
         if std::mem::replace(&mut self.is_stale, !changes.is_empty()) || !changes.is_empty() {
             self.publish();
@@ -244,7 +242,7 @@ impl Tags {
             return;
         }
         // If there is no such function, or it does nothing (libcutils on Linux), the word still
-        // holds the forced tags. A system that asks for exactly these tags finds them again.
+        // holds the forced tags. If the system has requested exactly these tags, they stay set.
         let system = properties::system_tags().map(|tags| tags | 1);
         if self.copies.iter().any(|copy| Some(copy.forced) != system) {
             tag_words::give_words_back();
@@ -287,8 +285,8 @@ fn undo_after_panic() {
     }
 }
 
-/// Gives every copy of libcutils the system's present value, after a panic: the words that were forced
-/// hold the former one by then.
+/// Restores the system's current value in every copy of libcutils, after a panic: by then the forced words have their former
+/// values.
 pub(crate) fn give_back_after_panic() {
     let copies = tracetee_hooks::atrace::find().unwrap_or_default();
     for update in copies.iter().filter_map(|copy| copy.update_tags) {

@@ -1,10 +1,10 @@
 //! Sections of tasks: each future has its own sections, on whatever thread it is polled.
 //!
-//! A thread's section that is open across an `await` would go on while other tasks are polled, and end on
-//! another thread. A task ([`Traced`]) keeps the names of its open sections ([`TaskSection`]) instead: all of
-//! them end with a poll, and begin again with the next one, the outermost first, on its thread. So each
-//! thread's sections nest, and a section's slices add up to the time that the task ran in it. `tracing`'s
-//! `Instrument` does this for the span of the future only; here it also holds for the sections within.
+//! A thread's section that is open across an `await` would stay open while other tasks are polled, and end on another
+//! thread. A task ([`Traced`]) keeps the names of its open sections ([`TaskSection`]) instead: all of them end with a poll,
+//! and begin again with the next one, the outermost first, on its thread. So each thread's sections nest, and a section's
+//! slices add up to the time that the task ran in it. `tracing`'s `Instrument` does this for the span of the future only;
+//! here it also holds for the sections within.
 //!
 //! While nothing is recorded a poll costs a load and a branch besides moving the names.
 
@@ -99,7 +99,7 @@ pin_project_lite::pin_project! {
 impl<F> Traced<F> {
     /// Makes `future` a task of this name.
     pub fn new(name: impl Into<Cow<'static, str>>, future: F) -> Self {
-        // ORDERING: Relaxed; a number that nobody else has.
+        // ORDERING: Relaxed; only a unique number.
         let task = NEXT_TASK.fetch_add(1, Ordering::Relaxed);
         let sections = vec![Open { name: name.into(), is_recorded: false }];
         Self { future: Some(future), stack: Some(Stack { task, sections }), is_waiting: false }
@@ -111,7 +111,7 @@ mod sealed {
     impl<F: std::future::Future> Sealed for F {}
 }
 
-/// Makes tasks of futures. Every future has it; no other type can.
+/// Turns futures into tasks. Implemented for every future, and for no other type.
 pub trait TraceFuture: Future + Sized + sealed::Sealed {
     /// Makes the future a task of that name.
     fn traced(self, name: impl Into<Cow<'static, str>>) -> Traced<Self> {
@@ -142,13 +142,13 @@ impl<F: Future> Future for Traced<F> {
     }
 }
 
-/// Makes `stack` the thread's, and returns the one before. A thread that is ending has none.
+/// Sets the thread's stack, and returns the previous one. A thread that is ending has none.
 fn exchanged(stack: Option<Stack>) -> Option<Stack> {
     CURRENT.try_with(|current| current.replace(stack)).ok().flatten()
 }
 
-/// While a task is polled: its stack is the thread's. In the end, by a panic too, all of its sections have
-/// ended, and what was the thread's is so again.
+/// While a task is polled: its stack is the thread's. Afterwards, even after a panic, all of its sections have ended, and
+/// the thread's former stack is restored.
 struct Polled<'a> {
     home: &'a mut Option<Stack>,
     before: Option<Stack>,
@@ -174,7 +174,7 @@ impl Drop for Polled<'_> {
     }
 }
 
-/// A section of the task that is being polled, from its making to its drop, across `await`s. Outside of all
+/// A section of the task that is being polled, from its making to its drop, across `await`s. Outside all
 /// tasks it is a section of the thread.
 #[derive(Debug)]
 #[must_use = "the section ends where this is dropped"]

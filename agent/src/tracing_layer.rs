@@ -20,7 +20,7 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 /// Bytes of a text that are kept: as many as an argument has.
 const MAX_TEXT_BYTES: usize = 500;
 
-/// Ids of flows; far from those that a program counts up itself.
+/// Ids of flows; they differ from the low numbers that a program may use itself.
 static NEXT_FLOW: AtomicU64 = AtomicU64::new(1 << 63);
 
 thread_local! {
@@ -105,14 +105,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
     }
 }
 
-/// Calls `call` with what is known of the span, which may be new.
+/// Calls `call` with the state of the span, which may be new.
 fn with_known<T, S: for<'a> LookupSpan<'a>>(
     span: &SpanRef<'_, S>,
     call: impl FnOnce(&mut Known) -> T,
 ) -> T {
     let mut extensions = span.extensions_mut();
     if extensions.get_mut::<Known>().is_none() {
-        // ORDERING: Relaxed; a number that nobody else has.
+        // ORDERING: Relaxed; only a unique number.
         let flow = NEXT_FLOW.fetch_add(1, Ordering::Relaxed);
         extensions.insert(Known { fields: Fields::default(), flow, was_entered: false });
     }
@@ -202,7 +202,7 @@ impl Visit for Fields {
     }
 }
 
-/// A value as its type shows it for debugging. Not by a format string, which is empty in a library for apps.
+/// A value in its type's debug format. Does not use a format string, which is empty in a library for apps.
 struct Shown<'a>(&'a dyn Debug);
 
 impl fmt::Display for Shown<'_> {
@@ -211,7 +211,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A text that takes no more than an argument may have.
+/// A string truncated to the size of an argument.
 struct Bounded(String);
 
 impl Write for Bounded {

@@ -5,7 +5,7 @@ import dev.tracetee.Tracetee
 
 /**
  * Reports each fragment with a view that comes to the front as a screen. In an activity's `onCreate`, before `super`:
- * `supportFragmentManager.registerFragmentLifecycleCallbacks(FragmentScreens, false)`; with `true` also fragments inside of fragments.
+ * `supportFragmentManager.registerFragmentLifecycleCallbacks(FragmentScreens, false)`; with `true` also nested fragments.
  */
 object FragmentScreens : FragmentManager.FragmentLifecycleCallbacks() {
     override fun onFragmentResumed(manager: FragmentManager, fragment: Fragment) {

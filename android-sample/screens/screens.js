@@ -1,5 +1,5 @@
-// Copy it into a React Native app: <NavigationContainer {...screens(ref, NativeModules.TraceteeScreens.setScreen)}>, where `ref` is of
-// createNavigationContainerRef(). ReactScreens.kt is its other end.
+// Copy it into a React Native app: <NavigationContainer {...screens(ref, NativeModules.TraceteeScreens.setScreen)}>, where
+// `ref` is the result of createNavigationContainerRef(). ReactScreens.kt receives the screens.
 
 /** Returns the properties of a NavigationContainer that report its innermost route as the screen. */
 export function screens(ref, setScreen) {

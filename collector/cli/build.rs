@@ -1,29 +1,28 @@
-//! Builds what a release of the program carries inside: the agent's library, so that `tracetee run` works
+//! Builds the parts embedded in a release of the program: the agent's library, so that `tracetee run` works
 //! from one file, and the demo's sample app with its stand-in libcutils.
 //!
 //! Only in the release profile, where the code is compiled with `cfg(embedded)`. A debug build (`cargo check`,
 //! `clippy`, `doc` and rust-analyzer use that profile) runs no second cargo and no C compiler; it looks for the
 //! library beside itself.
 //!
-//! The agent is built by a second cargo with the profile `agent` (a phone's settings, and only
-//! the cdylib, which alone lets LTO work); Cargo itself cannot make a cdylib a dependency of a
-//! program on a stable toolchain.
+//! The agent is built by a second cargo with the profile `agent` (settings for phones, and only the cdylib, because LTO
+//! works only then); Cargo itself cannot make a cdylib a dependency of a program on a stable toolchain.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Sources of the sample app.
 const SAMPLE_APP: [&str; 2] = ["tests/libcutils", "tests/sample-app"];
-/// The linker's flag that leaves no symbols for debuggers: a linker with a C library of its own puts paths of the
-/// machine among them.
+/// The linker's flag that leaves no symbols for debuggers: a linker with its own C library adds paths of the machine to
+/// them.
 const STRIPPED: &str = "-Wl,--strip-all";
-/// Files that say how the agent is built, besides those of its packages.
+/// Files that determine how the agent is built, besides those of its packages.
 const WORKSPACE: [&str; 3] = ["Cargo.toml", "Cargo.lock", ".cargo/config.toml"];
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(embedded)");
     println!("cargo::rerun-if-changed=build.rs");
-    // The commands that need them are there on Linux alone.
+    // The commands that need these exist only on Linux.
     if variable("PROFILE") != "release" || variable("CARGO_CFG_TARGET_OS") != "linux" {
         return;
     }
@@ -38,7 +37,7 @@ fn main() {
     build_sample_app(&root, &out);
 }
 
-/// Has cargo run this again when a source of the agent changes: of its own package, of those below it, and of the
+/// Makes cargo run this again when a source of the agent changes: of its own package, of those below it, and of the
 /// hooks and the uploader.
 fn watch_agent(root: &Path) {
     let agent = root.join("agent");

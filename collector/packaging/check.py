@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that a built program may be released: it and what it carries are for one processor, need no newer glibc than
+"""Checks that a built program may be released: it and its embedded files are for one processor, need no newer glibc than
 stated and no other library, and have no path of the machine that built them.
 
-Prints one line a problem, and fails if there is any. Called by ./release and tests/release/run; needs readelf.
+Prints one line per problem, and fails if there is any. Called by ./release and tests/release/run; needs readelf.
 """
 
 import argparse
@@ -19,21 +19,21 @@ MACHINES = {"x86_64": 62, "aarch64": 183}
 HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 EXECUTABLE, SHARED = 2, 3
 GLIBC = re.compile(r"(ld-linux-[\w-]+|lib(c|dl|m|pthread|rt|util))\.so\.\d+")
-# A program has no name of its own.
+# A program has no SONAME.
 PROGRAM = "a program"
 # The demo's app and its libcutils, and the agent.
 CARRIED = [PROGRAM, "libcutils.so", "libtracetee.so"]
 
 
 def objects(content):
-    """Yields (offset, machine, bytes) of each ELF file in `content`: the program itself, then what it carries."""
+    """Yields (offset, machine, bytes) of each ELF file in `content`: the program itself, then its embedded files."""
     for found in re.finditer(rb"\x7fELF\x02\x01\x01", content):
         start = found.start()
         if len(content) - start < HEADER.size:
             continue
         _, kind, machine, _, _, _, sections, _, size, _, _, section_size, count, _ = HEADER.unpack_from(content, start)
         end = start + sections + section_size * count
-        # The magic number alone is also in the code that reads ELF files.
+        # The code that reads ELF files also contains the magic number.
         if kind in (EXECUTABLE, SHARED) and (size, section_size) == (64, 64) and end <= len(content):
             yield start, machine, content[start:end]
 
@@ -72,7 +72,7 @@ def linkage(content):
 
 
 def problems(content, architecture, glibc, absent):
-    """Returns what is wrong with a program, one line each."""
+    """Returns the problems of a program, one line each."""
     found = []
     parts = [(offset, machine, linkage(part)) for offset, machine, part in objects(content)]
     defined = set().union(*(part.defined for _, _, part in parts))

@@ -16,7 +16,7 @@ import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXTS = re.compile(r"(?i)^(licen[cs]e|copying|copyright|notice|unlicense|lgpl|apache|mit)([-_.].*)?$")
-# C sources that crates carry, with licences of their own.
+# C sources included in crates, with their own licences.
 CARRIED = {"zstd-sys": ["zstd/LICENSE"]}
 PUBLIC_DOMAIN = {"libsqlite3-sys": "SQLite's source code, which this crate carries, is in the public domain."}
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the documents that go with each program: pages, what they link to, queries for engines.
+"""Writes the documents that go with each program: pages, the files that they link to, queries for engines.
 
     documents.py DIRECTORY     called by ./package
 """

@@ -17,8 +17,8 @@ import sys
 MEDIA = "application/vnd.oci.image"
 # The user that ./base makes.
 USER = 65532
-# Docker's field, which OCI does not have: engines that do not know it ignore it. Times are in ns.
-# A collector with TLS, or at another address, needs a command of its own.
+# A field of Docker that OCI lacks: other engines ignore it. Times are in ns. A collector with TLS,
+# or at another address, needs a different command.
 HEALTH = {
     "Test": ["CMD", "/usr/bin/tracetee", "probe"],
     "Interval": 30_000_000_000,

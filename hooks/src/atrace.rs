@@ -20,7 +20,7 @@ const TAGS: [&str; 2] = ["atrace_enabled_tags", "_ZN7android6Tracer12sEnabledTag
 const MARKER_FD: [&str; 2] = ["atrace_marker_fd", "_ZN7android6Tracer8sTraceFDE"];
 /// Libraries that define the tracing state; the second is Debian's name of libcutils.
 const LIBRARIES: [&str; 3] = ["libcutils.so", "libcutils.so.0", "libutils.so"];
-/// Flags that open a library that is loaded. bionic says why it refuses; elsewhere a library that another thread closes
+/// Flags that open an already loaded library. bionic reports why it refuses; elsewhere a library that another thread closes
 /// meanwhile is loaded again.
 const OF_LOADED: i32 =
     libc::RTLD_NOW | if cfg!(target_os = "android") { libc::RTLD_NOLOAD } else { 0 };
@@ -56,8 +56,8 @@ pub enum FoundBy {
 /// Finds every copy of the tracing state in this process, the default one first.
 ///
 /// # Errors
-/// [`Error::SymbolNotFound`], with the places that were searched, if there is no copy. This is so on
-/// plain Linux, where a capture recognizes records by marker descriptors alone.
+/// [`Error::SymbolNotFound`], with the places that were searched, if there is no copy. This is the case on plain Linux,
+/// where a capture recognizes records only by marker descriptors.
 pub fn find() -> Result<Vec<Atrace>, Error> {
     let mut found = Vec::new();
     let mut searched = Vec::new();
@@ -114,7 +114,7 @@ impl Scope {
 
     /// Opens a library that is loaded already.
     fn of_loaded_library(name: &str) -> Option<Self> {
-        // dlopen2 reads the text of an error, and glibc has none for a library that `RTLD_NOLOAD` refuses.
+        // dlopen2 reads the error text, and glibc has none for a library that `RTLD_NOLOAD` refuses.
         let mut is_loaded = false;
         for_each_module(|module| {
             let path = module.key.path.as_bytes();
@@ -132,7 +132,7 @@ impl Scope {
     }
 
     fn address(&self, symbol: &str) -> Option<usize> {
-        // SAFETY: a pointer is all that is made of the symbol's address.
+        // SAFETY: the symbol's address is only converted to a pointer.
         unsafe { self.0.symbol::<*const c_void>(symbol) }.ok().map(|address| address as usize)
     }
 }

@@ -12,7 +12,7 @@ pub enum Error {
     Malformed {
         /// The structure, in the words of the ELF specification.
         what: &'static str,
-        /// The virtual address (or file offset, for a header) where it was read.
+        /// The virtual address (or file offset, for a header) of the read.
         at: u64,
     },
     /// An ELF file of a class, byte order or machine that no Android ABI uses.

@@ -40,9 +40,9 @@ macro_rules! foreign_fn {
     };
 }
 
-/// The type of the function that a proxy calls on. Where panics abort, the compiler would put a landing pad
-/// around the call of a `C-unwind` function that ends the process, also when a cancelled thread unwinds. A call of a `C`
-/// function has none, so unwinding passes the proxy's frame, in which no destructor waits.
+/// The type of the original function that a proxy calls. If panics abort, the compiler would put a landing pad around the
+/// call of a `C-unwind` function that ends the process, even when a cancelled thread unwinds. A call of a `C` function has
+/// none, so unwinding passes the proxy's frame, in which no destructor waits.
 #[cfg(panic = "abort")]
 #[macro_export]
 macro_rules! foreign_fn {
@@ -66,7 +66,7 @@ pub enum Later {
 pub struct Hook {
     /// The name of the symbol, without version.
     pub symbol: &'static str,
-    /// At least one proxy.
+    /// The proxies, at least one.
     pub proxies: &'static [Proxy],
 }
 

@@ -1,14 +1,13 @@
 //! Hooks functions by the PLT and GOT slots of the libraries that import them.
 //!
-//! A call from one library to another goes through a slot in the caller's memory. [`Registry`]
-//! lists the loaded libraries ([`loaded`]), reads their relocation tables ([`elf`]), finds every
-//! slot of the wanted symbols, and writes a proxy's address into it (`slots`, `patch`). It then
-//! restores the page's original protection ([`maps`]). Libraries that are loaded later are hooked
-//! at that moment (`loader`). [`atrace`] finds the variables of libcutils that switch Android's
-//! own tracing on.
+//! A call from one library to another goes through a slot in the caller's memory. [`Registry`] lists the loaded libraries
+//! ([`loaded`]), reads their relocation tables ([`elf`]), finds every slot of the wanted symbols, and writes a proxy's
+//! address into it (`slots`, `patch`). It then restores the page's original protection ([`maps`]). Libraries that are loaded
+//! later are hooked when they are loaded (`loader`). [`atrace`] finds the variables of libcutils that enable Android's own
+//! tracing.
 //!
 //! The crate maps no memory that is both writable and executable, installs no signal handler, and
-//! changes no code. It reports each slot that it cannot hook, with the reason, and leaves it alone.
+//! changes no code. It reports each slot that it cannot hook, with the reason, and does not touch it.
 
 pub mod atrace;
 pub mod elf;

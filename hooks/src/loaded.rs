@@ -22,7 +22,7 @@ pub struct ModuleKey {
     pub bias: usize,
     /// Address of the program headers.
     pub headers: usize,
-    /// Path as the linker has it; empty for the main program on glibc.
+    /// Path in the linker's list; empty for the main program on glibc.
     pub path: String,
 }
 
@@ -82,8 +82,8 @@ impl ListState {
     /// Notes that the watchers have examined all libraries of this state.
     pub(crate) fn mark_seen(self) {
         let Self::Counted(counters) = self else { return };
-        // ORDERING: Relaxed; a stale pair makes one look too many, or is put right by the next
-        // load's own look: both counters only grow.
+        // ORDERING: Relaxed; a stale pair causes an extra check, or is corrected by the check of the next load: both
+        // counters only grow.
         SEEN[0].store(counters.adds, Ordering::Relaxed);
         SEEN[1].store(counters.subs, Ordering::Relaxed);
     }
@@ -121,11 +121,11 @@ impl Settled {
             true
         });
         // dladdr takes the lock that glibc's dlopen holds from mapping to the last constructor:
-        // when it returns, every library of the list above is whole, or gone again. (When this
+        // when it returns, every library of the list above is complete, or unloaded again. (When this
         // thread is itself inside a dlopen, in a constructor, the relocating is done.)
         // SAFETY: an all-zero Dl_info is a valid value of a plain C structure.
         let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-        // SAFETY: any address may be asked about; this one is in no library.
+        // SAFETY: the function accepts any address; this one is not in a library.
         unsafe { libc::dladdr(std::ptr::without_provenance(1), &raw mut info) };
         Self { modules, unloads }
     }
@@ -138,7 +138,7 @@ impl Settled {
     /// True if a library that is listed now was completely loaded then.
     #[cfg(target_env = "gnu")]
     pub(crate) fn contains(&self, module: &Module<'_>) -> bool {
-        // After an unload another library may stand in the same place under the same name.
+        // After an unload another library may be at the same address under the same name.
         module.counters.is_none_or(|counters| counters.subs == self.unloads)
             && self.modules.contains(&module.key)
     }
@@ -158,7 +158,7 @@ pub(crate) fn with_linker_lock<T>(body: impl FnOnce() -> T) -> T {
     });
     match (result, body) {
         (Some(result), _) => result,
-        // A process whose linker lists nothing, not even the program: no lock to hold.
+        // The process's linker lists nothing, not even the program, so there is no lock to hold.
         (None, Some(body)) => body(),
         (None, None) => unreachable!("the body was taken, so there is a result"),
     }
@@ -186,7 +186,7 @@ const PF_R: u32 = 4;
 const MAX_SEGMENT_BYTES: u64 = 1 << 40;
 
 impl Module<'_> {
-    /// True if `address` lies in one of the library's PT_LOAD segments.
+    /// True if `address` is in one of the library's PT_LOAD segments.
     #[must_use]
     pub fn contains(&self, address: usize) -> bool {
         let vaddr = address.wrapping_sub(self.key.bias) as u64;
@@ -254,7 +254,7 @@ impl Memory for LoadedMemory<'_> {
         self.segments.iter().find(|&&(start, last)| start <= vaddr && end <= last)?;
         let address = self.bias.wrapping_add(usize::try_from(vaddr).ok()?);
         let len = usize::try_from(len).ok()?;
-        // SAFETY: the range lies in one PT_LOAD segment, which /proc/self/maps showed readable,
+        // SAFETY: the range is in one PT_LOAD segment, which /proc/self/maps showed readable,
         // and stays mapped while the linker's lock is held (this value does not leave the
         // callback). Relocation, symbol and string tables are not written after loading.
         Some(unsafe { std::slice::from_raw_parts(address as *const u8, len) })
@@ -320,7 +320,7 @@ fn walk(visit: &mut dyn FnMut(&dl_phdr_info, size_t) -> bool) {
         size: size_t,
         data: *mut c_void,
     ) -> c_int {
-        // SAFETY: `data` is the `State` that the call below passes, borrowed by nobody else.
+        // SAFETY: `data` is the `State` that the call below passes, which has no other borrower.
         let state = unsafe { &mut *data.cast::<State<'_>>() };
         // SAFETY: the linker passes a valid info for the length of this call.
         let info = unsafe { &*info };

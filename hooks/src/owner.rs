@@ -1,6 +1,6 @@
 //! The hooks of one owner: the libraries that its passes have examined, and its slots.
 //!
-//! Called by [`crate::registry`] alone, under its lock and inside the `dl_iterate_phdr` callback.
+//! Called only by [`crate::registry`], under its lock and inside the `dl_iterate_phdr` callback.
 
 use crate::error::Error;
 use crate::hook::{Filter, Later};
@@ -132,7 +132,7 @@ impl Owner {
     /// Reports on every library. A slot of ours that another hooker has changed since is not reported as hooked.
     pub(crate) fn modules(&self) -> Vec<ModuleReport> {
         let mut modules: Vec<_> = self.known.iter().map(|(_, one)| one.report.clone()).collect();
-        // The slots of a library that is not listed any more are unmapped.
+        // The slots of a library that is no longer listed are unmapped.
         for_each_module(|module| {
             let same = |((key, _), _): &(&(ModuleKey, Known), _)| *key == module.key;
             if let Some(((_, one), report)) = self.known.iter().zip(&mut modules).find(same)
@@ -154,10 +154,10 @@ impl Owner {
     }
 }
 
-/// Libraries of an earlier pass that this pass has not come to.
+/// Libraries of an earlier pass that this pass has not reached.
 struct Left {
     libraries: Vec<Option<(ModuleKey, Known)>>,
-    /// After the last one that was taken: where the next one is, if the list has not changed.
+    /// The position after the last one taken: the next one is there if the list has not changed.
     next: usize,
 }
 
@@ -248,7 +248,7 @@ mod tests {
             same_place += u32::from(now == address);
             address = now;
             assert!(refresh().modules.is_empty(), "nothing was loaded since");
-            // SAFETY: our own handle, not used any more.
+            // SAFETY: our own handle, no longer used.
             unsafe { libc::dlclose(handle) };
         }
         assert!(same_place > 0, "the linker never reused the place");

@@ -1,6 +1,6 @@
 //! Writes into GOT slots: the only code of the project that changes another library's memory.
 //!
-//! Called by [`crate::registry`] alone, under its lock and inside the `dl_iterate_phdr` callback.
+//! Called only by [`crate::registry`], under its lock and inside the `dl_iterate_phdr` callback.
 //! It adds PROT_WRITE to a page's protection (other threads may execute from the page if text and
 //! RELRO share a mapping), and restores exactly the former protection afterwards.
 
@@ -15,7 +15,7 @@ use tracetee_os::guard;
 pub(crate) enum Written {
     /// The slot holds the new value.
     Done,
-    /// The slot did not hold the expected value and was left alone. Holds its current value.
+    /// The slot did not have the expected value and was not changed. Has its current value.
     Changed(usize),
     /// The page could not be made writable: errno of mprotect, or 0 if it is not mapped.
     Refused(c_int),
@@ -29,7 +29,7 @@ pub(crate) unsafe fn load(slot: usize) -> usize {
     // SAFETY: the caller vouches for the address; the word is only ever accessed atomically by us
     // and by single aligned loads of the code that calls through it.
     let word = unsafe { AtomicUsize::from_ptr(slot as *mut usize) };
-    // ORDERING: Relaxed; the value is compared, nothing is read through it.
+    // ORDERING: Relaxed; the value is only compared, not dereferenced.
     word.load(Ordering::Relaxed)
 }
 
@@ -58,8 +58,8 @@ impl Unlocked<'_> {
     /// Replaces `expected` by `value` in `slot`.
     ///
     /// # Safety
-    /// `slot` is the address of a pointer-aligned word in a segment that stays mapped, and `value`
-    /// may be called as what the slot's library believes it to be.
+    /// `slot` is the address of a pointer-aligned word in a segment that stays mapped, and `value` has the function type
+    /// that the slot's library expects.
     pub(crate) unsafe fn replace(&mut self, slot: usize, expected: usize, value: usize) -> Written {
         if let Err(errno) = self.open_page_of(slot) {
             return Written::Refused(errno);
@@ -94,15 +94,14 @@ impl Unlocked<'_> {
 
     fn close(&mut self) {
         if let Some((start, end, protection)) = self.open.take() {
-            // A page that cannot be closed stays writable: nothing breaks, and nothing can be done.
+            // A page that cannot be made read-only again stays writable, which is harmless.
             let _ = self.protect(start, end, protection);
         }
     }
 
     fn protect(&mut self, start: usize, end: usize, protection: c_int) -> Result<(), c_int> {
         self.protect_calls += 1;
-        // SAFETY: whole pages of a mapped library; the protection only gains PROT_WRITE, or goes
-        // back to what it was.
+        // SAFETY: whole pages of a mapped library; the protection only gains PROT_WRITE, or returns to its former value.
         let status = unsafe { libc::mprotect(start as *mut c_void, end - start, protection) };
         if status == 0 { Ok(()) } else { Err(last_errno()) }
     }
@@ -151,7 +150,7 @@ mod tests {
             assert_eq!(protection_of(slot), own, "after a panic");
             // SAFETY: as above.
             assert_eq!(unsafe { load(slot) }, 7);
-            // SAFETY: our page, not used any more.
+            // SAFETY: our page, no longer used.
             unsafe { libc::munmap(page, bytes) };
         }
     }

@@ -4,10 +4,9 @@
 //! under one process-wide lock and inside the `dl_iterate_phdr` callback. A slot that another hooker
 //! has changed since is left alone and reported.
 //!
-//! Locks: always the dynamic linker's first, ours second, so that a library's constructor, which runs
-//! under the linker's lock, may start a capture. The `dlopen` proxies ([`crate::loader`]) call
-//! `libraries_changed` on the app's threads; they do not wait for our lock, but set a flag, by which
-//! its holder examines the list again.
+//! Locks: always the dynamic linker's first, ours second, so that a library's constructor, which runs under the linker's
+//! lock, may start a capture. The `dlopen` proxies ([`crate::loader`]) call `libraries_changed` on the app's threads; they
+//! do not wait for our lock, but set a flag that makes its holder examine the list again.
 
 use crate::error::Error;
 use crate::hook::{Filter, Hook, Later};
@@ -50,11 +49,11 @@ impl Registry {
                 });
             }
         }
-        // ORDERING: Relaxed; what a forked child had set for itself.
+        // ORDERING: Relaxed; set by a forked child for itself.
         IGNORES_LATER.store(false, Ordering::Relaxed);
         loader::on_change(libraries_changed);
         // dlsym takes another lock of glibc's linker, which comes before the one that `with` takes.
-        // The linker's own `__loader_` functions may be hidden from dlsym: their slots tell.
+        // The linker's own `__loader_` functions may be hidden from dlsym: their slots reveal them.
         let loader_hooks = loader::hooks().iter().map(wanted).collect();
         let mut owner = Owner::new(hooks, filter, later);
         let (id, mut report) = State::with(|state, settled| {
@@ -128,14 +127,14 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        // A slot that cannot be restored passes every call on.
+        // The proxy of a slot that cannot be restored passes every call on.
         let _ = self.uninstall();
     }
 }
 
-/// Restores every slot that holds a proxy of `hooks` or of the loader's, after a panic: without our lock, which
-/// the thread that panicked may hold, and without what it knew. Each slot gets what its proxy calls. Looks again until
-/// none holds a proxy: see [`left_after_panic`].
+/// Restores every slot that holds a proxy of `hooks` or of the loader's, after a panic: without our lock, which the panicked
+/// thread may hold, and without the registry's state. Each slot gets the function that its proxy calls. Repeats until no
+/// slot has a proxy: see [`left_after_panic`].
 ///
 /// # Errors
 /// [`Error::System`] if the memory map cannot be read; the proxies then stay and pass all calls on.
@@ -156,11 +155,11 @@ pub fn give_back_after_panic(hooks: &[Hook]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Slots that held a proxy at the last look of [`give_back_after_panic`]; `usize::MAX` before the first.
+/// Slots that had a proxy at the last check of [`give_back_after_panic`]; `usize::MAX` before the first.
 static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Returns the number of slots that hold a proxy after a panic, because they cannot be restored; `None` while
-/// [`give_back_after_panic`] has not looked.
+/// Returns the number of slots that hold a proxy after a panic, because they cannot be restored; `None` until
+/// [`give_back_after_panic`] has checked.
 #[must_use]
 pub fn left_after_panic() -> Option<usize> {
     // ORDERING: Relaxed; a number for the health report.
@@ -184,7 +183,7 @@ fn libraries_changed() {
     if IGNORES_LATER.load(Ordering::Relaxed) {
         return;
     }
-    // Without allocating: `dlsym` is called in odd places, an allocator's own start among them.
+    // Without allocating: `dlsym` is called in unusual places, for example when an allocator starts.
     if ListState::now().is_seen() {
         return;
     }
@@ -237,7 +236,7 @@ struct State {
 }
 
 impl State {
-    /// Calls `body` with the state locked, then handles loads that were noted meanwhile.
+    /// Calls `body` with the state locked, then handles loads noted meanwhile.
     fn with<T>(body: impl FnOnce(&mut Self, &Settled) -> T) -> T {
         let settled = Settled::now();
         let result = with_linker_lock(|| {

@@ -12,9 +12,9 @@ pub enum Outcome {
     Hooked,
     /// The slot holds its former value again.
     Restored,
-    /// Another hooker changed the slot after us, so it was left alone. Holds the slot's value.
+    /// Another hooker changed the slot after us, so it was not touched. Has the slot's value.
     ChangedByOther(usize),
-    /// The slot holds another hooker's function, and every proxy has a predecessor already.
+    /// The slot holds another hooker's function, and each proxy already has a predecessor.
     ChainFull,
     /// The slot holds null: its weak symbol is unresolved.
     Unresolved,
@@ -64,7 +64,7 @@ pub struct SlotReport {
 /// One library of the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleReport {
-    /// Path as the linker has it; empty for the main program on glibc.
+    /// Path in the linker's list; empty for the main program on glibc.
     pub path: String,
     /// The library's slots for the hooked symbols.
     pub slots: Vec<SlotReport>,

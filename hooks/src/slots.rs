@@ -1,6 +1,6 @@
 //! Hooks the slots of one library, and restores them.
 //!
-//! Called by [`crate::registry`] alone, under its lock and inside the `dl_iterate_phdr` callback.
+//! Called only by [`crate::registry`], under its lock and inside the `dl_iterate_phdr` callback.
 
 use crate::elf::relocation::{SlotKind, Table};
 use crate::elf::{Image, Machine, Memory};
@@ -43,7 +43,7 @@ impl OwnedSlot {
         self.address
     }
 
-    /// Returns the slot's value if it is not ours any more. Call it while the library is loaded.
+    /// Returns the slot's value if it is no longer ours. Call it while the library is loaded.
     pub(crate) fn changed(&self) -> Option<usize> {
         // SAFETY: the library with this key is loaded right now, and had this slot before.
         let now = unsafe { load(self.address) };
@@ -55,9 +55,8 @@ impl OwnedSlot {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) hook: Hook,
-    /// True if `dlsym` finds the symbol in the global scope; the first proxy then calls that.
-    /// Otherwise callers have it from their own dependencies, as apps have libcutils on Android 7 and
-    /// later, and the value of each slot tells the function.
+    /// True if `dlsym` finds the symbol in the global scope; the first proxy then calls that. Otherwise callers get it from
+    /// their own dependencies, as apps get libcutils on Android 7 and later, and the value of each slot is the function.
     pub(crate) is_global: bool,
 }
 
@@ -142,12 +141,12 @@ fn is_lazy_stub(module: &Module<'_>, image: &Image<LoadedMemory<'_>>, address: u
     let word =
         |at: usize| code.get(at..at + 4).and_then(|w| w.try_into().ok()).map(u32::from_le_bytes);
     match image.machine() {
-        // `push imm32`, behind `endbr64` where the processor checks branches.
+        // `push imm32`, after `endbr64` if the processor checks branches.
         Machine::X86 | Machine::X86_64 => {
             let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
             code.first() == Some(&0x68)
         }
-        // The first words of PLT0: `stp x16, x30, [sp, #-16]!`, behind `bti c` likewise.
+        // The first words of PLT0: `stp x16, x30, [sp, #-16]!`, likewise after `bti c`.
         Machine::Aarch64 => {
             let first = if word(0) == Some(0xd503_245f) { word(4) } else { word(0) };
             first == Some(0xa9bf_7bf0)
@@ -159,7 +158,7 @@ fn is_lazy_stub(module: &Module<'_>, image: &Image<LoadedMemory<'_>>, address: u
     }
 }
 
-/// In tests and benches the proxies lie in the main program, whose slots are then the ones wanted.
+/// In tests and benches the proxies are in the main program, whose slots must then be hooked.
 fn is_main_program(module: &Module<'_>) -> bool {
     // SAFETY: no arguments beyond a constant.
     let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
@@ -208,7 +207,7 @@ enum Previous {
     InSlot,
     /// The slot is unbound; the first proxy has the definition of the global scope.
     Global,
-    /// The slot is unbound; this is the only loaded definition, if there is one.
+    /// The slot is unbound; has the only loaded definition, if there is exactly one.
     Found(Option<usize>),
 }
 
@@ -238,9 +237,9 @@ fn replace(
     // SAFETY: the address was checked by the caller; the proxy has the symbol's signature by the
     // contract of `Proxy::new`.
     match unsafe { unlocked.replace(address, old, ours) } {
-        // Another thread's panic has switched the agent off, and the slots were given back.
+        // Another thread's panic has switched the agent off, and the slots were restored.
         Written::Done if guard::must_undo() => {
-            // SAFETY: as above; it is what the slot held.
+            // SAFETY: as above; it is the former content of the slot.
             unsafe { unlocked.replace(address, ours, old) };
             Outcome::Restored
         }
@@ -260,8 +259,8 @@ fn proxy_for(hook: &Hook, function: usize) -> Option<&'static Proxy> {
     // ORDERING: Relaxed; `previous` is written under the patching lock only.
     hook.proxies.iter().find(|proxy| match proxy.previous.load(Ordering::Relaxed) {
         0 => {
-            // ORDERING: Release, pairs with the load in the proxy; the slot that leads callers
-            // there is written afterwards.
+            // ORDERING: Release, pairs with the load in the proxy; the slot through which callers reach it is written
+            // afterwards.
             proxy.previous.store(function, Ordering::Release);
             true
         }
@@ -273,8 +272,8 @@ fn proxy_for(hook: &Hook, function: usize) -> Option<&'static Proxy> {
 pub(crate) fn restore(unlocked: &mut Unlocked<'_>, slot: &OwnedSlot) -> Outcome {
     // SAFETY: the library with this slot's key is loaded.
     let now = unsafe { load(slot.address) };
-    // Not even a failing compare-exchange may touch a slot that is not ours: the library may be
-    // another one that is just being loaded in the same place.
+    // Not even a failing compare-exchange may access a slot of another owner: another library may be loading at the same
+    // address.
     if now != slot.ours {
         return Outcome::ChangedByOther(now);
     }

@@ -1,4 +1,4 @@
-//! A panic while another thread is inside a call that hooks. In a process of its own, in which the agent is off afterwards.
+//! A panic while another thread is inside a call that hooks. In its own process, in which the agent is off afterwards.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -59,7 +59,7 @@ fn a_call_that_has_begun_before_a_panic_leaves_no_slot_hooked_after_it() {
         give_back_after_panic(&HOOKS).unwrap();
         assert_eq!(left_after_panic(), Some(0));
 
-        // It goes on: one library is new, and the other looks loaded again, as its slot has the linker's value.
+        // It continues: one library is new, and the other looks loaded again, as its slot has the linker's value.
         load(directory.path(), "liblate.so");
         let report = registry.refresh().unwrap();
         assert_eq!(report.count(Outcome::Hooked), 0);
@@ -70,7 +70,7 @@ fn a_call_that_has_begun_before_a_panic_leaves_no_slot_hooked_after_it() {
     })
     .unwrap();
 
-    // The number is that of the last look: nothing was left to do.
+    // The number is that of the last check: nothing was left to do.
     give_back_after_panic(&HOOKS).unwrap();
     assert_eq!(left_after_panic(), Some(0));
 }

@@ -76,7 +76,7 @@ fn library_of(directory: &Path, name: &str, text: &str, arguments: &[&str]) -> P
 /// its PLT. Both are out of the global scope.
 fn user_of(directory: &Path, symbol: &str) -> PathBuf {
     let definition = format!("long {symbol}(long a) {{ return a + 1; }}");
-    // A name of its own: the linker takes a loaded library of the same name instead.
+    // Its own name: the linker takes a loaded library of the same name instead.
     library_of(directory, &format!("lib{symbol}.so"), &definition, &[]);
     let use_it = format!("long {symbol}(long); long use(long a) {{ return {symbol}(a); }}");
     library_of(directory, "libuser.so", &use_it, &[&format!("-l{symbol}"), "-Wl,-z,lazy"])
@@ -180,7 +180,7 @@ fn a_library_that_is_loaded_again_in_the_same_place_is_hooked_again() {
     let mut same_place = 0;
     let mut handle = handle;
     for _ in 0..20 {
-        // SAFETY: our own handle, not used any more.
+        // SAFETY: our own handle, no longer used.
         unsafe { libc::dlclose(handle) };
         handle = load(&path);
         let report = registry.refresh().unwrap();

@@ -28,7 +28,7 @@ impl App {
         Self::start_as("scripted", device)
     }
 
-    /// Starts the app under a name of its own: `-a` selects among all agents of the machine, those of
+    /// Starts the app under its own name: `-a` selects among all agents of the machine, those of
     /// the tests beside this one included.
     fn start_as(name: &str, device: &Device) -> Self {
         use std::os::unix::process::CommandExt;
@@ -97,7 +97,7 @@ fn a_process_is_captured_for_a_time_and_on_request() {
     let output = atrace(&["--async_start", "--pid", &pid, "-b", "4096"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let output = atrace(&["--async_start", "--pid", &pid]);
-    assert!(stderr(&output).contains("a capture that was asked for is running; stop it first"));
+    assert!(stderr(&output).contains("an on-device capture is running; stop it first"));
     std::thread::sleep(Duration::from_millis(500));
     let first = String::from_utf8(atrace(&["--async_dump", "--pid", &pid]).stdout).unwrap();
     std::thread::sleep(Duration::from_millis(500));
@@ -107,7 +107,7 @@ fn a_process_is_captured_for_a_time_and_on_request() {
     assert!(first_time(&second) >= last_of_first, "what was dumped is gone");
     let output = atrace(&["--async_stop", "--pid", &pid]);
     assert!(
-        stderr(&output).contains("no capture was asked for; start one first"),
+        stderr(&output).contains("no capture was started; start one first"),
         "{}",
         stderr(&output)
     );
@@ -163,7 +163,7 @@ fn options_of_atrace_are_followed_where_an_app_can_and_refused_with_the_reason()
     assert!(output.status.success(), "{}", stderr(&output));
     let output = atrace(&["--async_stop", "--only_userspace", "--pid", &pid]);
     assert!(output.status.success() && output.stdout.is_empty(), "{}", stderr(&output));
-    refused(&["--async_stop", "--pid", &pid], "no capture was asked for; start one first");
+    refused(&["--async_stop", "--pid", &pid], "no capture was started; start one first");
     // Signals that end others are ignored.
     for (ignores, is_written) in [(true, true), (false, false)] {
         let mut command = Command::new(tracetee());

@@ -100,7 +100,7 @@ fn a_system_session_misses_nothing_whenever_it_begins_and_ends_in_a_window() {
         let sections = sections(&capture, "script");
         assert_eq!(sections.iter().filter(|(name, ..)| name == "system").count(), SESSIONS * 40);
         assert_eq!(sections.last().unwrap().0, "forced again");
-        // Each session begins within a gap that the trace tells, which two sessions between two looks share.
+        // Each session begins within a gap that the trace tells, which two sessions between two checks share.
         let gaps = trace::sections_us(&trace::text(&capture), "tracetee: tags taken");
         for (_, begin_us, _) in sections.iter().filter(|(name, ..)| name == "system").step_by(40) {
             // The program may be preempted between its session and its first section.

@@ -1,4 +1,4 @@
-//! Debian's build of the real AOSP libcutils: its tag word is found, forced and given back. (Its
+//! Debian's build of the real AOSP libcutils: its tag word is found, forced and released. (Its
 //! bodies do nothing on Linux, so there are no records to see.)
 
 use std::path::Path;

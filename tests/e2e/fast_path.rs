@@ -17,7 +17,7 @@ struct Run {
 }
 
 /// Fails if two programs write different records. A name is cut with the process id in its record; ids of other digits,
-/// where the kernel begins anew with small ones, get another try.
+/// where the kernel starts over with small ones, get another try.
 fn assert_same(one: impl Fn() -> Run, other: impl Fn() -> Run, about: &str) -> Threads {
     let mut both = (one(), other());
     if both.0.digits != both.1.digits {

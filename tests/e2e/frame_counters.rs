@@ -75,7 +75,7 @@ impl Frames {
     }
 }
 
-/// A frame as the trace has it: its ns, and the counters at its begin (since the frame before) and its end.
+/// A frame as the trace has it: its ns, and the counters at its begin (since the previous frame) and its end.
 #[derive(Debug)]
 struct Seen {
     wall_ns: u64,
@@ -127,7 +127,7 @@ fn planted_frames_are_what_the_kernels_account_says_from_outside() {
         return;
     }
     let mut frames = Frames::start(&json!({}));
-    // A disk's file, not one in memory: the target directory lies on one.
+    // A disk's file, not one in memory: the target directory is on one.
     let file = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| tracetee_tests::root().join("target"), PathBuf::from)
         .join(format!("faults-{}", std::process::id()));

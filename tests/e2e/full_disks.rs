@@ -114,7 +114,7 @@ impl Fixture {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Records on a disk with so many free pages. Returns the number of lost records; `None` without a recorder.
+    /// Records on a disk with this many free pages. Returns the number of lost records; `None` without a recorder.
     fn record(&self, disk: &Disk, mode: &str, kb: u64, pages: u64) -> Option<u64> {
         let case = format!("{mode}, {pages} pages free");
         disk.leave(pages);

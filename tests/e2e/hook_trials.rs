@@ -71,7 +71,7 @@ fn a_caller_with_a_runpath_finds_its_library_and_it_is_hooked() {
         let path = format!("-Wl,-rpath,{}", hidden.path().display());
         let program = fixture(directory.path(), "run_path", &["-ldl", &path, tags]);
         let output = directory.path().join("out.ftrace");
-        // Not the test's own LD_LIBRARY_PATH: libcutils lies beside the program.
+        // Not the test's own LD_LIBRARY_PATH: libcutils is beside the program.
         let command = [
             "env".into(),
             format!("LD_LIBRARY_PATH={}", directory.path().display()),
@@ -176,10 +176,10 @@ fn another_hooker_before_or_after_us_is_chained_and_everybody_gets_out_in_any_or
         let mut command = Command::new(&program);
         command.args([when, out]).arg(&report).env("ATRACE_MARKER", "/dev/null");
         assert_eq!(succeeded(&command.output().unwrap()).trim(), expected, "{when} {out}");
-        // Only the slot that is not ours any more is reported, with its library: here the program, which has no name.
+        // Only the slot that is no longer ours is reported, with its library: here the program, which has no name.
         let doctor = Command::new(tracetee()).arg("doctor").arg(&report).output().unwrap();
         let text = succeeded(&doctor);
-        let other = "another hooker holds slots of write, with functions in the main program:";
+        let other = "another hooker has replaced slots of write by functions in the main program:";
         let slot = ": write was changed by another hooker, to 0x";
         for part in [other, slot] {
             assert_eq!(text.contains(part), when == "after", "{when} {out}: {text}");

@@ -73,7 +73,7 @@ fn a_process_whose_main_thread_has_exited_ends_with_its_last_thread() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // It takes a second; without an end it takes for ever.
+        // It takes a second; without an end it takes forever.
         let patience = Instant::now() + Duration::from_secs(60);
         while child.try_wait().unwrap().is_none() {
             if Instant::now() > patience {

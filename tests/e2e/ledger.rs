@@ -32,7 +32,8 @@ fn part(directory: &Path) -> Option<Part> {
     Spool::open(directory).unwrap().open_ledger(|_| true, Now::default()).unwrap().1
 }
 
-/// Frames of a screen: number, late ones and their overrun; and those of which the trace's µs cannot say whether they are late.
+/// Frames of a screen: number, late ones and their overrun; and those of which the trace's µs cannot say whether they are
+/// late.
 type Frames = (u64, u64, Histogram, u64);
 
 /// Counts the main thread's parts of frames in a trace, by the screen at their end.
@@ -131,7 +132,7 @@ fn script_of_day(random: &mut Random) -> (String, u64) {
     (format!("refresh {hz} {script}sleep 600 trigger end await \"captures\":1"), hz)
 }
 
-/// A device-day of a process of its own, whose capture has all of its records. 1,000 by hand: `TRACETEE_LEDGER_DAYS=1000`.
+/// A device-day of its own process, whose capture has all of its records. 1,000 by hand: `TRACETEE_LEDGER_DAYS=1000`.
 #[test]
 fn device_days_have_the_counts_of_their_traces() {
     let days = std::env::var("TRACETEE_LEDGER_DAYS").map_or(8, |days| days.parse().unwrap());
@@ -183,7 +184,8 @@ fn device_days_have_the_counts_of_their_traces() {
     );
 }
 
-/// Processor time of the agent's thread, ns, of an app that makes 60 frames a second for so long, beside a follower of its records.
+/// Processor time of the agent's thread, ns, of an app that makes 60 frames a second for so long, beside a follower of its
+/// records.
 fn agent_time_ns(ledger: &Value, seconds: u64) -> u64 {
     let mut device = Device::new(34);
     device.configure(document(ledger.clone()));
@@ -267,7 +269,8 @@ fn nothing_is_counted_unless_the_configuration_says_so_and_the_user_consents() {
     assert_eq!((files(&device, "ledger").len(), files(&device, "parts").len()), (0, 0));
 }
 
-/// Kills an app that makes frames of 1 to 9 ms, and compares its ledger with what it had recorded into a crash-proof recorder.
+/// Kills an app that makes frames of 1 to 9 ms, and compares its ledger with what it had recorded into a crash-proof
+/// recorder.
 #[test]
 fn a_kill_loses_at_most_a_second_and_leaves_no_wrong_sum() {
     let kills = std::env::var("TRACETEE_LEDGER_KILLS").map_or(24, |kills| kills.parse().unwrap());

@@ -165,6 +165,6 @@ fn a_marker_that_the_program_opened_itself_is_teed_and_always_passed_on() {
     let ours: Vec<_> = lines.iter().map(|line| without_pid(&line.payload)).collect();
     assert_eq!(ours, ["B|from the stack", "E", "B|from the heap", "E", "B|from an instance", "E"]);
     // The instance's buffer is another one; the other four records are in the main buffer, and so
-    // is the line that is no record.
+    // is the line that is not a record.
     assert_eq!(kernel.len(), 5);
 }

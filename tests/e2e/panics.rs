@@ -1,4 +1,4 @@
-//! Panics of the agent, planted wherever foreign code calls it and on its own threads: the app goes on, gets back its
+//! Panics of the agent, planted wherever foreign code calls it and on its own threads: the app continues, gets back its
 //! tags and slots, and the health report begins with the reason. With the library as it is shipped, which has no
 //! unwinding, and the feature `planted-panics`.
 

@@ -212,7 +212,7 @@ fn a_forked_child_records_on_its_own() {
     }
 }
 
-/// Starts `tracetee run` on a writer that goes on for ever, waits until it has recorded, and does
+/// Starts `tracetee run` on a writer that continues forever, waits until it has recorded, and does
 /// something to it.
 fn interrupted(act: impl FnOnce(u32, u32)) -> (Output, Vec<trace::Line>) {
     let (directory, _) = writer();
@@ -397,7 +397,7 @@ fn resident_pages(path: &Path) -> usize {
     let mut pages = vec![0u8; bytes.div_ceil(PAGE_BYTES)];
     // SAFETY: the whole of the mapping, and a byte for each of its pages.
     assert_eq!(unsafe { libc::mincore(base, bytes, pages.as_mut_ptr()) }, 0);
-    // SAFETY: our mapping, not used any more.
+    // SAFETY: our mapping, no longer used.
     unsafe { libc::munmap(base, bytes) };
     pages.iter().filter(|&&page| page & 1 != 0).count()
 }

@@ -45,7 +45,7 @@ EXPORT int stand_in_events(void) { return __atomic_exchange_n(&events, 0, __ATOM
 
 INTERNAL struct PerfettoTeCategory *_ZN16tracing_perfetto8internal18toPerfettoCategoryEm(uint64_t tag) {
     int bit = __builtin_ctzll(tag);
-    /* As the first Android 15, which reads through a null pointer for what is no category. */
+    /* As the first Android 15, which reads through a null pointer for what is not a category. */
     if (tag != 1ull << bit || bit >= 28) abort();
     return __atomic_load_n(&session_tags, __ATOMIC_RELAXED) & tag ? &categories[bit] : NULL;
 }

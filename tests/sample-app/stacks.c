@@ -3,7 +3,7 @@
  * hands the samples to the agent through its C API. docs/TRACE-FORMAT.md has their form.
  *
  * The sampler's thread sends a signal to the main thread, whose handler takes the stack into memory that is there already.
- * Names are found afterwards, outside of the handler.
+ * Names are found afterwards, outside the handler.
  */
 #define _GNU_SOURCE
 #include "stacks.h"

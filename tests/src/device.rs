@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 /// The device.
 pub struct Device {
-    /// Everything lies in it.
+    /// Everything is in it.
     pub root: TempDir,
     agent: PathBuf,
     app: PathBuf,
@@ -42,8 +42,8 @@ impl Device {
         Self { agent, app, root, install, installs_itself: false, environment }
     }
 
-    /// One whose agent knows from its last run a window that opens with the app. The app installs the agent itself, and waits
-    /// 3 ms for it.
+    /// One whose agent knows from its last run a window that opens with the app. The app installs the agent itself, and
+    /// waits 3 ms for it.
     #[must_use]
     pub fn with_app_start_window() -> Self {
         let mut device = Self::new(34);
@@ -131,7 +131,7 @@ impl Device {
         self.root.path().join("health.json")
     }
 
-    /// The captures that lie there, the oldest first.
+    /// The captures that are there, the oldest first.
     #[must_use]
     pub fn captures(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.directory().join("spool/ready")).unwrap();

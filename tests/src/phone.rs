@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 /// A phone behind adb's server.
 pub struct Phone {
-    /// Everything lies in it.
+    /// Everything is in it.
     pub directory: TempDir,
     server: Child,
     /// Port of adb's server.

@@ -2,7 +2,7 @@
 //! not before the test says so.
 //!
 //! The kernel sends each system call on a file below the mount here, with the id of the thread that
-//! made it, whatever way the program took to the call. Nothing is cached: a look-up is a request too.
+//! made it, whatever way the program took to the call. Nothing is cached: a look-up is also a request.
 //! Needs root and `/dev/fuse`.
 
 use crate::skip;
@@ -170,7 +170,7 @@ fn serve(disk: &Arc<Disk>) {
     }
 }
 
-/// A request as it lies in memory: a header of 40 bytes, then the operation's own fields.
+/// A request as it is in memory: a header of 40 bytes, then the operation's own fields.
 struct Message {
     bytes: Vec<u8>,
 }
@@ -374,7 +374,7 @@ fn entry(disk: &Disk, path: PathBuf) -> Result<Vec<u8>> {
     Ok(body)
 }
 
-/// Attributes that are asked for again each time.
+/// Attributes that are requested again each time.
 fn attributes(metadata: &Metadata) -> Vec<u8> {
     let times = [metadata.atime(), metadata.mtime(), metadata.ctime()].map(i64::cast_unsigned);
     let numbers =

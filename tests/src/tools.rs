@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The path of a trace that a real phone made: one of the repository's own, or one that may not be
-/// copied into it and lies beside the checkout. Without it the test says so, and in CI fails.
+/// copied into it and is beside the checkout. Without it the test says so, and in CI fails.
 #[must_use]
 pub fn phone_trace(name: &str) -> Option<PathBuf> {
     let directories = [root().join("tests/traces"), root().join("../shared/traces")];

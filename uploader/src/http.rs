@@ -1,7 +1,7 @@
 //! The HTTP transport of native programs: `ureq`, with rustls if the feature `https` is on.
 //!
 //! Root certificates: Mozilla's, compiled in, or those of a file (a company's own authority, or the system's
-//! bundle). It does not use the system's verifier, which on Android panics unless Java has set it up.
+//! bundle). It does not use the system's verifier, which on Android panics unless Java has initialized it.
 
 use crate::error::Error;
 use crate::policy::REQUEST_TIMEOUT;
@@ -108,8 +108,7 @@ impl Transport for Http {
         };
         let mut answer = answer.map_err(|error| {
             let why = format!("{}: {}", host(&request.url), in_words(&error.to_string()));
-            // Without a byte of its body no server has it: no such host, nobody there, an untrusted
-            // certificate.
+            // If not a byte of its body was sent, no server has it: unknown host, no listener, untrusted certificate.
             if body.was_read { Failure::Broken(why) } else { Failure::Unreachable(why) }
         })?;
         let headers = answer.headers().iter().filter_map(|(name, value)| {
@@ -125,12 +124,9 @@ impl Transport for Http {
     }
 }
 
-/// Causes that rustls names by its own types, and words for them. The types stay: they are what one searches for.
+/// Causes that rustls names by its own types, with explanations. The type names stay, because users search for them.
 const TLS_CAUSES: [(&str, &str); 4] = [
-    (
-        "CaUsedAsEndEntity",
-        "the certificate is that of an authority; the server needs one of its own",
-    ),
+    ("CaUsedAsEndEntity", "the certificate belongs to an authority; the server needs its own"),
     (
         "UnknownIssuer",
         "the issuer of the certificate is not trusted; pass the issuer's in a CA file",

@@ -1,13 +1,12 @@
 //! Brings captures from a device to the server, each at most once, without disturbing the app.
 //!
-//! The journey of a capture: the agent writes it to the path from [`Spool::begin`] and seals it. The
-//! [`Spool`] keeps it within its [`Quota`]; file names are the spool's whole state (`spool_name`, `state`).
-//! A background thread calls [`Uploader::pass`], which follows [`policy`] and the device's [`NetState`]. It
-//! makes requests of captures (`request`) and sends them through a [`Transport`]: the app's HTTP client
-//! (a function) or our own ([`http`]). Captures that cannot be delivered are listed in the loss report
-//! (`loss_report`); no capture is both delivered and reported.
+//! The journey of a capture: the agent writes it to the path from [`Spool::begin`] and seals it. The [`Spool`] keeps it
+//! within its [`Quota`]; file names are the spool's whole state (`spool_name`, `state`). A background thread calls
+//! [`Uploader::pass`], which follows [`policy`] and the device's [`NetState`]. It builds requests from captures (`request`)
+//! and sends them through a [`Transport`]: the app's HTTP client (a function) or our own ([`http`]). Captures that cannot be
+//! delivered are listed in the loss report (`loss_report`); no capture is both delivered and reported.
 //!
-//! The crate knows neither the recorder nor the agent. Its callers pass in time, network and power.
+//! The crate depends on neither the recorder nor the agent. Its callers pass time, network and power.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -24,7 +24,7 @@ record! {
         pub roaming: bool = false,
         /// True while the device charges.
         pub charging: bool = false,
-        /// The charge of the battery, percent; `None` where it is unknown, or there is no battery.
+        /// The charge of the battery, percent; `None` if it is unknown, or there is no battery.
         pub battery_percent: Option<u8> = None,
         /// True while the user saves power.
         pub power_save: bool = false,

@@ -10,7 +10,7 @@ use tracetee_protocol::http;
 /// Upper limit of the first back-off. A shorter one would only drain the battery: a request that failed a
 /// second ago fails again.
 pub const FIRST_BACKOFF: Duration = Duration::from_secs(30);
-/// Lower limit of any back-off: what a restart of the app does not shorten.
+/// Lower limit of any back-off, which a restart of the app does not shorten.
 pub const LEAST_BACKOFF: Duration = Duration::from_secs(1);
 /// Upper limit of any back-off, so that a phone that is on only at night does not miss the night.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(6 * 3600);
@@ -43,9 +43,9 @@ pub enum Outcome {
     Retry {
         /// True if the failure may be the capture's fault and counts towards [`MAX_TRIES`].
         counts: bool,
-        /// The delay that the server asks for.
+        /// The delay that the server requests.
         after: Option<Duration>,
-        /// The reason, for people.
+        /// The human-readable reason.
         why: String,
     },
     /// The server will never accept the capture. Holds the reason, for the loss report.
@@ -63,19 +63,19 @@ pub fn classify(response: &Response) -> Outcome {
         why: format!("the server answered {status}{why}"),
     };
     match status {
-        // A page for people where none was due: some hotel's network answers for the server.
+        // An unexpected HTML page: a captive portal answers for the server.
         200..=299 | 409 | 412 if is_page(response) => retry(false, " with a page: a log-in page?"),
         200 | 201 | 202 | 204 => Outcome::Delivered,
-        // It has it already: an earlier answer was lost.
+        // The server already has it: an earlier answer was lost.
         409 | 412 => Outcome::Delivered,
         // Never expected: redirects are not followed, because they would send the token elsewhere.
         100..=199 | 203 | 205..=299 | 300..=399 => {
-            retry(false, ", which is no answer to an upload")
+            retry(false, ", which is not a valid answer to an upload")
         }
-        // Ours to mend at the server or in the app: the captures are good.
+        // An error that is repaired at the server or in the app; the captures are valid.
         401 | 403 | 404 | 407 => retry(false, ": the address or the token is wrong"),
         408 | 425 => retry(true, ""),
-        // It has too much to do, which is not this capture's fault.
+        // The server is overloaded, which does not depend on this capture.
         429 | 503 => retry(false, ""),
         400..=499 => Outcome::Discard(format!("status_{status}")),
         _ => retry(true, ""),
@@ -86,8 +86,8 @@ fn is_page(response: &Response) -> bool {
     response.header("content-type").is_some_and(|kind| kind.starts_with("text/html"))
 }
 
-/// Parses the seconds of `Retry-After`. At most [`MAX_RETRY_AFTER`]; `None` for its other form, a date, which a device's clock
-/// cannot be compared with: it may be wrong by days.
+/// Parses the seconds of `Retry-After`. At most [`MAX_RETRY_AFTER`]; `None` for its other form, a date, which a device's
+/// clock cannot be compared with: it may be wrong by days.
 #[must_use]
 pub fn retry_after(text: &str) -> Option<Duration> {
     let text = text.trim();
@@ -182,8 +182,7 @@ pub fn refuses(rules: &Rules, net: &NetState, spent: Spent, bytes: u64) -> Optio
         Network::Metered => (spent.metered, rules.metered_bytes_per_day),
         Network::Unmetered | Network::None => (spent.unmetered, rules.bytes_per_day),
     };
-    // A capture above the limit would wait for ever: it may be the day's only one, where the limit
-    // is not there to protect somebody's bill.
+    // A capture above the limit would wait forever: it may be the day's only one, unless the limit protects the user's bill.
     let is_first = spent == 0 && net.network == Network::Unmetered && limit > 0;
     if spent.saturating_add(bytes) > limit && !is_first {
         return Some(format!(

@@ -66,7 +66,7 @@ pub(crate) fn room(
     while captures > quota.captures || bytes > quota.bytes {
         let reason = if bytes > quota.bytes { "quota_bytes" } else { "quota_count" };
         let victim = victims.next().and_then(|index| Some((index, held.get(index)?)));
-        // The new one is the youngest: it goes before those of a higher priority only.
+        // The new capture is the newest: only captures of a higher priority outlive it.
         match (victim, new) {
             (Some((_, victim)), Some((priority, _))) if victim.priority > priority => {
                 return Room::None(reason);

@@ -34,7 +34,7 @@ impl Endpoint {
         let is_clean = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
         let host = match url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) {
             Some(rest) if is_clean(url) => rest.split('/').next().unwrap_or(""),
-            _ => return refuse("url", "is no http:// or https:// address"),
+            _ => return refuse("url", "is not an http:// or https:// address"),
         };
         if host.is_empty() || host.contains('@') || url.contains(['?', '#']) {
             return refuse("url", "is not of the form https://host[:port][/path]");
@@ -105,7 +105,7 @@ impl Endpoint {
         self.upload(path, kind, Body::Bytes(body), &hmac_sha256::Hash::hash(body), stop)
     }
 
-    /// As [`Endpoint::put`], with metadata; the collector keeps the first body that arrives at the path.
+    /// Like [`Endpoint::put`], with metadata; the collector keeps the first body that arrives at the path.
     #[must_use]
     pub fn put_once<'a>(
         &self,
@@ -118,7 +118,7 @@ impl Endpoint {
         once(self.put(path, kind, body, stop), meta)
     }
 
-    /// Makes the request for the remote configuration, if it differs from that of `etag`.
+    /// Builds the request for the remote configuration, if it differs from that of `etag`.
     pub(crate) fn config<'a>(&self, etag: Option<&str>, stop: &'a AtomicBool) -> Request<'a> {
         let mut headers = self.headers();
         add(&mut headers, http::ACCEPT, http::JSON);
@@ -211,7 +211,7 @@ pub(crate) fn meta(name: &CaptureName, path: &Path, device: &CaptureMeta) -> Str
         cut_from_bytes: name.cut_from,
         ..CaptureMeta::default()
     });
-    // The body has what is left out.
+    // The body has the omitted members.
     URL_SAFE_NO_PAD.encode(meta.to_short_json(MAX_META_BYTES))
 }
 

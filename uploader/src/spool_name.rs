@@ -2,7 +2,7 @@
 //!
 //! `ready/` and `sending/`: `ID~LABEL~PRIORITY~TRIES~FLAGS~MADE~DIGEST.ftrace.zst`; `rec/`:
 //! `OWNER~ID~LABEL~PRIORITY~MADE.ftrace.zst`; `lost/`: `ID~LABEL~REASON`, with `~u` appended if
-//! the capture may have arrived. A file whose name does not parse is not ours.
+//! the capture may have arrived. A file whose name cannot be parsed is not ours.
 
 use crate::timestamp::Timestamp;
 use base64::Engine;
@@ -73,7 +73,7 @@ impl CaptureName {
         let digest = URL_SAFE_NO_PAD.decode(fields.next()?).ok()?.try_into().ok()?;
         let name =
             Self { id, label, priority, tries, recovered, unconfirmed, cut_from, made, digest };
-        // One text a name: what was written otherwise was not written by us.
+        // Each name has one spelling: a different one was not written by us.
         (fields.next().is_none() && name.to_text() == text).then_some(name)
     }
 }

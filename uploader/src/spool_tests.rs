@@ -14,7 +14,7 @@ pub(crate) const fn at(seconds: u64) -> Now {
     Now { boot: 1, boot_ms: seconds * 1000, real_ms: 1_700_000_000_000 + seconds * 1000 }
 }
 
-/// A frame of text that does not compress, about so many bytes.
+/// A frame of text that does not compress, about this many bytes.
 pub(crate) fn frame(seed: u64, bytes: u64) -> Vec<u8> {
     let hash = |line: u64| (seed * 1_000_003 + line).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let text: String = (0..bytes / 9).map(|line| format!("{:016x}\n", hash(line))).collect();

@@ -94,13 +94,13 @@ impl State {
         (since.age_ms(now) < DAY_MS).then_some((Spent { unmetered, metered }, since))
     }
 
-    /// Returns true if the configuration was not asked for in its interval, or in the shorter one that
-    /// [`State::set_asked`] set.
+    /// Returns true if the configuration was not requested within its interval, or within the shorter one set by
+    /// [`State::set_asked`].
     pub(crate) fn is_config_due(&self, poll: Duration, now: Now) -> bool {
         self.is_due("asked", poll, now)
     }
 
-    /// Enters a request for the configuration, and the most time until the next one.
+    /// Records a request for the configuration, and the maximum time until the next one.
     pub(crate) fn set_asked(&mut self, wait: Duration, now: Now) {
         self.set_due("asked", wait, now);
     }
@@ -139,7 +139,7 @@ impl State {
         found
     }
 
-    /// Sets a value like [`State::set`]; if the disk refuses, the value holds for this process.
+    /// Sets a value like [`State::set`]; if the disk refuses, the value is valid only for this process.
     fn hold(&mut self, what: &'static str, value: String) {
         let is_set = self.set(what, value.clone()).is_ok();
         self.forget(what);

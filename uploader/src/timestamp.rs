@@ -30,7 +30,7 @@ impl Now {
 pub(crate) struct Timestamp(pub(crate) Now);
 
 impl Timestamp {
-    /// Returns the age in ms, as well as the clocks can tell.
+    /// Returns the age in ms, as exactly as the clocks allow.
     pub(crate) fn age_ms(self, now: Now) -> u64 {
         if self.0.boot == now.boot
             && let Some(age_ms) = now.boot_ms.checked_sub(self.0.boot_ms)

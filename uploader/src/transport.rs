@@ -2,7 +2,7 @@
 //!
 //! In an Android app the platform's client carries requests (a function: `HttpURLConnection` or OkHttp in a
 //! Worker), so that the system's trust store, proxies, pinning and constraints apply. A native program
-//! uses [`crate::http`]. Both send what [`crate::request`] makes: a PUT to the collector, or a presigned
+//! uses [`crate::http`]. Both send the requests of [`crate::request`]: a PUT to the collector, or a presigned
 //! one to S3.
 
 use std::fmt;
@@ -45,7 +45,7 @@ pub enum Body<'a> {
     None,
     /// These bytes.
     Bytes(&'a [u8]),
-    /// A file, which nobody changes or moves until the request has ended.
+    /// A file that is neither changed nor moved until the request has ended.
     File {
         /// Path of the file.
         path: &'a Path,
@@ -94,7 +94,7 @@ impl Response {
     }
 }
 
-/// Reason why there is no answer.
+/// Reason for the missing answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// No byte of the request was sent: no network, unknown host, connection refused, untrusted
@@ -113,9 +113,9 @@ impl fmt::Display for Failure {
 
 /// Sends requests.
 ///
-/// One thread at a time calls it, that of [`crate::Uploader::pass`], and it may block for the request's
-/// timeout. It sends each request once. It follows no redirect (which would send the token elsewhere),
-/// does not retry and keeps nothing for later; its callers decide that.
+/// Only the thread of [`crate::Uploader::pass`] calls it, and it may block for the request's timeout. It sends each request
+/// once. It follows no redirect (which would send the token elsewhere), does not retry and stores nothing for later; its
+/// callers decide that.
 pub trait Transport {
     /// Sends a request and waits for its answer.
     ///

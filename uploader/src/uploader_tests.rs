@@ -308,7 +308,7 @@ fn a_request_that_is_told_to_stop_is_no_failure() {
     let mut device = Device::new();
     device.put("a");
     let (pass, _) = device.pass(|request| {
-        // As the agent's end does while the request is under way.
+        // As the agent's end does while the request is in progress.
         request.stop.store(true, Ordering::Relaxed);
         Err(Failure::Broken("x".to_owned()))
     });
@@ -358,7 +358,7 @@ fn the_configuration_is_asked_for_when_it_is_due_and_handed_on_untouched() {
     let (pass, asked) = device.pass(|_| config("\"v1\""));
     assert_eq!((asked.len(), pass.again), (1, Duration::from_secs(1)));
     assert!(pass.held.unwrap().contains("decides first"));
-    // A server that knows no ETags gives the one in force again: that is no other one.
+    // A server that knows no ETags gives the one in force again: that is not another one.
     device.later(Duration::from_secs(3600));
     device.conditions.config_digest = Some(hmac_sha256::Hash::hash(b"{\"schema\": 1}"));
     let (pass, _) = device.pass(|request| match request.method {

@@ -1,4 +1,4 @@
-//! A locked file for each process that writes captures, by which the other processes see that it has died.
+//! A locked file for each process that writes captures, by which other processes notice its death.
 //!
 //! The kernel releases the lock when the process ends in any way. A frozen process still holds it.
 
@@ -24,7 +24,7 @@ impl WriterLock {
     pub(crate) fn new(directory: &Path, random: u64) -> Result<Self, Error> {
         let name = format!("{:x}-{random:x}", std::process::id());
         let path = directory.join(name);
-        // Locked before it has its name: nobody sees it unlocked.
+        // Locked before it gets its name, so it is never visible unlocked.
         let new = path.with_extension("new");
         let lock = tracetee_os::create(&new).map_err(Error::io("create", &new))?;
         let is_ours = tracetee_os::try_lock(&lock).map_err(Error::io("lock", &new))?;
@@ -65,7 +65,7 @@ pub(crate) fn is_dead(directory: &Path, name: &str) -> bool {
 pub(crate) fn remove_dead(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        // One that is being made is not locked yet; a process that was killed then left it.
+        // A file that is being made is not locked yet; a process that was killed at that time leaves it.
         let age = entry.metadata().and_then(|file| file.modified()).map(|time| time.elapsed());
         let is_new = name.ends_with(".new") && !matches!(age, Ok(Ok(age)) if age > BEING_MADE);
         if !is_new && is_dead(directory, &name) {

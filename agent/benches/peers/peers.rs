@@ -65,7 +65,7 @@ fn items() -> ItemsCount {
 // ---- the floor ----
 
 fn floor(bencher: Bencher<'_, '_>, clock: impl Fn() -> u64 + Sync) {
-    // As much memory as the ring has, so that it lies in the same cache.
+    // As much memory as the ring has, so that it is in the same cache.
     bencher.counter(items()).with_inputs(|| vec![1u8; RING_BYTES]).bench_refs(|memory| {
         let record = black_box(*BEGIN);
         for chunk in memory.chunks_exact_mut(48).take(RECORDS as usize) {
@@ -323,12 +323,12 @@ fn load(source: &str, arguments: &[&str], symbol: &CStr) -> Option<Call> {
     let _ = std::fs::remove_file(out);
     // SAFETY: dlsym takes a null handle, too.
     let function = unsafe { libc::dlsym(handle, symbol.as_ptr()) };
-    // SAFETY: the C file's function has this signature; a null is no function.
+    // SAFETY: the C file's function has this signature; a null is not a function.
     (!function.is_null())
         .then(|| unsafe { std::mem::transmute::<*mut libc::c_void, Call>(function) })
 }
 
-/// The loop of `lttng.c` in a session of its own, in memory (a snapshot session: a ring).
+/// The loop of `lttng.c` in its own session, in memory (a snapshot session: a ring).
 fn lttng() -> Option<Call> {
     let lttng = |arguments: &[&str]| {
         Command::new("lttng").args(arguments).output().is_ok_and(|output| output.status.success())
@@ -350,7 +350,7 @@ fn lttng() -> Option<Call> {
         return None;
     }
     let call = load("lttng.c", &["-llttng-ust", "-ldl"], c"call_lttng")?;
-    // The library registers with the daemon on a thread of its own.
+    // The library registers with the daemon on its own thread.
     std::thread::sleep(std::time::Duration::from_secs(1));
     Some(call)
 }

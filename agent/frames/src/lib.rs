@@ -1,8 +1,8 @@
-//! The body of a capture: independent zstd frames of at most [`TEXT_BYTES`] of text each. The first has the header as it
-//! is, so that the device can read it; the others are compressed, and have a checksum.
+//! The body of a capture: independent zstd frames of at most [`TEXT_BYTES`] of text each. The first has the uncompressed
+//! header, so that the device can read it; the others are compressed, and have a checksum.
 //!
-//! The one place of the device's code that calls zstd. Of the C library it uses the function that compresses a buffer at
-//! once, and the one that measures a frame: the streaming ones and the decoder stay out of the library that an app loads.
+//! The only code on the device that calls zstd. From the C library it uses only the functions that compress a buffer at once
+//! and measure a frame, so the streaming functions and the decoder stay out of the library that an app loads.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -14,12 +14,12 @@ use zstd_safe::zstd_sys;
 pub const TEXT_BYTES: usize = 256 * 1024;
 /// Maximum size of one frame, in bytes: text that does not compress, and its header.
 pub const FRAME_BYTES: usize = TEXT_BYTES + 64 * 1024;
-/// The least memory, and on traces of real phones 4 % smaller than level 3 at about its speed; level 9
+/// Uses the least memory, and traces of real phones become 4 % smaller than at level 3 at about the same speed; level 9
 /// saves a fifth more and takes six to nine times as long (`cargo bench -p tracetee-uploader`).
 const LEVEL: i32 = 1;
 /// Maximum text in one block, in bytes.
 const BLOCK_BYTES: usize = 128 * 1024;
-/// zstd's magic number, and a header that says: the text's size follows in four bytes, and there is no checksum.
+/// zstd's magic number, and a header for a four-byte text size and no checksum.
 const STORED: [u8; 5] = [0x28, 0xb5, 0x2f, 0xfd, 0b1010_0000];
 
 /// zstd's error code, see `zstd_errors.h`.
@@ -63,7 +63,7 @@ impl Compressor {
     /// # Errors
     /// No memory.
     pub fn new() -> Result<Self, Error> {
-        // SAFETY: takes nothing; null for no memory.
+        // SAFETY: has no arguments; returns null if there is no memory.
         let context = unsafe { zstd_sys::ZSTD_createCCtx() };
         let no_memory = zstd_sys::ZSTD_ErrorCode::ZSTD_error_memory_allocation as usize;
         NonNull::new(context).map(Self).ok_or(Error(no_memory.wrapping_neg()))
@@ -93,7 +93,7 @@ impl Compressor {
             )
         };
         let bytes = checked(code)?;
-        // SAFETY: zstd has written so many bytes, within the capacity.
+        // SAFETY: zstd has written this many bytes, within the capacity.
         unsafe { frame.set_len(bytes) };
         Ok(())
     }
@@ -101,12 +101,12 @@ impl Compressor {
 
 impl Drop for Compressor {
     fn drop(&mut self) {
-        // SAFETY: the context is live, and used by nobody else.
+        // SAFETY: the context is live, and has no other user.
         unsafe { zstd_sys::ZSTD_freeCCtx(self.0.as_ptr()) };
     }
 }
 
-/// Replaces the content of `frame` by a frame that has `text` as it is, so that [`stored_text`] can read it. It has no
+/// Replaces the content of `frame` by a frame with uncompressed `text`, so that [`stored_text`] can read it. It has no
 /// checksum.
 pub fn store(text: &[u8], frame: &mut Vec<u8>) {
     let size = u32::try_from(text.len()).unwrap_or(u32::MAX);
@@ -126,7 +126,7 @@ pub fn store(text: &[u8], frame: &mut Vec<u8>) {
     }
 }
 
-/// Returns the text of a frame that [`store`] has made, at the start of `bytes`; `None` for others.
+/// Returns the text of a frame made by [`store`] at the start of `bytes`; `None` for other frames.
 #[must_use]
 pub fn stored_text(bytes: &[u8]) -> Option<Vec<u8>> {
     let (size, mut rest) = bytes.strip_prefix(&STORED)?.split_first_chunk::<4>()?;
@@ -134,7 +134,7 @@ pub fn stored_text(bytes: &[u8]) -> Option<Vec<u8>> {
     loop {
         let (&[low, middle, high], blocks) = rest.split_first_chunk::<3>()?;
         let head = u32::from_le_bytes([low, middle, high, 0]);
-        // Bits 1 and 2 are the kind: 0, as it is.
+        // Bits 1 and 2 are the kind: 0, uncompressed.
         let block = blocks.get(..head as usize >> 3).filter(|_| head & 6 == 0)?;
         text.extend_from_slice(block);
         if head & 1 == 1 {
@@ -144,7 +144,7 @@ pub fn stored_text(bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the size in bytes of the frame at the start of `bytes`; `None` if there is no whole frame.
+/// Returns the size in bytes of the frame at the start of `bytes`; `None` if there is no complete frame.
 #[must_use]
 pub fn frame_bytes(bytes: &[u8]) -> Option<usize> {
     zstd_safe::find_frame_compressed_size(bytes)

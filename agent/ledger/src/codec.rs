@@ -1,6 +1,6 @@
-//! Numbers of 7 bits a byte, names with their length, and the checksum.
+//! Numbers with 7 bits per byte, names with their length, and the checksum.
 //!
-//! A value has one form only: a reader takes no number with leading zeros, so that equal parts have equal bytes.
+//! A value has only one form: a reader rejects numbers with leading zeros, so equal parts have equal bytes.
 
 /// Writes values.
 #[derive(Default)]
@@ -27,7 +27,7 @@ fn low_byte(number: u64) -> u8 {
     number.to_le_bytes()[0]
 }
 
-/// Reads values; `None` for those that no writer makes.
+/// Reads values; `None` for invalid ones.
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }

@@ -8,7 +8,7 @@ use crate::codec::{Reader, Writer};
 const SUB_BITS: u32 = 4;
 /// Buckets of a power of two.
 const SUBS: u16 = 1 << SUB_BITS;
-/// Buckets that there are: those of the values below 16, and those of 60 powers of two.
+/// Number of buckets: those for values below 16, and those for 60 powers of two.
 const BUCKETS: u16 = SUBS * 61;
 
 /// A histogram of whole numbers, with their exact sum. Adding saturates, so that it stays associative.

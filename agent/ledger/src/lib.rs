@@ -30,7 +30,7 @@
 //! is written as 2^63 - 1, with the rest as a number after the gap.
 //!
 //! A reader refuses a part that is larger than [`MAX_BYTES`], has bytes left over, a wrong checksum, or counts that no
-//! frames can have: more late frames than frames, or a sum outside of its buckets' bounds. Equal parts have equal
+//! frames can have: more late frames than frames, or a sum outside its buckets' bounds. Equal parts have equal
 //! bytes. Merging adds (saturating), takes the maximum of the peak PSS, and is associative and commutative.
 
 #![forbid(unsafe_code)]

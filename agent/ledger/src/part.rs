@@ -10,17 +10,17 @@ use crate::{
 const VERSION: u8 = 1;
 /// Bytes of the checksum at the end.
 const CHECKSUM_BYTES: usize = 8;
-/// Rows of screens with a name of their own; the rest is for [`OTHER`].
+/// Rows of screens with their own name; the rest is for [`OTHER`].
 const NAMED_ROWS: usize = MAX_ROWS - 16;
-/// Rows with a refresh rate and a pipeline of their own; the rest has one row for each source.
+/// Rows with their own refresh rate and pipeline; the rest share one row per source.
 const KEYED_ROWS: usize = MAX_ROWS - crate::Source::ALL.len();
 
-/// A type of start, by how much of the app was in memory.
+/// A type of start, depending on how much of the app was in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartType {
     /// The process was started.
     Cold,
-    /// The process was there, the activity was not.
+    /// The process existed, its activity did not.
     Warm,
     /// The activity was there.
     Hot,
@@ -59,23 +59,24 @@ pub struct Start {
 /// The counts of a part, or of many.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Time that the app was visible to its user, s: the base of rates. Without activities, the time that the process was there.
+    /// Time for which the app was visible to its user, s: the base of rates. Without activities, the lifetime of the
+    /// process.
     pub observed_s: u64,
     /// Time in which the process did not run (frozen, stopped, suspended), visible or not, s.
     pub stood_still_s: u64,
     /// Sessions: times of being visible.
     pub sessions: u64,
-    /// Sessions of whose frames more than 25 % were late, as Google Play counts them.
+    /// Sessions with more than 25 % late frames, as Google Play counts them.
     pub slow_sessions: u64,
     /// Starts by type, in the order of [`StartType::ALL`].
     pub starts: [Start; 3],
     /// Ends of earlier processes, by reason.
     pub exits: Counts,
-    /// Those of [`Self::exits`] that a user saw.
+    /// The part of [`Self::exits`] that a user saw.
     pub visible_exits: Counts,
     /// Major page faults of the process.
     pub major_faults: u64,
-    /// Largest proportional set size that was read, KiB; merging takes the maximum.
+    /// Largest observed proportional set size, KiB; merging takes the maximum.
     pub peak_pss_kb: u64,
     /// Processor time of the agent, µs.
     pub own_cost_us: u64,

@@ -13,7 +13,7 @@ macro_rules! codes {
             /// All values, in the order of their codes.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Name of the value, as tables and reports write it.
+            /// Name of the value in tables and reports.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
@@ -33,7 +33,7 @@ codes! {
         JankData = "jank_data",
         /// `FrameMetrics`: the times of the app's side; Android 8.
         FrameMetrics = "frame_metrics",
-        /// Slices of the marker stream while a window records: the main thread's part of a frame alone.
+        /// Slices of the marker stream while a window records: only the main thread's part of a frame.
         Markers = "markers",
     }
 }
@@ -53,7 +53,7 @@ codes! {
         Vulkan = "vulkan",
         /// A video.
         Video = "video",
-        /// A surface that is no window's and that another producer fills: an engine, a game, a camera.
+        /// A surface without a window, filled by another producer: an engine, a game, a camera.
         Surface = "surface",
         /// React Native.
         ReactNative = "react_native",
@@ -63,7 +63,7 @@ codes! {
 /// The frames that a row counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
-    /// Name of the screen; empty where none is known, [`crate::OTHER`] for those beyond the limit.
+    /// Name of the screen; empty if none is known, [`crate::OTHER`] for those beyond the limit.
     pub screen: String,
     /// Refresh rate of the display, mHz; 0: unknown.
     pub refresh_mhz: u32,
@@ -78,12 +78,12 @@ pub struct RowKey {
 pub struct Row {
     /// Frames.
     pub frames: u64,
-    /// Frames after their deadline, or that the compositor calls janky.
+    /// Frames that ended after their deadline, or that the compositor calls janky.
     pub late: u64,
     /// Frames that took more than 700 ms.
     pub frozen: u64,
-    /// Frames by the compositor's verdict: not janky, the app's fault, the compositor's fault, another's. Frames without a
-    /// verdict are in none; one with several reasons is the app's, or else the compositor's.
+    /// Frames by the compositor's verdict: not janky, the app's fault, the compositor's fault, another's fault. Frames
+    /// without a verdict are not counted; a frame with several reasons is the app's fault, or else the compositor's.
     pub verdicts: [u64; 4],
     /// Time from the deadline to the frame's end, µs, of the late frames for which it is known.
     pub overrun_us: Histogram,
@@ -102,7 +102,7 @@ impl Row {
         self.overrun_us.merge(&other.overrun_us);
     }
 
-    /// True if the counts can be those of frames.
+    /// True if the counts are consistent.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
         let verdicts = self.verdicts.iter().fold(0, |sum: u64, &one| sum.saturating_add(one));

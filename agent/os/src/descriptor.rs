@@ -1,15 +1,15 @@
 //! Keeps our own files and sockets out of descriptors 0 to 2.
 //!
-//! A program that was started with one of them closed, or that closes one, would otherwise find a
-//! file of ours there: its writes to stdout would go into the recorder.
+//! A program that was started with one of them closed, or that closes one, would otherwise find one of our files there: its
+//! writes to stdout would go into the recorder.
 
 use crate::guard;
 use std::os::fd::RawFd;
 
 /// Calls `open`, whose descriptors are all above 2.
 ///
-/// Meanwhile those of 0 to 2 that are closed are taken by descriptors that can neither be read nor
-/// written: the program's own calls on them fail with EBADF as before.
+/// During the call, descriptors 0 to 2 that are closed are occupied by placeholders that can be neither read nor written:
+/// the program's own calls on them still fail with EBADF.
 pub fn above_standard<T>(open: impl FnOnce() -> T) -> T {
     guard::holding(Held::new(), open)
 }
@@ -28,7 +28,7 @@ impl Held {
             // SAFETY: plain system call on a C string. It takes the lowest number that is free.
             let fd = unsafe { libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
             if fd > 2 {
-                // Another thread has opened something there.
+                // Another thread has reused the number.
                 // SAFETY: opened above and known to nobody else.
                 unsafe { libc::close(fd) };
             } else {
@@ -44,7 +44,7 @@ impl Drop for Held {
         for fd in self.0 {
             // SAFETY: plain system call; any number may be asked about.
             let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-            // Another thread may have closed it and opened a file of its own there.
+            // Another thread may have closed it and opened its own file there.
             if fd >= 0 && flags >= 0 && flags & libc::O_PATH != 0 {
                 // SAFETY: one of the placeholder descriptors that `new` opened.
                 unsafe { libc::close(fd) };

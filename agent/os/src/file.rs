@@ -9,7 +9,7 @@ use std::path::Path;
 /// Opens a file like [`OpenOptions::open`].
 ///
 /// # Errors
-/// The same as there.
+/// Same as that function.
 pub fn open_with(options: &OpenOptions, path: impl AsRef<Path>) -> io::Result<File> {
     // One body for all kinds of paths.
     fn open_path(options: &OpenOptions, path: &Path) -> io::Result<File> {
@@ -21,23 +21,24 @@ pub fn open_with(options: &OpenOptions, path: impl AsRef<Path>) -> io::Result<Fi
 /// Opens a file like [`File::open`].
 ///
 /// # Errors
-/// The same as there.
+/// Same as that function.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     open_with(File::options().read(true), path)
 }
 
-/// Creates a file like [`File::create`], for its user alone: traces, as `perf` does, and all of the agent's own.
+/// Creates a file like [`File::create`], accessible only to its user: for traces, as `perf` does, and for all of the agent's
+/// files.
 ///
 /// # Errors
-/// The same as there.
+/// Same as that function.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
     open_with(File::options().write(true).create(true).truncate(true).mode(0o600), path)
 }
 
-/// Creates a directory like [`std::fs::create_dir_all`], for its user alone.
+/// Creates a directory like [`std::fs::create_dir_all`], accessible only to its user.
 ///
 /// # Errors
-/// The same as there.
+/// Same as that function.
 pub fn create_directory(path: impl AsRef<Path>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
@@ -45,7 +46,7 @@ pub fn create_directory(path: impl AsRef<Path>) -> io::Result<()> {
 /// Writes a file like [`std::fs::write`]; does not raise SIGXFSZ at the file size limit.
 ///
 /// # Errors
-/// The same as there.
+/// Same as that function.
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     fn write_path(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = create(path)?;

@@ -1,8 +1,8 @@
-//! Functions that std lacks on Android, or offers in a way that a guest in somebody else's process cannot use.
+//! Functions that std lacks on Android, or offers in a way that a library in a foreign process cannot use.
 //!
-//! The agent, its hooks and the uploader call this crate instead of the functions that the
-//! workspace's `clippy.toml` forbids; each entry there has its reason. [`guard`] keeps a panic of theirs from
-//! the app. Nothing here panics or logs, nothing but [`spawn()`] allocates, and every call may be made on any thread.
+//! The agent, its hooks and the uploader call this crate instead of the functions that the workspace's `clippy.toml`
+//! forbids; each entry there has its reason. [`guard`] keeps their panics from the app. Nothing here panics or logs, nothing
+//! but [`spawn()`] allocates, and every call may be made on any thread.
 
 mod descriptor;
 mod file;

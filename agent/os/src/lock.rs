@@ -1,4 +1,4 @@
-//! Advisory locks on files, by which the processes of an app keep out of each other's way.
+//! Advisory locks on files, with which the processes of an app avoid interfering with each other.
 //!
 //! `std::fs::File::try_lock` is `Unsupported` on Android before Rust 1.98, although every kernel
 //! has flock(2). The kernel drops such a lock when the last copy of the descriptor is closed,

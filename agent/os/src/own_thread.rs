@@ -1,10 +1,10 @@
-//! Keeps the program's signals off threads that are ours.
+//! Keeps the program's signals off our threads.
 
 use crate::signal_mask::mask;
 use libc::c_int;
 
-/// Calls `spawn` with all signals blocked that are not about the calling thread's own doing: the
-/// thread that it starts inherits that, and the program's handlers run on the program's threads.
+/// Calls `spawn` with all signals blocked except those that the thread itself causes. The new thread inherits the mask, so
+/// the program's handlers run on the program's threads.
 ///
 /// libc blocks: signals that it needs itself stay as it wants them. The kernel restores: bionic's own call would add
 /// the signal of its timers (32) to the mask of the app's thread, from API 29 on.
@@ -27,7 +27,7 @@ pub fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
         // SAFETY: a signal set that was filled, and a signal's number.
         unsafe { libc::sigdelset(&raw mut blocked, signal) };
     }
-    // SAFETY: a valid set; it changes the calling thread's mask alone.
+    // SAFETY: a valid set; it changes only the calling thread's mask.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, std::ptr::null_mut()) };
     let spawned = spawn();
     mask(libc::SIG_SETMASK, before);

@@ -35,7 +35,7 @@ impl<T: AsRawFd> Owned<T> {
         self.is_open().then_some(&*self.value)
     }
 
-    /// Returns the file or socket, for a caller that can tell by its content whether the program has closed it.
+    /// Returns the file or socket, for a caller that detects from its content whether the program has closed it.
     pub fn unchecked(&self) -> &T {
         &self.value
     }
@@ -49,13 +49,13 @@ impl<T: AsRawFd> Owned<T> {
 impl<T: AsRawFd> Drop for Owned<T> {
     fn drop(&mut self) {
         if self.is_open() {
-            // SAFETY: the value is dropped here alone, and not used afterwards.
+            // SAFETY: the value is dropped only here, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.value) };
         }
     }
 }
 
-/// Device and inode; of a socket, too.
+/// Device and inode, also for a socket.
 type Identity = (u64, u64);
 
 /// The object that a number leads to; `None` if it is closed.

@@ -13,7 +13,7 @@ use libc::c_long;
 /// The two signals, in a set as the kernel has it.
 const SIGNALS: u64 = 1 << (libc::SIGXFSZ - 1) | 1 << (libc::SIGPIPE - 1);
 
-/// Blocks them on this thread for good. For threads that are ours.
+/// Blocks the signals on this thread permanently. For the agent's own threads.
 pub fn block_write_signals() {
     mask(libc::SIG_BLOCK, SIGNALS);
 }
@@ -57,7 +57,7 @@ fn pending() -> u64 {
     set
 }
 
-/// Takes the pending ones of `set` off the thread.
+/// Removes the pending signals of `set` from the thread.
 fn take(set: u64) {
     let at_once = [0 as c_long; 2];
     let none = std::ptr::null::<libc::c_void>();

@@ -1,5 +1,5 @@
-//! Changes a thread's signal mask by the kernel's own call and set: bionic has sets of 32 signals on 32-bit processors, and
-//! changes what it is given. Called by `signal.rs` and `own_thread.rs`.
+//! Changes a thread's signal mask with the kernel's own call and set: bionic has sets of 32 signals on 32-bit processors,
+//! and modifies the given set. Called by `signal.rs` and `own_thread.rs`.
 
 use libc::{c_int, c_long};
 

@@ -11,10 +11,10 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of the stack, as std has it.
+/// Bytes of the stack, as in std.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
 
-/// A thread of ours. Dropped without [`OwnThread::join`], it goes on by itself.
+/// A thread of the agent. If it is dropped without [`OwnThread::join`], it keeps running.
 #[derive(Debug)]
 pub struct OwnThread(pthread_t);
 
@@ -41,7 +41,7 @@ impl Drop for OwnThread {
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Starts a thread. `work` must not panic outside of a guard.
+/// Starts a thread. `work` must not panic outside a guard.
 ///
 /// # Errors
 /// The system's, if it has no thread left.
@@ -62,7 +62,7 @@ pub fn spawn(name: &'static CStr, work: impl FnOnce() + Send + 'static) -> io::R
     let status = unsafe {
         libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), begin, argument.cast())
     };
-    // SAFETY: attributes that were initialised, and are not used any more.
+    // SAFETY: attributes that were initialised, and are no longer used.
     unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
     if status != 0 {
         // SAFETY: made above, and no thread has it.
@@ -74,7 +74,7 @@ pub fn spawn(name: &'static CStr, work: impl FnOnce() + Send + 'static) -> io::R
 }
 
 extern "C" fn begin(argument: *mut c_void) -> *mut c_void {
-    // SAFETY: made by `spawn` for this thread alone.
+    // SAFETY: made by `spawn` only for this thread.
     let work = unsafe { Box::from_raw(argument.cast::<Work>()) };
     work();
     ptr::null_mut()
@@ -91,7 +91,7 @@ pub fn spawn_here(
     work: impl FnOnce() + Send + 'static,
 ) -> io::Result<OwnThread> {
     let (Some(before), Some(here)) = (allowed(), here()) else { return spawn(name, work) };
-    // The second to come, of this thread and the new one, lifts the restriction.
+    // Of this thread and the new one, the second to arrive lifts the restriction.
     let first_came = Arc::new(AtomicBool::new(false));
     let begun = Arc::clone(&first_came);
     let thread = spawn(name, move || {
@@ -132,7 +132,7 @@ fn here() -> Option<cpu_set_t> {
     Some(set)
 }
 
-/// Restricts a thread that was not joined to `processors`. A thread that cannot be restricted runs as the kernel likes.
+/// Restricts a thread that was not joined to `processors`. If that fails, the kernel chooses the processor.
 fn restrict(thread: pthread_t, processors: &cpu_set_t) {
     let bytes = size_of::<cpu_set_t>();
     #[cfg(target_os = "android")]

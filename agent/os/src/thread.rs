@@ -1,22 +1,22 @@
 //! The number by which the kernel knows a thread.
 
-/// Returns the kernel's number of the calling thread, which is that of records in a trace.
+/// Returns the kernel's id of the calling thread, as in the records of a trace.
 #[cfg(target_env = "gnu")]
 #[allow(clippy::cast_possible_truncation, reason = "a pid_t, which the kernel keeps below 2^22")]
 pub fn thread_id() -> i32 {
-    // glibc's gettid() came with 2.30; a release runs from 2.17 on.
-    // SAFETY: takes nothing, cannot fail.
+    // glibc has gettid() since 2.30; a release runs on 2.17.
+    // SAFETY: has no arguments, cannot fail.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
-/// Returns the kernel's number of the calling thread, which is that of records in a trace.
+/// Returns the kernel's id of the calling thread, as in the records of a trace.
 #[cfg(not(target_env = "gnu"))]
 #[allow(
     clippy::disallowed_methods,
     reason = "every bionic and musl has it; bionic remembers the number"
 )]
 pub fn thread_id() -> i32 {
-    // SAFETY: takes nothing, cannot fail.
+    // SAFETY: has no arguments, cannot fail.
     unsafe { libc::gettid() }
 }
 

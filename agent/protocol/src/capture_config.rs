@@ -113,7 +113,7 @@ fn is_block_size(block_kb: &u32) -> Result<(), String> {
         return Ok(());
     }
     let (from, to) = (BLOCK_KB.start(), BLOCK_KB.end());
-    Err(format!("{block_kb} is no power of two from {from} to {to}"))
+    Err(format!("{block_kb} is not a power of two from {from} to {to}"))
 }
 
 fn is_duration(duration_ms: &Option<u64>) -> Result<(), String> {

@@ -1,9 +1,8 @@
-//! Metadata of a capture: what its header says, what goes with its upload, what lies beside it in a store.
+//! Metadata of a capture: in its header, in its upload, and beside it in a store.
 //!
-//! The agent writes it as a comment at the start of the text, the uploader adds what the spool knows
-//! and sends it in [`crate::http::META`], the collector stores it, and analyses read it. Every field
-//! may be missing. Members that are no field (`device` of `tracetee_install`, other tools' metadata)
-//! are kept as they are.
+//! The agent writes it as a comment at the start of the text, the uploader adds the spool's data and sends it in
+//! [`crate::http::META`], the collector stores it, and analyses read it. Every field may be missing. Members that are no
+//! field (`device` of `tracetee_install`, other tools' metadata) are kept as they are.
 
 use crate::death::Death;
 use crate::json::{Decimal, Kind, Limits, Tree, Value, Writer};
@@ -20,12 +19,12 @@ macro_rules! capture_meta {
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct CaptureMeta {
             $($(#[$doc])* pub $field: Option<$type>,)*
-            /// Other members, each with its JSON.
+            /// Further members, each with its JSON.
             pub other: BTreeMap<String, String>,
         }
 
         impl CaptureMeta {
-            /// Takes members, each in place of an earlier one.
+            /// Takes members, each replacing an earlier one.
             pub(crate) fn take(&mut self, members: &mut dyn Iterator<Item = (Cow<'_, str>, Value<'_>)>) {
                 let mut others = Vec::new();
                 for (key, value) in members {
@@ -37,7 +36,7 @@ macro_rules! capture_meta {
                 self.other.extend(others);
             }
 
-            /// Takes what `newer` has, in place of what is there.
+            /// Takes the members of `newer`, replacing existing ones.
             pub fn merge(&mut self, newer: Self) {
                 $(replace(&mut self.$field, newer.$field);)*
                 self.other.extend(newer.other);
@@ -59,9 +58,9 @@ capture_meta! {
     id: String,
     /// Id of the window.
     window: String,
-    /// Reason for the capture, for people.
+    /// Human-readable reason for the capture.
     why: String,
-    /// Other reasons that came while it was recorded.
+    /// Further reasons during the recording.
     also: Vec<String>,
     /// Time that the request for the window waited, because another window was captured, ms.
     waited_ms: u64,
@@ -91,7 +90,7 @@ capture_meta! {
     app: String,
     /// Packages of the app's own code, if the configuration names them.
     app_packages: Vec<String>,
-    /// Version of the app as people read it.
+    /// Version of the app in human-readable form.
     version_name: String,
     /// Version code of the app.
     version_code: u64,
@@ -101,9 +100,9 @@ capture_meta! {
     model: String,
     /// Android's API level.
     api: u64,
-    /// True where the build is debuggable.
+    /// True if the build is debuggable.
     debuggable: bool,
-    /// True where the device is an emulator.
+    /// True if the device is an emulator.
     emulator: bool,
     /// `android` or `linux`.
     os: String,
@@ -111,19 +110,19 @@ capture_meta! {
     arch: String,
     /// Version of the agent.
     agent: String,
-    /// True where the agent notes each time in which the process stood still.
+    /// True if the agent notes each time in which the process stood still.
     notes_stops: bool,
     /// Captures of a lower priority go first when the spool is full.
     priority: u32,
     /// Unix time at which the capture was made, ms.
     made_ms: u64,
-    /// True where the process was killed before it ended the capture.
+    /// True if the process was killed before it ended the capture.
     recovered: bool,
     /// Bytes that the capture had before it was cut for its size.
     cut_from_bytes: u64,
     /// The end of the process, where the capture has its last seconds.
     death: Death,
-    /// True where members were left out because a header has little room.
+    /// True if members were left out because a header has little room.
     shortened: bool,
 }
 
@@ -131,7 +130,7 @@ capture_meta! {
 const SHORTENED: &str = "shortened";
 
 impl CaptureMeta {
-    /// Reads metadata; `None` for what is no JSON object, or larger than any metadata.
+    /// Reads metadata; `None` if it is not a JSON object, or is larger than any metadata.
     #[must_use]
     pub fn from_json(text: &[u8]) -> Option<Self> {
         let tree = Tree::parse(text, LIMITS).ok()?;
@@ -148,7 +147,7 @@ impl CaptureMeta {
     }
 
     /// Writes the metadata in at most `max_bytes` of JSON (at least 18): the longest members are left out first,
-    /// and `shortened` says so. The body of the capture has them all the same.
+    /// and `shortened` says so. The body of the capture still has them.
     #[must_use]
     pub fn to_short_json(&self, max_bytes: usize) -> String {
         let mut members = self.members();
@@ -172,7 +171,7 @@ impl CaptureMeta {
         }
     }
 
-    /// True where nothing is known.
+    /// True if nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -198,7 +197,7 @@ fn replace<T>(field: &mut Option<T>, newer: Option<T>) {
     }
 }
 
-/// Puts a field as [`put`] does, where there is one.
+/// Puts a field as [`put`] does, if there is one.
 fn put_field<'a, T: Json>(members: &mut Vec<(&'a str, String)>, name: &'a str, field: &Option<T>) {
     if let Some(value) = field {
         put(members, name, to_json(value));

@@ -14,11 +14,11 @@ record! {
         /// start), `off`, `armed` (the flight recorder runs), `fired` (its content is about to be kept)
         /// or `open` (a window is recorded).
         pub state: String = String::new(),
-        /// Reason, for people.
+        /// Human-readable reason.
         pub reason: String = String::new(),
         /// The configuration in force.
         pub config: Option<ConfigReport> = None,
-        /// Reason why the last configuration that was offered is not in force.
+        /// Reason why the last offered configuration is not in force.
         pub config_refused: Option<String> = None,
         /// Each window of the configuration.
         pub windows: Vec<WindowReport> = Vec::new(),
@@ -48,7 +48,7 @@ record! {
         pub socket_refused: u64 = 0,
         /// Calls of `tracetee_set_screen` beyond the 200 distinct names of a process, which count as `(other)`.
         pub other_screens: u64 = 0; omit(is_zero),
-        /// The last thing that went wrong in the agent's own directory.
+        /// The last error in the agent's own directory.
         pub trouble: Option<String> = None,
     }
 
@@ -98,12 +98,12 @@ record! {
         pub reason: String = String::new(),
     }
 
-    /// A recording that began after the installation of the agent had returned.
+    /// A recording that began after the call that installs the agent had returned.
     #[derive(Eq)]
     pub struct LateStartReport {
         /// Time from that return to the begin of the recording, ms.
         pub ms: u64 = 0,
-        /// Why it was late, for people.
+        /// Human-readable reason for the delay.
         pub reason: String = String::new(),
     }
 
@@ -123,7 +123,7 @@ record! {
     pub struct OverheadReport {
         /// Cost of one record for the app, formatting included, as measured here, ns.
         pub ns_per_record: Decimal = Decimal::ZERO,
-        /// Share of one processor that the present recording has taken of late, percent.
+        /// Share of one processor that the current recording has taken recently, percent.
         pub percent: Option<Decimal> = None,
     }
 }

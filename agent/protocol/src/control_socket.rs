@@ -1,9 +1,9 @@
-//! The agent's control socket: an abstract Unix socket per process, on which `tracetee doctor` and
-//! `tracetee atrace` ask.
+//! The agent's control socket: an abstract Unix socket per process, to which `tracetee doctor` and `tracetee atrace`
+//! connect.
 //!
-//! A request is one line. The answer ends with the connection. It is the health report, or a
-//! [`Reply`] in a line, behind which the text of a capture follows. The program asks for the health
-//! report first, and believes an agent only if its protocol version is its own: see [`OtherVersion`].
+//! A request is one line. The answer ends with the connection. It is the health report, or a line with a [`Reply`], followed
+//! by the text of a capture. The program requests the health report first, and accepts only an agent with its own protocol
+//! version: see [`OtherVersion`].
 
 use crate::PROTOCOL_VERSION;
 use crate::choice;
@@ -31,7 +31,7 @@ choice! {
     pub enum AtraceRequest {
         /// Begins a capture.
         Start(CaptureOptions) = "start",
-        /// Asks for the text so far; the capture goes on with an empty buffer.
+        /// Asks for the text so far; the capture continues with an empty buffer.
         Dump = "dump",
         /// Asks for the text, and ends the capture.
         Stop = "stop",
@@ -48,7 +48,7 @@ record! {
         pub buffer_kb: u64 = 0,
         /// Keeps the latest records when the buffer is full; otherwise the earliest.
         pub circular: bool = false,
-        /// Time after which the capture ends by itself, because whoever started it may be gone; `None`: never.
+        /// Time after which the capture ends automatically, because its client may be gone; `None`: never.
         pub duration_ms: Option<u64> = None,
     }
 }
@@ -60,7 +60,7 @@ impl AtraceRequest {
         to_json(self)
     }
 
-    /// Reads a request. Unlike a report it must be understood as a whole.
+    /// Reads a request. Unlike a report, it must be understood completely.
     ///
     /// # Errors
     /// [`json::Error`] for a field that is unknown, of another kind or outside its limits.
@@ -83,7 +83,7 @@ record! {
         pub protocol: u32 = PROTOCOL_VERSION,
         /// Version of the agent.
         pub version: String = env!("CARGO_PKG_VERSION").to_owned(),
-        /// Reason why the agent refuses; `None` where it does as it was asked.
+        /// Reason why the agent refuses; `None` if it accepts.
         pub error: Option<String> = None; omit(Option::is_none),
     }
 }
@@ -144,12 +144,12 @@ pub enum NoAnswer {
     /// The agent refused, for this reason.
     #[error("{0}")]
     Refused(String),
-    /// The agent is of this version, but its answer is not as the version has it.
+    /// The agent has this version, but its answer does not match the version's format.
     #[error("malformed answer: {0}")]
     Malformed(json::Error),
 }
 
-/// An agent whose protocol version is not [`PROTOCOL_VERSION`]: it is named, and not interpreted.
+/// An agent whose protocol version is not [`PROTOCOL_VERSION`]: it is reported, but not interpreted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OtherVersion {
     /// Protocol version of the agent; `None` for an answer that has none.

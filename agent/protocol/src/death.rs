@@ -1,4 +1,4 @@
-//! The end of a process as Android tells it (`ApplicationExitInfo`), in the metadata of the capture of its last seconds.
+//! The end of a process as Android reports it (`ApplicationExitInfo`), in the metadata of the capture of its last seconds.
 
 use crate::json::Limits;
 use crate::record;
@@ -39,8 +39,8 @@ record! {
         pub screen: String = String::new(),
         /// Boot time of the last vsync that the process has noted, ns; 0 if none.
         pub last_vsync_ns: u64 = 0,
-        /// Evidence that a recorder is that of the process: `summary`, or `start` (pid, name and time of start). Empty if none is. A
-        /// capture of the window `death` has it if the recorder was empty.
+        /// Evidence that a recorder belongs to the process: `summary`, or `start` (pid, name and time of start). Empty if no
+        /// recorder does. A capture of the window `death` has it if the recorder was empty.
         pub joined_by: String = String::new(),
     }
 }
@@ -60,7 +60,7 @@ record! {
         pub about: RawJson = RawJson::default(),
     }
 
-    /// Metadata of a recorder file, beside [`crate::Health`].
+    /// Metadata of a recorder file, in addition to [`crate::Health`].
     struct RecorderMeta {
         /// The process.
         run: Option<Run> = None,
@@ -70,11 +70,11 @@ record! {
     pub struct Exit {
         /// The end.
         pub death: Death = Death::default(),
-        /// Id of the process in its state summary; empty if it has none of ours.
+        /// Id of the process in its state summary; empty if the summary is not ours.
         pub run: String = String::new(),
         /// Version code of the app then; 0 if it is unknown.
         pub version_code: u64 = 0,
-        /// True if it is reported also where no recorder is left.
+        /// True if it is reported even without a recorder.
         pub alone: bool = false,
     }
 

@@ -1,4 +1,4 @@
-//! The health report: what the agent found in a process, and what it does there.
+//! The health report: the agent's findings and activity in a process.
 //!
 //! The agent writes it (`tracetee_health`, the control socket, recorder files); `tracetee doctor` and
 //! `tracetee run` read it.
@@ -12,10 +12,10 @@ use crate::summary::{Summary, is_zero};
 use std::path::PathBuf;
 
 record! {
-    /// The health report of a process, and what has been recorded there so far.
+    /// The health report of a process, and a summary of its records so far.
     pub struct HealthReport {
-        /// The first thing to read: why a capture was lost, why nothing is recorded now. `None` while
-        /// all is well, and for a capture by hand that was stopped.
+        /// Read this first: the reason why a capture was lost, or why nothing is recorded now. `None` if there is no
+        /// problem, and for a manual capture that was stopped.
         pub headline: Option<String> = None,
         /// [`PROTOCOL_VERSION`] of the agent.
         pub protocol: u32 = PROTOCOL_VERSION,
@@ -43,19 +43,19 @@ record! {
         pub program: String = String::new(),
         /// Each libcutils.
         pub atrace: Vec<TagReport> = Vec::new(),
-        /// The reason for which there is no libcutils, with the places searched.
+        /// The reason why libcutils was not found, with the places searched.
         pub atrace_missing: Option<String> = None,
-        /// Times that the system reset the tags during this capture because a trace of its own began
-        /// or ended; the agent forced them again.
+        /// Number of times that the system reset the tags during this capture because its own trace began or ended; the
+        /// agent forced them again.
         pub tag_resets: u64 = 0,
         /// The last 8 of those times.
         pub tag_gaps: Vec<TagGap> = Vec::new(); omit(Vec::is_empty),
-        /// Reason why the tags are not forced again after the system resets them (a capture by hand without a
+        /// Reason why the tags are not forced again after the system resets them (a manual capture without a
         /// thread for it).
         pub tags_unwatched: Option<String> = None; omit(Option::is_none),
         /// Blocks of records by threads that draw frames, without `frame_counters`: four threads have them at once.
         pub frames_uncounted: u64 = 0; omit(is_zero),
-        /// Sessions of Perfetto's SDK; `None` where forced tags take nothing from them.
+        /// Sessions of Perfetto's SDK; `None` if forced tags take nothing from them.
         pub perfetto: Option<PerfettoReport> = None; omit(Option::is_none),
         /// Libraries with at least one hooked slot of `write` or `__write_chk`.
         pub hooked_libraries: u64 = 0,
@@ -65,7 +65,7 @@ record! {
         pub fast_path_slots: u64 = 0,
         /// The behaviour when the recorder is full.
         pub recorder_mode: Mode = Mode::Startup,
-        /// True where records are stamped with the processor's counter, not by a system call.
+        /// True if records are stamped with the processor's counter, not by a system call.
         pub counter_clock: bool = false,
         /// Mode `endless`: the trace that is being streamed.
         pub streaming_to: Option<PathBuf> = None,
@@ -81,7 +81,7 @@ record! {
 record::writes!(HealthReport, Health, Recovered);
 
 impl Health {
-    /// Reads the part of a report that travels in a recorder file; the default where there is none.
+    /// Reads the part of a report that travels in a recorder file; the default if there is none.
     #[must_use]
     pub fn from_json(text: &str) -> Self {
         record::parse(text.as_bytes(), Limits::DEFAULT).unwrap_or_default()
@@ -92,11 +92,11 @@ record! {
     /// A library that was searched for slots of `write` and `__write_chk`.
     #[derive(Eq)]
     pub struct Library {
-        /// Path of the library as the linker has it; empty for the main program on glibc.
+        /// Path of the library in the linker's list; empty for the main program on glibc.
         pub path: String = String::new(),
         /// Hooked slots of the library.
         pub slots: u64 = 0,
-        /// Reason why it has none, where it is not that the library calls neither.
+        /// Reason why it has no such hook, unless the library calls neither function.
         pub reason: Option<String> = None; omit(Option::is_none),
     }
 
@@ -111,18 +111,18 @@ record! {
         pub tags_forced: String = String::new(),
         /// The tag word at the time of the report.
         pub tags_now: String = String::new(),
-        /// Descriptor of the marker in libcutils, −1 where it could not open it.
+        /// Descriptor of the marker in libcutils, −1 if libcutils could not open it.
         pub marker_fd: i32 = 0,
     }
 
     /// A time in which a trace of the system had reset the tags, so that records of the app may be missing.
     #[derive(Eq)]
     pub struct TagGap {
-        /// Boot time at which the tags were forced still, ns.
+        /// Last boot time at which the tags were still forced, ns.
         pub from_ns: u64 = 0,
         /// Boot time at which they were forced again, ns.
         pub to_ns: u64 = 0,
-        /// The trace, as far as an app can know it: Android does not say who asked for it.
+        /// The trace, as far as an app can know it: Android does not reveal its owner.
         pub session: String = String::new(),
     }
 
@@ -131,7 +131,7 @@ record! {
     pub struct PerfettoReport {
         /// Tags of the capture that are left to a session of the SDK.
         pub tags_left: String = String::new(),
-        /// `debug.atrace.prefer_sdk`: tags whose events go to the SDK even where the tag is on.
+        /// `debug.atrace.prefer_sdk`: tags whose events go to the SDK even if the tag is on.
         pub prefer_sdk: String = String::new(),
     }
 
@@ -152,7 +152,7 @@ record! {
 }
 
 impl Recovered {
-    /// Reads what the agent's library of this program wrote.
+    /// Reads a report written by this program's agent library.
     ///
     /// # Errors
     /// [`json::Error`] for a field of another kind.

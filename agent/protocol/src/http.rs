@@ -19,8 +19,8 @@ pub const CONFIG: &str = "/v1/config";
 pub const META: &str = "X-Tracetee-Meta";
 /// Header with the Ed25519 signature of a configuration, hexadecimal.
 pub const SIGNATURE: &str = "X-Tracetee-Signature";
-/// Header with the windows that the collector asks for, [`crate::remote_config::Asks`] as JSON, in each
-/// answer about the configuration. It is not signed: it counts within `on_demand` of the document.
+/// Header with the windows that the collector requests, [`crate::remote_config::Asks`] as JSON, in each configuration
+/// response. It is not signed, so `on_demand` of the document limits it.
 pub const ASKS: &str = "X-Tracetee-Asks";
 /// Header with the SHA-256 of the body, by RFC 9530.
 pub const CONTENT_DIGEST: &str = "Content-Digest";
@@ -36,12 +36,12 @@ pub const ACCEPT: &str = "Accept";
 pub const AUTHORIZATION: &str = "Authorization";
 /// Header that names a version of an answer.
 pub const ETAG: &str = "ETag";
-/// Header of a request that counts only if what is stored is another version.
+/// Header of a request that applies only if the stored version differs.
 pub const IF_NONE_MATCH: &str = "If-None-Match";
-/// Header of an answer that says when to come again.
+/// Header of a response that says when to retry.
 pub const RETRY_AFTER: &str = "Retry-After";
 
-/// Value of [`IF_NONE_MATCH`] that stores only where nothing is stored.
+/// Value of [`IF_NONE_MATCH`] that stores only if nothing is stored yet.
 pub const IF_NOTHING_STORED: &str = "*";
 /// Prefix of the token in [`AUTHORIZATION`].
 pub const BEARER: &str = "Bearer ";

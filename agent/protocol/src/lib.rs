@@ -1,8 +1,8 @@
 //! The contract between device, collector and program: routes, header names, notes in traces, and the documents
 //! that they exchange, as plain types with one reader and one writer each.
 //!
-//! The agent, the uploader, the collector and the program all use this crate, so a name that is changed
-//! here is changed everywhere. It knows none of them, and does no input or output.
+//! The agent, the uploader, the collector and the program all use this crate, so a name that is changed here changes
+//! everywhere. It depends on none of them, and does no input or output.
 #![forbid(unsafe_code)]
 
 pub mod capture_config;

@@ -22,7 +22,7 @@ record! {
         pub label: String = String::new(),
         /// Reason why it was lost.
         pub reason: String = String::new(),
-        /// True where it may have arrived all the same.
+        /// True if it may have arrived all the same.
         pub unconfirmed: bool = false,
     }
 }
@@ -41,7 +41,7 @@ pub struct LossReport {
 }
 
 impl LossReport {
-    /// Reads a report; `None` for what is none.
+    /// Reads a report; `None` if the bytes are not one.
     #[must_use]
     pub fn from_json(text: &[u8]) -> Option<Self> {
         let tree = Tree::parse(text, Limits::DEFAULT).ok()?;

@@ -1,6 +1,6 @@
-//! Texts that the agent writes into a trace beside the app's records, and by which readers find them.
+//! Texts that the agent writes into a trace in addition to the app's records, and by which readers recognize them.
 //!
-//! A comment is a line of its own. An instant is a record of the agent's own.
+//! A comment has its own line. An instant is the agent's own record.
 
 /// First line of an ftrace text.
 pub const FIRST_LINE: &str = "# tracer: nop\n";
@@ -22,8 +22,8 @@ pub const COMMENT: &str = "# tracetee: ";
 pub const FRAME_MAIN: &str = "tracetee: main ";
 /// The same on the render thread.
 pub const FRAME_RENDER: &str = "tracetee: render ";
-/// The counters of [`FRAME_MAIN`] and [`FRAME_RENDER`]: changes since they were read before. The first is written each
-/// time, the others where they differ from the value before.
+/// The counters of [`FRAME_MAIN`] and [`FRAME_RENDER`]: changes since the previous reading. The first is written each time,
+/// the others if they differ from the previous value.
 pub const FRAME_COUNTERS: [&str; 6] =
     ["running ns", "runnable ns", "page faults", "major page faults", "waits", "preemptions"];
 
@@ -32,7 +32,7 @@ pub const FRAME_CATEGORY: &str = "tracetee.frame";
 /// Name of these instants.
 pub const FRAME_VERDICT: &str = "frame verdict";
 
-/// Category of the instant with what the platform knows of the app's start, from the Android library.
+/// Category of the instant with the platform's data on the app's start, from the Android library.
 pub const START_CATEGORY: &str = "tracetee.start";
 /// Name of this instant.
 pub const APP_START: &str = "app start";

@@ -2,8 +2,7 @@
 
 use crate::{record, words};
 
-/// The longest section that a filter may leave out, microseconds: the records after its begin are
-/// held back as long.
+/// The longest section that a filter may omit, microseconds: the records after its begin are held back for that time.
 pub const MAX_MIN_SLICE_US: u64 = 10_000_000;
 
 words! {
@@ -15,13 +14,13 @@ words! {
         Ring = "ring",
         /// A thread of the agent streams the records to the trace and frees their blocks.
         Endless = "endless",
-        /// The agent records nothing; records go on to the kernel.
+        /// The agent records nothing; records are passed to the kernel.
         Systrace = "systrace",
     }
 
-    /// The choice whether records also go on to the kernel's trace buffer.
+    /// Whether records are also passed to the kernel's trace buffer.
     pub enum PassOnSetting {
-        /// While a system trace has set tags of its own.
+        /// While a system trace has set its own tags.
         Auto = "auto",
         /// Always.
         Always = "always",

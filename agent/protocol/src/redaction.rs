@@ -23,8 +23,7 @@ record! {
     pub struct Rule {
         /// The purpose of the rule, for reports.
         pub name: String = String::new(),
-        /// A regular expression that is searched in each name: syntax of the regex-lite crate, which
-        /// docs/CAPTURES.md describes.
+        /// A regular expression to search for in each name, in the syntax of the crate regex-lite: see docs/PRIVACY.md.
         pub pattern: String = String::new(); required(); check(is_given),
         /// The action on a match.
         pub action: Action = Action::default(),

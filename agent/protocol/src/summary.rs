@@ -1,4 +1,4 @@
-//! The summary of a written trace: what it contains, and what it lacks.
+//! The summary of a written trace: its contents and its losses.
 
 use crate::record;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ record! {
         pub closed_sections: u64 = 0,
         /// Places where a thread's records are missing in the middle.
         pub gaps: u64 = 0,
-        /// Record-shaped writes whose fields are not those of their kind, left out.
+        /// Record-shaped writes whose fields do not match their kind, which are omitted.
         pub malformed: u64 = 0,
         /// Records of sections shorter than `min_slice_us`, left out.
         pub too_short: u64 = 0,
@@ -31,7 +31,7 @@ record! {
         pub not_nested: u64 = 0; omit(is_zero),
         /// Records whose names the redaction has changed.
         pub redacted: u64 = 0,
-        /// Records that the redaction has left out.
+        /// Number of records that the redaction omitted.
         pub redacted_out: u64 = 0,
         /// Blocks of a damaged recorder file whose rest was not readable.
         pub damaged_blocks: u64 = 0,
@@ -40,7 +40,7 @@ record! {
         pub clock_jumps: u64 = 0,
         /// The records' time was taken from the processor's counter.
         pub counter_clock: bool = false,
-        /// A process ended without stopping its capture; the trace has what it left.
+        /// A process ended without stopping its capture; the trace has the records that it left.
         pub recovered: bool = false,
         /// Readings of threads' counters at the begin and the end of frames (`frame_counters`).
         pub frame_counters: u64 = 0; omit(is_zero),
@@ -52,7 +52,7 @@ record! {
         pub duration_ns: u64 = 0,
         /// Boot time at which the first pool started, ns.
         pub start_boot_ns: u64 = 0,
-        /// Lines that are records or the agent's own closing ends.
+        /// Lines with records, or with ends that the agent added.
         pub lines: u64 = 0,
         /// Bytes of text.
         pub text_bytes: u64 = 0,
@@ -65,15 +65,15 @@ record! {
     pub struct ThreadSummary {
         /// Process id.
         pub pid: i32 = 0,
-        /// Thread id; 0 for all threads together that came after the 4095th.
+        /// Thread id; 0 for all threads after the 4095th together.
         pub tid: i32 = 0,
         /// Last known name of the thread.
         pub name: String = String::new(),
         /// Records of the thread.
         pub records: u64 = 0,
-        /// Records of the thread that newer ones took the place of.
+        /// Number of the thread's records that newer ones have replaced.
         pub overwritten: u64 = 0; omit(is_zero),
-        /// Records of the thread that were not recorded, for whatever reason.
+        /// Number of the thread's records that were not recorded, for any reason.
         pub dropped: u64 = 0; omit(is_zero),
     }
 }

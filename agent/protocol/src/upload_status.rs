@@ -47,7 +47,7 @@ record! {
         pub bytes: u64 = 0,
         /// Unix time of the upload, ms.
         pub at_ms: u64 = 0,
-        /// Result, for people.
+        /// Human-readable result.
         pub outcome: String = String::new(),
     }
 

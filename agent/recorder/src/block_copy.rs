@@ -1,16 +1,15 @@
-//! Copies what a block holds while its thread goes on writing, or while another takes it over.
+//! Copies the contents of a block while its thread continues writing, or while another takes it over.
 //!
-//! The writer is not slowed and never waits. A copy is whole or not made: the block's generation
-//! is compared before and after.
+//! The writer is not slowed and never waits. A copy is complete or discarded: the block's generation is compared before and
+//! after.
 
 use crate::block_lease::{Memory, RESETTING, generation_of, state_of};
 use crate::sync::{Ordering, fence};
 use crate::word::load_word;
 
-/// Appends the committed words of block `index` to `words`, from the word on that `from` says for
-/// the lease word. Gives the block's
-/// lease word from before the copy; `None`, with `words` as it was, when the block is empty,
-/// is being taken over, or was taken over meanwhile.
+/// Appends the committed words of block `index` to `words`, starting at the word that `from` returns for the lease word.
+/// Gives the block's lease word from before the copy; `None`, with `words` as it was, when the block is empty, is being
+/// taken over, or was taken over meanwhile.
 pub(crate) fn copy<M: Memory>(
     memory: &M,
     index: u32,

@@ -22,7 +22,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use std::num::NonZeroU64;
 
 const STATE_BITS: u32 = 3;
-/// Nothing in it that may not go.
+/// It contains nothing that must be kept.
 pub(crate) const FREE: u32 = 0;
 /// A lane writes into it.
 pub(crate) const LEASED: u32 = 1;
@@ -33,7 +33,7 @@ pub(crate) const CLOSED: u32 = 3;
 /// Changes hands; its content is not valid.
 pub(crate) const RESETTING: u32 = 4;
 
-/// Room that makes a block of an ended thread worth keeping for another.
+/// Free space that makes the block of an ended thread worth keeping for another thread.
 const MIN_REUSED_WORDS: u32 = 56;
 const _: () = assert!(MIN_REUSED_WORDS as usize > SEGMENT_WORDS + 2);
 
@@ -63,11 +63,11 @@ pub(crate) trait Memory {
     fn words(&self, index: u32) -> *const AtomicU64;
     /// The counter that hands out blocks.
     fn tickets(&self) -> &AtomicU64;
-    /// Maps a block and reserves its space, before anybody touches it. Several threads may do so at once.
+    /// Maps a block and reserves its space before its first use. Several threads may do so at once.
     fn reach(&self, _index: u32) -> Result<(), Loss> {
         Ok(())
     }
-    /// Makes a block that was never used fit for being written to.
+    /// Prepares an unused block for writing.
     fn back(&self, index: u32) -> bool;
     /// Counts records of the thread with that entry as overwritten.
     fn count_overwritten(&self, entry: u32, records: u64);
@@ -87,7 +87,7 @@ pub(crate) struct Lease {
 /// The blocks of a pool.
 #[derive(Debug)]
 pub(crate) struct Blocks<M> {
-    /// The memory that they lie in.
+    /// The memory that they are in.
     pub(crate) memory: M,
     mode: Mode,
     /// A bit for each block that can be had out of order: PARTIAL, or freed by the drain.
@@ -136,8 +136,8 @@ impl<M: Memory> Blocks<M> {
                 if ticket >= u64::from(count) {
                     return Err(Loss::PoolFull);
                 }
-                // A page without space must not even be looked at, and readers look at no block before its
-                // ticket is drawn. While the disk is full, the counter stays.
+                // A page without space must not even be read, and readers read no block before its ticket is drawn. While
+                // the disk is full, the counter stays.
                 self.memory.reach(index)?;
                 // ORDERING: Release, pairs with the Acquire in `PoolReader::blocks`: the block has its space.
                 let (drawn, other) = (Ordering::Release, Ordering::Relaxed);
@@ -146,12 +146,11 @@ impl<M: Memory> Blocks<M> {
                 }
             }
             let header = self.memory.header(index);
-            // ORDERING: Acquire, pairs with the Release of whoever has leased the block: with its word
-            // the ticket is seen by which it was leased.
+            // ORDERING: Acquire, pairs with the Release of the thread that leased the block: its word and the ticket of the
+            // lease become visible together.
             let word = header.lease.load(Ordering::Acquire);
-            // This thread was stopped after it took its ticket, and the ring has gone round since: the
-            // block may be one of the newest. Other modes hand each block out once, whoever else has
-            // drawn a ticket meanwhile.
+            // This thread was stopped after it took its ticket, and the ring has gone round since: the block may be one of
+            // the newest. Other modes lease each block once, even if other threads have drawn tickets meanwhile.
             if self.mode == Mode::Ring
                 && tickets.load(Ordering::Relaxed) > ticket + u64::from(count)
             {
@@ -229,7 +228,7 @@ impl<M: Memory> Blocks<M> {
         }
     }
 
-    /// True if a held block will be overwritten soon, although its thread continues in it.
+    /// True if a held block will be overwritten soon although its thread still writes to it.
     pub(crate) fn is_old(&self, lease: Lease) -> bool {
         self.is_stale(self.memory.header(lease.index))
     }
@@ -287,24 +286,24 @@ impl<M: Memory> Blocks<M> {
         header.segments.store(segments + 1, Ordering::Relaxed);
     }
 
-    /// Notes how many records the segment that ends holds. The block may have been taken over from
-    /// us: the generation tells whose number it is.
+    /// Notes the number of records in the ending segment. The block may have been taken over from us: the generation
+    /// identifies the number's owner.
     pub(crate) fn segment_ends(&self, lease: Lease, records: u32) {
         let header = self.memory.header(lease.index);
-        // ORDERING: Relaxed, both; see `segment_begins`. A number of another generation counts for
-        // nothing: the records are then counted one by one.
+        // ORDERING: Relaxed, both; see `segment_begins`. A number of another generation is ignored: the records are then
+        // counted one by one.
         if header.segments.load(Ordering::Relaxed) == 1 {
             let number = u64::from(generation_of(lease.word)) << 32 | u64::from(records);
             header.first_records.store(number, Ordering::Relaxed);
         }
     }
 
-    /// The block takes no more.
+    /// The block accepts no more records.
     pub(crate) fn close(&self, lease: Lease) {
         self.hand_over(lease, CLOSED);
     }
 
-    /// The block's holder ends; another thread may go on in it.
+    /// The block's holder ends; another thread may continue in it.
     pub(crate) fn give_back(&self, lease: Lease) {
         let used = self.memory.header(lease.index).committed.load(Ordering::Relaxed);
         if self.memory.words_per_block().saturating_sub(used) < MIN_REUSED_WORDS {
@@ -318,19 +317,19 @@ impl<M: Memory> Blocks<M> {
     fn hand_over(&self, lease: Lease, state: u32) -> bool {
         let header = self.memory.header(lease.index);
         let word = lease_word(generation_of(lease.word), state);
-        // ORDERING: Release, pairs with the Acquire of who takes it: our records are complete.
+        // ORDERING: Release, pairs with the Acquire of the thread that takes it: our records are complete.
         header
             .lease
             .compare_exchange(lease.word, word, Ordering::Release, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// Endless mode: frees a block that was closed or given back with lease word `word` and whose
+    /// Endless mode: frees a block that was closed or released with lease word `word` and whose
     /// records are all streamed.
     pub(crate) fn free(&self, index: u32, word: u32) {
         let header = self.memory.header(index);
         let free = lease_word(generation_of(word), FREE);
-        // ORDERING: Relaxed; the drain has copied what it held, and nobody writes into it.
+        // ORDERING: Relaxed; the drain has copied its contents, and nobody writes into it.
         if matches!(state_of(word), CLOSED | PARTIAL)
             && header
                 .lease
@@ -352,7 +351,7 @@ impl<M: Memory> Blocks<M> {
 
     /// Counts the records of a block that is about to be emptied, by thread.
     fn count_overwritten(&self, index: u32, header: &BlockHeader, generation: u32) {
-        // ORDERING: Relaxed, all; the Acquire in `reset` came before.
+        // ORDERING: all Relaxed; the Acquire in `reset` precedes this.
         let first = header.first_entry.load(Ordering::Relaxed);
         let records = header.first_records.load(Ordering::Relaxed);
         if header.segments.load(Ordering::Relaxed) == 1 && records >> 32 == u64::from(generation) {

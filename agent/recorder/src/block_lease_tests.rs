@@ -20,8 +20,8 @@ fn ring(blocks: u32) -> Pool {
     Pool::create(&shape).unwrap()
 }
 
-/// Asks for a block of a ring of 8 of which 8 threads hold one each. `gives`: what a thread answers that is asked for its block.
-/// Returns the lease, and the threads that were asked.
+/// Asks for a block of a ring of 8 of which 8 threads hold one each. `gives`: what a thread answers that is asked for its
+/// block. Returns the lease, and the threads that were asked.
 fn lease_of_a_full_ring(gives: bool) -> (Result<Lease, Loss>, Vec<u32>) {
     let pool = ring(8);
     for owner in 0..8 {

@@ -1,11 +1,10 @@
-//! The clocks: boot time (what the system's own traces use), real time for the sync marker, and
+//! The clocks: boot time (used by the system's own traces), real time for the sync marker, and
 //! the processor's counter, which is read in a third of the time.
 //!
-//! [`boot_ns`] is a vDSO call. [`counter`] is one instruction; its values become boot time when the
-//! trace is written, by anchors: pairs of both, read together ([`Anchor`]). The counter is used
-//! where the processor says that it runs evenly, the kernel keeps time by it too, the process may
-//! read it, and it proves to be faster; and it is left for good when an anchor does not fit the one
-//! before (a suspend in which it stood still, a move to another machine): [`leave_counter`].
+//! [`boot_ns`] is a vDSO call. [`counter`] is one instruction; its values become boot time when the trace is written, by
+//! anchors: pairs of both, read together ([`Anchor`]). The counter is used where the processor says that it runs evenly, the
+//! kernel keeps time by it too, the process may read it, and it proves to be faster; and it is abandoned permanently when an
+//! anchor does not match the previous one (a suspend in which it stood still, a move to another machine): [`leave_counter`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -37,8 +36,8 @@ pub fn thread_cpu_ns() -> u64 {
 #[inline]
 fn read_ns(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid clock id and a timespec to write to. All these clocks exist since Linux 2.6.39,
-    // so the call cannot fail and errno is left alone.
+    // SAFETY: a valid clock id and a timespec to write to. All these clocks exist since Linux 2.6.39, so the call cannot
+    // fail and errno is unchanged.
     unsafe { libc::clock_gettime(clock, &raw mut now) };
     // Both parts are non-negative for these clocks; i64 covers 32-bit time_t as well.
     #[allow(clippy::unnecessary_cast, reason = "time_t and c_long are 32 bits on 32-bit targets")]
@@ -74,7 +73,7 @@ pub fn counter() -> u64 {
 pub(crate) const HAS_COUNTER: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64"));
 
-/// No counter that every process may read.
+/// There is no counter that every process may read.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64")))]
 #[inline]
 #[must_use]
@@ -85,7 +84,7 @@ pub fn counter() -> u64 {
 /// The counter's value and the boot time of one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Anchor {
-    /// The counter's value; boot time where the counter is not used.
+    /// The counter's value; boot time if the counter is not used.
     pub tick: u64,
     /// Boot time, ns.
     pub boot_ns: u64,
@@ -157,7 +156,7 @@ pub fn choose(first: Anchor) -> Option<[Anchor; 2]> {
     Some([first, second])
 }
 
-/// True from 1 MHz to 10 GHz; anything else is no counter that runs evenly.
+/// True from 1 MHz to 10 GHz; a steady counter has no other rate.
 const fn is_rate_of_counters(ticks: u64, ns: u64) -> bool {
     ticks >= ns / 1000 && ticks <= ns.saturating_mul(10)
 }
@@ -185,7 +184,7 @@ pub(crate) fn leave_counter() {
     USES_COUNTER.store(false, Ordering::Relaxed);
 }
 
-/// The process forbids (or has forbidden, or allows anew) reading the counter: recording ends.
+/// The process forbids (or has forbidden, or allows again) reading the counter: recording ends.
 pub fn forbidden() {
     leave_counter();
     FORBIDDEN.store(true, Ordering::Relaxed);
@@ -274,8 +273,8 @@ fn processor_counts_evenly() -> bool {
     true
 }
 
-/// The kernel leaves a counter that it found to be uneven. Apps may not read the file on Android;
-/// there the anchors alone decide.
+/// The kernel stops using a counter that it found to be unsteady. On Android apps may not read the file; there only the
+/// anchors decide.
 fn kernel_trusts_it() -> bool {
     const FILE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     match std::fs::read_to_string(FILE) {

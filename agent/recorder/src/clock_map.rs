@@ -1,10 +1,9 @@
 //! Turns the counter's ticks into boot time, by the anchors that a pool holds.
 //!
-//! The map is one for the whole process and made of straight lines between anchors, so records of
-//! different threads keep the order that the counter gave them. Anchors that lie close together
-//! would give lines of wild slope (each is some ten ns off), so one in [`SPACING_NS`] is used.
-//! If two neighbours disagree with the rate of the rest, the counter stood still or jumped between
-//! them: times before the second one are then computed from the first, and the jump is counted.
+//! The map is one for the whole process and made of straight lines between anchors, so records of different threads keep the
+//! order that the counter gave them. Anchors that are close together would give lines of extreme slope (each is off by some
+//! ten ns), so only one per [`SPACING_NS`] is used. If two neighbours disagree with the rate of the rest, the counter stood
+//! still or jumped between them: times before the second one are then computed from the first, and the jump is counted.
 
 use crate::clock::Anchor;
 
@@ -40,7 +39,7 @@ impl TimeMap {
         for anchor in anchors {
             map.push(anchor);
         }
-        // The longest line is the best measured, if nothing broke it.
+        // The longest line is the most accurate, if it is uninterrupted.
         if let (Some(&first), Some(&last)) = (map.anchors.first(), map.anchors.last())
             && map.jumps == 0
             && last.boot_ns.saturating_sub(first.boot_ns) > SPACING_NS
@@ -52,13 +51,13 @@ impl TimeMap {
         map
     }
 
-    /// The rate to count with where the line between two anchors has that one.
+    /// The rate to use if the line between two anchors has this rate.
     fn rate(&self, line: f64) -> f64 {
         let usual = (line / self.ns_per_tick - 1.0).abs() < 0.001;
         if usual { line } else { self.ns_per_tick }
     }
 
-    /// Takes a later anchor, if it is one that helps.
+    /// Takes a later anchor, if it improves the map.
     fn push(&mut self, anchor: Anchor) {
         let Some(&last) = self.anchors.last() else { return };
         let (Some(ticks), Some(ns)) =
@@ -70,20 +69,20 @@ impl TimeMap {
             return;
         }
         let expected = scaled(ticks, self.ns_per_tick);
-        // As `clock::agree`: a thousandth, and 100 µs.
+        // As in `clock::agree`: a thousandth, and 100 µs.
         self.jumps += u64::from(expected.abs_diff(ns) > ns / 1000 + 100_000);
         self.anchors.push(anchor);
     }
 
     /// The boot time of `tick`.
     pub(crate) fn ns(&self, tick: u64) -> u64 {
-        // Most records are behind the last.
+        // Most records are after the last anchor.
         let next = match self.anchors.last() {
             Some(last) if last.tick <= tick => self.anchors.len(),
             _ => self.anchors.partition_point(|anchor| anchor.tick <= tick),
         };
         let Some(&before) = next.checked_sub(1).and_then(|index| self.anchors.get(index)) else {
-            // Before the first.
+            // Before the first anchor.
             let Some(first) = self.anchors.first() else { return tick };
             return first.boot_ns.saturating_sub(scaled(first.tick - tick, self.ns_per_tick));
         };

@@ -1,4 +1,4 @@
-//! The record of a thread's counters: what the scheduler did to the thread since its counters were read before.
+//! The record of a thread's counters: the scheduler's effects on the thread since the previous reading.
 //!
 //! [`crate::writing`] stores one directly before the begin and before the end of each frame, as a note; old readers skip
 //! it. The text shows it as counters.
@@ -13,7 +13,7 @@ pub(crate) const COUNTERS_WORDS: usize = 5;
 pub struct Counters {
     /// Time on a processor, ns.
     pub running_ns: u64,
-    /// Time that the thread was ready to run without a processor, ns; `None` where the kernel does not tell.
+    /// Time that the thread was ready to run without a processor, ns; `None` if the kernel does not report it.
     pub runnable_ns: Option<u64>,
     /// Page faults that waited for no disk.
     pub minor_faults: u32,
@@ -44,7 +44,7 @@ impl Counters {
         ]
     }
 
-    /// Parses the bytes of a note; `None` if they are not those of counters.
+    /// Parses the bytes of a note; `None` if they are not counters.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<8>();

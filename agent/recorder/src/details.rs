@@ -1,6 +1,6 @@
 //! Details of a record: category, arguments, flows, processor time, given times.
 //!
-//! Items one after the other, each with a code; all codes are here. The app's threads store them ([`Encoder`] allocates
+//! They are a sequence of items, each with a code; all codes are here. The app's threads store them ([`Encoder`] allocates
 //! nothing), and the thread that drains reads them ([`Details`]); bytes that are no detail end the list.
 
 /// Maximum size of a record's details.
@@ -70,7 +70,7 @@ pub enum Detail<'a> {
     Cpu(u64),
     /// Number of details for which there was no room.
     LeftOut(u16),
-    /// The time of the record, ns, where its line has a later one.
+    /// The time of the record, ns, if its line has a later one.
     At(u64),
 }
 
@@ -171,12 +171,12 @@ pub const fn cpu_words(ns: u64) -> [u64; 2] {
     [CPU as u64, ns]
 }
 
-/// [`Detail::At`] as it is stored.
+/// [`Detail::At`] in its stored form.
 pub fn at_item(ns: u64) -> impl Iterator<Item = u8> {
     std::iter::once(AT).chain(ns.to_le_bytes())
 }
 
-/// Stores details, on the stack of the thread that records. Those for which there is no room are counted.
+/// Stores details on the stack of the recording thread. Counts details for which there is no room.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     bytes: [u8; MAX_DETAIL_BYTES],
@@ -191,7 +191,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Appends an item of these parts as a whole; `false` if there is no room.
+    /// Appends an item made of these parts, completely or not at all; `false` if there is no room.
     fn put(&mut self, parts: &[&[u8]]) -> bool {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         if self.len + len > MAX_DETAIL_BYTES - LEFT_OUT_BYTES {

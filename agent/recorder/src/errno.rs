@@ -37,7 +37,7 @@ impl Saved {
 #[inline]
 fn location() -> *mut i32 {
     #[cfg(target_os = "android")]
-    // SAFETY: takes nothing, returns the calling thread's errno.
+    // SAFETY: has no arguments, returns the calling thread's errno.
     return unsafe { libc::__errno() };
     #[cfg(not(target_os = "android"))]
     // SAFETY: as above.

@@ -1,9 +1,9 @@
-//! The one error type of the recorder. A full recorder is no error: its records are counted.
+//! The one error type of the recorder. A full recorder is not an error: its records are counted.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A recorder could not be made, or a recorder file not be read.
+/// A recorder could not be created, or a recorder file could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,9 +1,8 @@
 //! Maps a pool's blocks in pieces, each when its first block is leased.
 //!
-//! A mapping of a startup recorder's whole capacity (4 GiB by `tracetee run`) would count against
-//! RLIMIT_AS, and a program that lowers it later could map nothing more. A piece that is mapped
-//! stays where it is until the pool goes, so writers and readers keep plain pointers into it.
-//! Growing takes no lock: it runs on the app's threads, in signal handlers too.
+//! A mapping of a startup recorder's whole capacity (4 GiB by `tracetee run`) would count against RLIMIT_AS, and a program
+//! that lowers it later could map nothing more. A mapped piece stays in place until the pool is unmapped, so writers and
+//! readers keep plain pointers into it. Growing takes no lock: it runs on the app's threads, in signal handlers too.
 
 use crate::errno;
 use crate::layout::Loss;
@@ -43,7 +42,7 @@ impl Extents {
         Self { starts, blocks_each, block_bytes, block_count, file_offset }
     }
 
-    /// The start of a block that [`Extents::reach`] has said is there.
+    /// The start of a block that exists according to [`Extents::reach`].
     pub(crate) fn block(&self, index: u32) -> *mut u8 {
         let start = self.starts.get((index / self.blocks_each) as usize);
         // ORDERING: Acquire, pairs with the Release of `map_extent`: the mapping is there.
@@ -114,7 +113,7 @@ impl Extents {
         }
         let mapped = map(bytes, file, offset)?;
         // ORDERING: Release, pairs with the Acquire of `block`. Failure: another thread was
-        // quicker, and its mapping is what counts.
+        // quicker, and its mapping is used.
         let exchanged = start.compare_exchange(
             std::ptr::null_mut(),
             mapped,
@@ -132,7 +131,7 @@ impl Extents {
         self.blocks_each.get().min(self.block_count - first) as usize * self.block_bytes
     }
 
-    /// Unmaps all pieces. No one uses them any more.
+    /// Unmaps all pieces. They must no longer be used.
     pub(crate) fn unmap_all(&self) {
         for (extent, start) in (0u32..).zip(&self.starts) {
             // ORDERING: Relaxed; the caller is the last user.
@@ -176,7 +175,7 @@ pub(crate) const LARGEST_PAGE: usize = 16 << 10;
 /// Number of attempts while signals interrupt the call.
 const MAX_ATTEMPTS: u32 = 16;
 
-/// Reserves disk space for all pages of a range; what they hold and the file's size stay. Fails with an errno.
+/// Reserves disk space for all pages of a range; their contents and the file's size stay unchanged. Fails with an errno.
 pub(crate) fn reserve(file: &File, offset: usize, bytes: usize) -> Result<(), i32> {
     let start = offset / LARGEST_PAGE * LARGEST_PAGE;
     let bytes = (offset + bytes).next_multiple_of(LARGEST_PAGE) - start;
@@ -218,17 +217,17 @@ pub(crate) fn map(bytes: usize, file: Option<&File>, offset: usize) -> Result<*m
 /// The first part of a recorder's file, in which a page fault brings in one page.
 pub(super) const FIRST_BYTES: usize = 1 << 20;
 
-/// Has a page fault in that part bring in one page. The kernel would read ahead, as far as the device
-/// says (8 MB on some): pages of zeros, as the file is sparse, which cost a short process more than all
-/// else that it does. A process that records more is helped by reading ahead: the rest stays as it is.
+/// Has a page fault in that part bring in one page. The kernel would read ahead, as far as the device says (8 MB on some):
+/// pages of zeros, because the file is sparse, which would cost a short process more than all its other work. A process that
+/// records more benefits from reading ahead, so the rest stays unchanged.
 pub(super) fn read_nothing_ahead(base: *mut libc::c_void, bytes: usize) {
-    // SAFETY: a mapping of ours; only the way in which its pages come changes. Where it is refused, they
-    // come as before.
+    // SAFETY: a mapping of ours; only the way in which its pages are loaded changes. If the call is refused, they are loaded
+    // as before.
     unsafe { libc::madvise(base, bytes, libc::MADV_RANDOM) };
 }
 
 /// Gives a mapping back.
 pub(crate) fn unmap(start: *mut u8, bytes: usize) {
-    // SAFETY: a mapping of `map` of that size, which no one uses any more.
+    // SAFETY: a mapping of `map` of that size, which is no longer used.
     unsafe { libc::munmap(start.cast(), bytes) };
 }

@@ -1,6 +1,6 @@
 //! The gate: shows which threads are inside the recorder, and lets a closer wait until none is.
 //!
-//! A thread says "inside" with a plain store to a place of its own and then looks at the session; a
+//! A thread says "inside" with a plain store to its own place and then looks at the session; a
 //! closer changes the session and then looks at those places. Between store and look both need a
 //! full barrier, or each could miss the other. The closer's may be `membarrier(2)`, which puts a
 //! barrier into every running thread: then the threads need none.
@@ -8,16 +8,16 @@
 //! An entry that is never left (its frame went by `longjmp`, `pthread_exit` or cancellation, out of
 //! a signal handler that interrupted it) is known by its frame: each entry leaves a mark on its
 //! stack and notes the address. Frames that live never overlap, and nobody writes into them; so an
-//! entry whose mark has been overwritten, or lies within a later frame, is *abandoned*. That holds
+//! entry whose mark has been overwritten, or is within a later frame, is *abandoned*. That holds
 //! for alternate signal stacks and for coroutines' stacks as well. A mark that is still there says
-//! nothing; the entry is then taken for a live one, and the thread goes on at the next level.
+//! nothing; the entry is then taken for a live one, and the thread continues at the next level.
 
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, compiler_fence, fence};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
-/// Maximum number of entries of one thread: its own, that of a signal handler that interrupted it, and that of
-/// one that interrupted the handler.
+/// Maximum number of entries of one thread: its own, one of a signal handler that interrupted it, and one of a handler that
+/// interrupted the first.
 pub(crate) const LEVELS: usize = 3;
 
 /// The entries of one thread.
@@ -51,7 +51,7 @@ impl Inside {
         }
     }
 
-    /// The address that the entry at `level` has noted, 0 when there is none.
+    /// The address that the entry at `level` has noted, or 0.
     #[inline(always)]
     pub(crate) fn frame(&self, level: usize) -> usize {
         // ORDERING: Relaxed; for the thread itself.
@@ -60,7 +60,7 @@ impl Inside {
 
     /// The session that the last entry at `level` has seen.
     pub(crate) fn session(&self, level: usize) -> u32 {
-        // ORDERING: Relaxed; for the thread itself, or for who has seen the entry (`is_inside`).
+        // ORDERING: Relaxed; for the thread itself, or for a thread that has seen the entry (`is_inside`).
         self.level(level).1.load(Ordering::Relaxed)
     }
 
@@ -70,8 +70,8 @@ impl Inside {
         std::ptr::from_ref(self.level(level).0) as usize
     }
 
-    /// True if the entry at `level`, if there is one, is abandoned. The thread itself asks, whose current entry
-    /// has `mark`; `read` returns the word at an address if it is readable.
+    /// True if the entry at `level`, if there is one, is abandoned. Called by the thread itself, whose current entry has
+    /// `mark`; `read` returns the word at an address if it is readable.
     #[cold]
     #[inline(never)]
     pub(crate) fn is_abandoned(
@@ -82,7 +82,7 @@ impl Inside {
     ) -> bool {
         let frame = self.frame(level);
         let deeper = 0u8;
-        // From here up to the present mark the stack is that of live frames.
+        // From here up to the current mark, the stack belongs to live frames.
         let (low, high) = (&raw const deeper as usize, mark.address());
         if frame == 0 || frame == high || frame > low && frame < high {
             return frame != 0;
@@ -118,7 +118,7 @@ impl Mark {
     /// Writes the token of the entry's level.
     #[inline(always)]
     pub fn set(&self, token: usize) {
-        // SAFETY: the mark's own word, which its thread alone touches.
+        // SAFETY: the mark's own word, which only its thread touches.
         unsafe { self.0.get().write_volatile(MaybeUninit::new(token)) };
     }
 }
@@ -143,9 +143,9 @@ impl Gate {
         Self { session: AtomicU32::new(0), fences: AtomicU32::new(1) }
     }
 
-    /// Enters at a level that is free (or whose entry is abandoned); `mark` stays in the caller's
-    /// frame until it has left. Returns the session that the entry belongs to, 0 when there is
-    /// none, or when it changed just now; [`Gate::leave`] follows in any case.
+    /// Enters at a level that is free (or whose entry is abandoned); `mark` stays in the caller's frame until it has left.
+    /// Returns the session that the entry belongs to, or 0 if there is none or it has just changed. Call [`Gate::leave`] in
+    /// either case.
     #[inline(always)]
     pub(crate) fn enter(&self, inside: &Inside, level: usize, mark: &Mark) -> u32 {
         match self.session_hint() {
@@ -155,7 +155,7 @@ impl Gate {
         }
     }
 
-    /// [`Gate::enter`] for who has just seen `session`, which is not 0. Returns `false` when it changed since.
+    /// [`Gate::enter`] for a caller that has just seen `session`, which is not 0. Returns `false` if it has changed since.
     #[inline(always)]
     pub(crate) fn enter_in(
         &self,
@@ -168,9 +168,8 @@ impl Gate {
         mark.set(inside.token(level));
         // ORDERING: Relaxed; published by the frame.
         of_level.store(session, Ordering::Relaxed);
-        // ORDERING: Release, pairs with the Acquire in `is_inside`: whoever sees the entry sees its
-        // session. The fence keeps the store before the loads that follow (the session, the
-        // lane's); it pairs with the one in `barrier`.
+        // ORDERING: Release, pairs with the Acquire in `is_inside`: a thread that sees the entry sees its session. The fence
+        // keeps the store before the loads that follow (the session, the lane's); it pairs with the one in `barrier`.
         frame.store(mark.address(), Ordering::Release);
         // ORDERING: Relaxed; published with the session.
         if self.fences.load(Ordering::Relaxed) == 0 {
@@ -185,8 +184,8 @@ impl Gate {
     /// The entry at `level` ends.
     #[inline(always)]
     pub(crate) fn leave(inside: &Inside, level: usize) {
-        // ORDERING: Release, pairs with the Acquire in `is_inside`: whoever sees the thread
-        // outside sees all that it wrote.
+        // ORDERING: Release, pairs with the Acquire in `is_inside`: a thread that sees this thread outside sees everything
+        // that it wrote.
         inside.level(level).0.store(0, Ordering::Release);
     }
 
@@ -230,16 +229,16 @@ impl Gate {
         self.session.load(Ordering::Acquire)
     }
 
-    /// The same, for who does not act on it before entering.
+    /// The same, for a caller that does not act on it before entering.
     #[inline(always)]
     pub(crate) fn session_hint(&self) -> u32 {
         // ORDERING: Relaxed; a hint.
         self.session.load(Ordering::Relaxed)
     }
 
-    /// Closes; later entries find no session. Waits for nobody.
+    /// Closes the session; later entries find none. Does not wait.
     pub(crate) fn close(&self) {
-        // ORDERING: Relaxed; `barrier` follows where it matters.
+        // ORDERING: Relaxed; `barrier` follows if it matters.
         self.session.store(0, Ordering::Relaxed);
     }
 }

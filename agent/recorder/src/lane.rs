@@ -1,7 +1,7 @@
 //! A lane: the position at which a thread, or a signal handler on it, writes next. Appends records.
 //!
-//! The fields but `session` belong to the thread alone. A record is stored word by word (Relaxed:
-//! a reader may be copying a block while it is taken over, and throws such a copy away) and then
+//! All fields except `session` belong to the thread alone. A record is stored word by word (Relaxed:
+//! a reader may be copying a block while it is taken over, and discards such a copy) and then
 //! published by one Release store of the block's committed length.
 
 use crate::block_lease::{Blocks, Lease, Memory};
@@ -21,7 +21,7 @@ pub(crate) struct Lane {
     records: Cell<u32>,
     /// Base of deltas, in ticks.
     base_tick: Cell<u64>,
-    /// The largest delta before the clock has to be looked at again.
+    /// The largest delta before the clock has to be read again.
     max_delta: Cell<u64>,
     cursor: Cell<*const AtomicU64>,
     end: Cell<*const AtomicU64>,
@@ -32,7 +32,7 @@ pub(crate) struct Lane {
     /// Number of blocks since the thread's name was read; [`OLD_NAME`] after a later anchor.
     name_age: Cell<u8>,
     /// Number of the lane's entry among the threads whose counters are read, 0 for none. Such a lane's `max_delta` is 0,
-    /// so that it takes no record by itself.
+    /// so that it accepts no record by itself.
     watch: Cell<u8>,
     /// The session that the block was leased in; 0 for none. Set after `lease`, which it vouches for.
     leased_in: Cell<u32>,
@@ -76,10 +76,10 @@ impl Lane {
         }
     }
 
-    /// Begins anew for another thread. A block that the former one has left is given back with the
-    /// next lease ([`Lane::end`]); `is_whole`: that thread was outside the recorder when it ended.
+    /// Starts over for another thread. A block left by the former thread is released with the next lease ([`Lane::end`]);
+    /// `is_whole`: that thread was outside the recorder when it ended.
     pub(crate) fn hand_on(&self, is_whole: bool) {
-        // ORDERING: Relaxed; the lane is its new thread's alone.
+        // ORDERING: Relaxed; the lane belongs only to its new thread.
         self.session.store(0, Ordering::Relaxed);
         self.sequence.set(0);
         self.watch.set(0);
@@ -96,7 +96,7 @@ impl Lane {
         self.end(blocks, session, false);
     }
 
-    /// True if ticks are those of the hardware counter.
+    /// True if ticks come from the hardware counter.
     #[inline]
     pub(crate) const fn counts_by_counter(&self) -> bool {
         self.counter.get()
@@ -105,8 +105,8 @@ impl Lane {
     /// True if a record of `words` words at `tick` can be appended now.
     #[inline]
     pub(crate) fn takes(&self, session: u32, words: usize, tick: u64) -> bool {
-        // ORDERING: Relaxed; whoever sets it to 0 looks then, behind a barrier, whether this
-        // thread is inside the recorder (Gate), and leaves the block alone if so.
+        // ORDERING: Relaxed; a thread that sets it to 0 then checks, after a barrier, whether this thread is inside the
+        // recorder (Gate), and if so does not touch the block.
         self.session.load(Ordering::Relaxed) == session
             && self.has_room(words)
             && tick.wrapping_sub(self.base_tick.get()) <= self.max_delta.get()
@@ -137,7 +137,7 @@ impl Lane {
     pub(crate) unsafe fn append(&self, word: u64, head: &[u64], bytes: *const u8, len: usize) {
         // SAFETY: as the caller promises.
         let mut cursor = unsafe { self.push(self.cursor.get(), word) };
-        // Without a loop where the caller's number of words is known: it is 0, 1 or 2.
+        // Without a loop if the caller's number of words is known: it is 0, 1 or 2.
         let mut rest = head;
         if let [first, after @ ..] = rest {
             // SAFETY: as the caller promises.
@@ -183,8 +183,8 @@ impl Lane {
         true
     }
 
-    /// Half a record, as a thread leaves it that is stopped in the middle: `words` words of it stand
-    /// behind what is committed, and the cursor may be past them or not.
+    /// Half a record, as left by a thread that is stopped in the middle: `words` words of it follow the committed words, and
+    /// the cursor may be past them or not.
     ///
     /// # Safety
     /// The lane has room for them.
@@ -201,7 +201,7 @@ impl Lane {
         }
     }
 
-    /// Appends a note, words and all. `false` when there is no room.
+    /// Appends a note, including its words. `false` when there is no room.
     pub(crate) fn append_note(&self, words: &[u64]) -> bool {
         if !self.has_room(words.len()) {
             return false;
@@ -231,7 +231,7 @@ impl Lane {
         self.watch.set(number);
     }
 
-    /// The largest delta before the clock has to be looked at again.
+    /// The largest delta before the clock has to be read again.
     pub(crate) const fn max_delta(&self) -> u64 {
         self.max_delta.get()
     }
@@ -254,12 +254,12 @@ impl Lane {
         self.name_age.set(OLD_NAME);
     }
 
-    /// Counts a block that has begun with the name of the one before, or with a name that was read.
+    /// Counts a block that has begun with the name of the previous one, or with a name that was read.
     pub(crate) fn name_ages(&self, is_known: bool) {
         self.name_age.set(if is_known { self.name_age.get() + 1 } else { 0 });
     }
 
-    /// Goes on in a leased block, with a new segment.
+    /// Continues in a leased block, with a new segment.
     pub(crate) fn begin<M: Memory>(
         &self,
         blocks: &Blocks<M>,
@@ -291,8 +291,7 @@ impl Lane {
         self.session.store(session, Ordering::Relaxed);
     }
 
-    /// Lets go of the block, if one is held in `session`: for good when it is full, else for
-    /// another thread.
+    /// Releases the block, if one is held in `session`: permanently if it is full, else for another thread.
     pub(crate) fn end<M: Memory>(&self, blocks: &Blocks<M>, session: u32, is_full: bool) {
         if self.leased_in.replace(0) != session {
             return;
@@ -337,7 +336,7 @@ impl Lane {
         unsafe { at.add(1) }
     }
 
-    /// Stores a word from `from`; returns what lies behind it on either side.
+    /// Stores a word from `from`; returns the following positions on both sides.
     ///
     /// # Safety
     /// `from` points to 8 readable bytes, `at` to room for them.
@@ -355,7 +354,7 @@ impl Lane {
         (at, unsafe { from.add(size_of::<AtomicU64>()) })
     }
 
-    /// The same, of two words.
+    /// The same for two words.
     ///
     /// # Safety
     /// As [`Lane::push_one`], for 16 bytes.
@@ -381,7 +380,8 @@ impl Lane {
         len: usize,
     ) -> *const AtomicU64 {
         let (mut from, mut rest) = (bytes, len);
-        // Most records have less than 64 bytes: a loop for what is more, and then each word by its bit of the length.
+        // Most records have less than 64 bytes: a loop copies the rest of longer ones, then each bit of the length copies a
+        // word.
         while rest >= 32 {
             // SAFETY: 16 of the `rest` bytes at `from`, and room for them, as the caller promises.
             (at, from) = unsafe { self.push_two(at, from) };
@@ -402,7 +402,7 @@ impl Lane {
             return at;
         }
         let word = if len >= 8 {
-            // The last 8 bytes, less those that are stored already.
+            // The last 8 bytes, without those that are stored already.
             // SAFETY: `len` is over 8.
             let last = unsafe { bytes.add(len - 8) };
             // SAFETY: the last 8 of `len` bytes.
@@ -448,7 +448,7 @@ unsafe fn short_word(bytes: *const u8, len: usize) -> u64 {
         // Both ends, which overlap: an end of a section is `E|` and the process's id.
         // SAFETY: the first 4 bytes, as the caller promises.
         let low = unsafe { bytes.cast::<u32>().read_unaligned() };
-        // SAFETY: at least 4 bytes lie before the end.
+        // SAFETY: there are at least 4 bytes before the end.
         let last = unsafe { bytes.add(len - 4) };
         // SAFETY: the last 4 bytes.
         let high = unsafe { last.cast::<u32>().read_unaligned() };

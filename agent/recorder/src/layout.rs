@@ -101,9 +101,9 @@ pub(crate) struct PoolHeader {
     /// Boot and real time of the start, read together.
     pub(crate) start_boot_ns: u64,
     pub(crate) start_real_ns: u64,
-    /// Boot time of the stop, 0 while recording (and for ever after a kill).
+    /// Boot time of the stop, 0 while recording (and forever after a kill).
     pub(crate) stop_boot_ns: AtomicU64,
-    /// Two anchors of the counter clock, some milliseconds apart, from before the first record that it stamps:
+    /// Two anchors of the counter clock, some milliseconds apart, taken before the first record with its times:
     /// counter, boot time, counter, boot time. All 0 when the counter is not used.
     pub(crate) anchors: [AtomicU64; 4],
     /// Number of requests for a block. It is the next block's index, in ring mode modulo the number of blocks.
@@ -112,7 +112,7 @@ pub(crate) struct PoolHeader {
     pub(crate) threads: AtomicU32,
     /// Endless mode: which half of the pairs below and of `drained` and `open` is in force.
     pub(crate) drain_round: AtomicU32,
-    /// Endless mode: length of the trace up to which it holds what was drained.
+    /// Endless mode: length of the trace that contains all drained records.
     pub(crate) streamed_bytes: [AtomicU64; 2],
 }
 
@@ -120,9 +120,9 @@ pub(crate) struct PoolHeader {
 const _: () = assert!(size_of::<PoolHeader>() <= META_OFFSET);
 
 impl PoolHeader {
-    /// The two anchors, as they lie there.
+    /// The two anchors in their stored form.
     pub(crate) fn anchors(&self) -> [u64; 4] {
-        // ORDERING: Relaxed; set before anybody reads records that need them.
+        // ORDERING: Relaxed; set before any reader needs them.
         self.anchors.each_ref().map(|word| word.load(Ordering::Relaxed))
     }
 
@@ -146,7 +146,7 @@ pub(crate) struct ThreadEntry {
     pub(crate) overwritten: AtomicU64,
     /// Records not recorded, by [`Loss`].
     pub(crate) dropped: [AtomicU32; Loss::ALL.len()],
-    /// Endless mode: sections open at the end of what was streamed.
+    /// Endless mode: sections open at the end of the streamed part.
     pub(crate) open: [AtomicU32; 2],
 }
 
@@ -159,7 +159,7 @@ const _: () = assert!(size_of::<ThreadEntry>() == 64);
 pub(crate) struct BlockHeader {
     /// `generation << 3 | state`, see [`crate::block_lease`]. 0: never used.
     pub(crate) lease: AtomicU32,
-    /// Words of complete records behind this header.
+    /// Words of complete records after this header.
     pub(crate) committed: AtomicU32,
     /// Lane that holds the block: `2 × number of the thread's state + lane`.
     pub(crate) owner: AtomicU32,
@@ -220,7 +220,7 @@ pub(crate) const fn record_words(bytes: usize) -> usize {
 
 /// First byte of a note: a [`Segment`] begins.
 pub(crate) const NOTE_SEGMENT: u8 = 1;
-/// A later anchor of the same segment: counter, boot time (in words 1 and 2 behind the kind's).
+/// A later anchor of the same segment: counter, boot time (in words 1 and 2 after the kind).
 pub(crate) const NOTE_ANCHOR: u8 = 2;
 /// The thread ended.
 pub const NOTE_THREAD_END: u8 = 3;
@@ -274,7 +274,7 @@ impl Segment {
         ]
     }
 
-    /// Parses the bytes of a note; `None` if they are not those of a segment.
+    /// Parses the bytes of a note; `None` if they are not a segment.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut words = [0u64; SEGMENT_WORDS - 1];
         for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {

@@ -1,4 +1,4 @@
-//! The recorder: bounded memory that the app's threads write records into without meeting.
+//! The recorder: bounded memory into which the app's threads write records without contention.
 //!
 //! The journey of a record: [`record`] recognises it, [`writer`] puts it with the [`clock`]'s value
 //! into the block that its thread has leased from the [`pool`] ([`block_lease`] decides which
@@ -7,14 +7,14 @@
 //! and knows by the [`gate`] when the last writer has left.
 //!
 //! [`reader`] reads a pool, in this process or from a file that outlived one: a [`snapshot`] copies
-//! all that is committed, [`tail`] shows what was committed since its last look, [`clock_map`]
+//! all that is committed, [`tail`] shows what was committed since its last check, [`clock_map`]
 //! turns the counter's ticks into boot time. [`layout`] is the memory that both sides share.
 //!
 //! Rules of the hot path: what a writer reaches allocates nothing, takes no lock, logs nothing, never
 //! panics, and leaves [`errno`] as the app expects it.
 //!
-//! Under `cfg(loom)` the crate is its core alone, over loom's atomics, with a model for each thing
-//! that two threads do to one block: `tests/loom/run`.
+//! Under `cfg(loom)` the crate is only its core, over loom's atomics, with a model for each pair of concurrent operations on
+//! a block: `tests/loom/run`.
 #![cfg_attr(loom, allow(dead_code, reason = "the models use a part of the core"))]
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -1,6 +1,6 @@
-//! The pool's memory: in the process alone, or in a file.
+//! The pool's memory: private to the process, or in a file.
 //!
-//! A pool in a file reserves disk space for each page before anybody touches it: a store to a page without space,
+//! A pool in a file reserves disk space for each page before it is touched: a store to a page without space,
 //! on tmpfs even a load, would kill the app with SIGBUS. Without space the record is dropped and counted.
 
 use crate::Error;
@@ -81,14 +81,14 @@ impl Mapping {
         }
     }
 
-    /// Closes the file, whose lock then belongs to others that have it open; the region stays.
+    /// Closes the file, whose lock then belongs to other holders of the file; the region stays.
     pub(crate) fn close_file(&mut self) {
         self.file = None;
         self.reserves = false;
         self.writes_zeros = false;
     }
 
-    /// The file; an errno if the program has closed its descriptor, which may be that of another file now.
+    /// The file; an errno if the program has closed its descriptor, which may refer to another file now.
     fn file(&self) -> Result<Option<&File>, i32> {
         match &self.file {
             None => Ok(None),
@@ -122,7 +122,7 @@ impl Mapping {
         done
     }
 
-    /// The file that it lies in.
+    /// The file that it is in.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -148,7 +148,7 @@ impl Mapping {
         let extents = Extents::new(block_count, block_bytes, BLOCKS_OFFSET, reuses);
         let file = shape.path.map(create_file).transpose()?;
         let failed = |what, errno| {
-            // Nobody is to take it for a recorder's file.
+            // Ensures that nobody treats it as a recorder's file.
             let _ = shape.path.map(std::fs::remove_file);
             let path = shape.path.unwrap_or(Path::new("(mmap)")).to_owned();
             Error::Io { what, path, source: std::io::Error::from_raw_os_error(errno) }
@@ -175,7 +175,7 @@ impl Mapping {
         begun.map_err(|errno| failed("map the recorder's memory", errno))?;
         let open = mapping.file().map_err(|errno| failed("reserve space for", errno))?;
         let Some(file) = open else { return Ok(mapping) };
-        // Only what can be reserved again and again without harm is left for later.
+        // Only memory that can be reserved repeatedly without harm is reserved later.
         let [_, all] = mapping.extents.ends();
         let reserved = if reuses { all } else { THREADS_OFFSET + 1 };
         match extents::reserve(file, 0, reserved) {
@@ -192,8 +192,8 @@ impl Mapping {
     }
 
     fn write_header(&mut self, shape: &Shape<'_>) {
-        // SAFETY: the header lies at the start of the mapping, which is larger; it is page-aligned
-        // and nobody else has this pool yet.
+        // SAFETY: the header is at the start of the mapping, which is larger; it is page-aligned and this pool is not shared
+        // yet.
         let header = unsafe { &mut *self.base };
         header.version = VERSION;
         header.block_bytes = u32::try_from(self.block_bytes).unwrap_or(0);
@@ -206,7 +206,7 @@ impl Mapping {
         if let Some(anchors) = shape.anchors {
             header.set_anchors(anchors);
         }
-        // Last: a file without it is one whose process was killed before it recorded anything.
+        // Written last: a file without it belongs to a process that was killed before it recorded anything.
         header.magic = MAGIC;
     }
 
@@ -276,14 +276,14 @@ impl Memory for Mapping {
 
     fn count_overwritten(&self, entry: u32, records: u64) {
         if records > 0 {
-            // ORDERING: Relaxed; a count publishes nothing.
+            // ORDERING: Relaxed; a count does not publish other data.
             self.entry(entry).overwritten.fetch_add(records, Ordering::Relaxed);
         }
     }
 }
 
 impl Mapping {
-    /// The thread entry `index`, the first for one that is too large.
+    /// The thread entry `index`, or the first if it is too large.
     pub(crate) fn entry(&self, index: u32) -> &ThreadEntry {
         let index = usize::try_from(index).ok().filter(|&index| index < THREAD_ENTRIES);
         let offset = THREADS_OFFSET + index.unwrap_or(0) * size_of::<ThreadEntry>();
@@ -293,10 +293,10 @@ impl Mapping {
         unsafe { &*entry }
     }
 
-    /// Gives a thread an entry of its own while there are any.
+    /// Gives a thread its own entry while there are any.
     pub(crate) fn new_entry(&self, incarnation: u32, tid: i32) -> u32 {
         let threads = &self.pool_header().threads;
-        // Another thread that is quicker takes an entry: there are not many.
+        // If another thread is faster, it takes an entry; this happens only a few times.
         let index = loop {
             let index = threads.load(Ordering::Relaxed);
             let offset = THREADS_OFFSET + index as usize * size_of::<ThreadEntry>();
@@ -316,7 +316,7 @@ impl Mapping {
         index
     }
 
-    /// The name that was noted for a thread with an entry of its own.
+    /// The name that was noted for a thread with its own entry.
     pub(crate) fn name_of(&self, entry: u32) -> Option<[u8; NAME_BYTES]> {
         // ORDERING: Relaxed; written by the thread itself, or as the kernel has it.
         let name = &self.entry(entry).name;
@@ -339,7 +339,7 @@ impl Drop for Mapping {
         if !self.unmap {
             return;
         }
-        // The mapping was made by `create` and nobody uses it any more: the creator drops a pool only
+        // The mapping was made by `create` and is no longer used: the creator drops a pool only
         // after the writers have left (session::close) or never.
         extents::unmap(self.base.cast(), BLOCKS_OFFSET);
         self.extents.unmap_all();
@@ -354,14 +354,13 @@ fn block_count(shape: &Shape<'_>, limit: u64) -> Result<u32, Error> {
     if fit < least {
         let source = std::io::ErrorKind::FileTooLarge.into();
         let path = shape.path.unwrap_or(Path::new("")).to_owned();
-        let what = "fit a recorder into the limit on the size of files (ulimit -f) at";
+        let what = "fit a recorder into the limit on file size (ulimit -f) at";
         return Err(Error::Io { what, path, source });
     }
     Ok(u32::try_from(wanted.min(fit)).unwrap_or(u32::MAX).min(u32::MAX / 2))
 }
 
-/// Gives the file its size: that of all its blocks, or, where the file system can extend it later,
-/// of the first.
+/// Sets the size of the file: that of all its blocks, or only of the first, if the file system can extend it later.
 fn size(file: &File, extents: &Extents, at_once: bool) -> Result<(), i32> {
     let [first, all] = extents.ends();
     if !at_once {
@@ -382,8 +381,8 @@ fn create_file(path: &Path) -> Result<File, Error> {
         path: path.to_owned(),
         source,
     })?;
-    // Says that its process lives, whatever has become of the process id. A filesystem without
-    // locks is no reason to fail: recovery then looks at the process id alone.
+    // Shows that its process is alive, even if the process id was reused. A file system without locks is not an error:
+    // recovery then checks only the process id.
     let _ = tracetee_os::try_lock(&file);
     Ok(file)
 }

@@ -158,7 +158,7 @@ impl World {
         Gate::leave(&writer.inside, 0);
     }
 
-    /// Block 0 as a thread of its own sees it: loom shows its first thread no stale values.
+    /// Block 0 as its own thread sees it: loom shows its first thread no stale values.
     fn read_in_thread(world: &Arc<Self>) -> Vec<(u32, u64)> {
         let world = Arc::clone(world);
         thread::spawn(move || world.read(0)).join().unwrap()
@@ -248,7 +248,7 @@ fn a_copy_of_a_block_that_is_taken_over_has_the_old_content_or_the_new() {
 #[test]
 fn a_thread_whose_block_is_taken_over_never_writes_into_it_again() {
     loom::model(|| {
-        // One block, held by thread 0, which goes on; thread 1 wants it.
+        // One block, held by thread 0, which continues; thread 1 wants it.
         let world = World::new(Mode::Ring, 1, 2);
         assert!(world.record(0, 1));
         let owner = {

@@ -196,7 +196,7 @@ enum Step {
     Kick {
         thread: usize,
     },
-    /// It is stopped in the middle of a record for good, and goes on elsewhere; or another has its
+    /// It is stopped in the middle of a record for good, and continues elsewhere; or another has its
     /// state from then on.
     Abandon {
         thread: usize,

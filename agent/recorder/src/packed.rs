@@ -1,4 +1,4 @@
-//! Records that the fast path stores without formatting them, and the text that they stand for.
+//! Records that the fast path stores unformatted, and their text.
 
 use crate::record::{Kind, MAX_MESSAGE_BYTES};
 
@@ -37,8 +37,7 @@ impl<'a> Packed<'a> {
         Some(Self { kind, track, name, number })
     }
 
-    /// The record as libcutils would have written it: what is too long is cut, first the name,
-    /// then the track.
+    /// The record as libcutils would have written it: if it is too long, first the name is cut, then the track.
     #[must_use]
     pub fn to_text(&self, pid: u32) -> Vec<u8> {
         let mut text = format!("{}|{pid}", self.kind.letter()).into_bytes();

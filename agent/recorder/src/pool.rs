@@ -34,12 +34,12 @@ impl Pool {
         Self { blocks: Blocks::new(self.blocks.memory.alias(), self.blocks.mode()) }
     }
 
-    /// Closes the file, whose lock then belongs to others that have it open; the mapping stays.
+    /// Closes the file, whose lock then belongs to other holders of the file; the mapping stays.
     pub fn close_file(&mut self) {
         self.blocks.memory.close_file();
     }
 
-    /// The file that it lies in.
+    /// The file that it is in.
     pub fn path(&self) -> Option<&Path> {
         self.blocks.memory.path()
     }
@@ -59,7 +59,7 @@ impl Pool {
         self.header().set_anchors(anchors);
     }
 
-    /// Replaces the metadata text; what is over [`META_BYTES`] is cut.
+    /// Replaces the metadata text, truncated to [`META_BYTES`].
     pub fn set_meta(&self, text: &str) {
         let bytes = text.as_bytes();
         let len = bytes.len().min(META_BYTES);

@@ -1,8 +1,8 @@
 //! Progress of a streamed trace: the words of each block that it contains.
 //!
-//! The streaming thread keeps one [`Progress`] for the words that it has taken and one for those
-//! that its file holds. The latter is published in the pool ([`Pool::publish_streamed`]), where
-//! whoever recovers after a kill finds it, and frees blocks ([`Pool::free_streamed`]).
+//! The streaming thread keeps one [`Progress`] for the words that it has taken and one for those that its file holds. The
+//! latter is published in the pool ([`Pool::publish_streamed`]), where recovery finds it after a kill, and used to free
+//! blocks ([`Pool::free_streamed`]).
 
 use crate::block_lease::{CLOSED, Memory, PARTIAL, generation_of, state_of};
 use crate::pool::Pool;
@@ -19,7 +19,7 @@ pub struct PoolPosition {
     pub(crate) next: u32,
 }
 
-/// Words that are done with, by block, each with the lease word that they belong to.
+/// Processed words by block, each with their lease word.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Vec<(u32, u32)>);
 
@@ -30,11 +30,11 @@ impl Progress {
         Self(vec![(0, 0); pool.blocks.memory.count() as usize])
     }
 
-    /// Notes that all up to these positions is done with.
+    /// Notes that everything up to these positions has been processed.
     pub fn note<'a>(&mut self, positions: impl IntoIterator<Item = &'a PoolPosition>) {
         for position in positions {
             let block = position.block as usize;
-            // A file's blocks become more.
+            // The number of blocks in a file increases.
             if self.0.len() <= block {
                 self.0.resize(block + 1, (0, 0));
             }
@@ -44,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// Words of a block that are done with; 0 for those of an earlier content.
+    /// Processed words of a block; 0 if they belong to earlier content.
     #[must_use]
     pub fn words(&self, block: u32, lease: u32) -> u32 {
         match self.0.get(block as usize) {
@@ -66,9 +66,9 @@ impl Pool {
         waiting > memory.count() as usize / 4
     }
 
-    /// Notes in the pool that the file's first `bytes` bytes hold `written`, and how many sections
-    /// each thread has open there (by incarnation). `round` grows by one with each call: the new
-    /// state is put beside the one in force, and then replaces it.
+    /// Notes in the pool that the file's first `bytes` bytes hold `written`, and how many sections each thread has open
+    /// there (by incarnation). `round` grows by one with each call: the new state is written next to the current one, and
+    /// then replaces it.
     pub fn publish_streamed(
         &self,
         round: u32,
@@ -77,7 +77,7 @@ impl Pool {
         bytes: u64,
     ) {
         let half = round as usize & 1;
-        // ORDERING: Relaxed up to the Release of the round: a kill leaves the one or the other.
+        // ORDERING: Relaxed up to the Release of the round: a kill leaves the old or the new state.
         let header = self.header();
         for (index, &(lease, words)) in (0u32..).zip(&written.0) {
             let block = self.blocks.memory.header(index);
@@ -94,7 +94,7 @@ impl Pool {
         header.drain_round.store(round, Ordering::Release);
     }
 
-    /// Frees the blocks that nobody writes into and that the file holds to their ends.
+    /// Frees the blocks that have no writer and that the file contains completely.
     pub fn free_streamed(&self, written: &Progress) {
         let memory = &self.blocks.memory;
         for index in 0..memory.count() {
@@ -116,7 +116,7 @@ impl PoolReader<'_> {
     #[must_use]
     pub fn streamed_bytes(&self) -> u64 {
         let header = self.pool_header();
-        // ORDERING: Relaxed; asked when the process is gone.
+        // ORDERING: Relaxed; used after the process has ended.
         let half = header.drain_round.load(Ordering::Relaxed) as usize & 1;
         header.streamed_bytes.get(half).map_or(0, |bytes| bytes.load(Ordering::Relaxed))
     }

@@ -27,7 +27,7 @@ pub fn is_readable(address: usize, count: usize) -> bool {
         };
         status == -1 && errno::get() == libc::EINVAL
     };
-    // At most two pages, and a page is readable whole.
+    // At most two pages; a page is readable as a whole.
     let last = address.saturating_add(count.saturating_sub(1));
     let answer = probe(address) && (address / PAGE_BYTES == last / PAGE_BYTES || probe(last));
     saved.restore();

@@ -1,8 +1,8 @@
-//! Reads a pool: the running one, or a file whose process is gone.
+//! Reads a pool: the running one, or a file whose process has ended.
 //!
-//! Runs on the thread that dumps. Only what a writer has committed is looked at, and every length
-//! is checked against the region, whatever the file says: a damaged pool yields fewer records and
-//! a count, never a wild read. What the blocks hold is [`crate::snapshot`]'s.
+//! Runs on the thread that dumps. It reads only committed records, and checks every length against the region, whatever the
+//! file says: a damaged pool yields fewer records and a count, never a wild read. [`crate::snapshot`] reads the contents of
+//! blocks.
 
 use crate::Error;
 use crate::block_lease::{Memory, RESETTING, generation_of, state_of};
@@ -29,7 +29,7 @@ impl PoolFile {
     /// Maps the file at `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be opened or mapped, [`Error::Pool`] when it is no pool of
+    /// [`Error::Io`] when it cannot be opened or mapped, [`Error::Pool`] when it is not a pool of
     /// this version.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let io = |what, source| Error::Io { what, path: path.to_owned(), source };
@@ -93,7 +93,7 @@ pub struct PoolReader<'a> {
 /// Memory of the blocks.
 #[derive(Debug, Clone, Copy)]
 enum Region<'a> {
-    /// After the header, in a mapping of so many bytes.
+    /// After the header, in a mapping of this many bytes.
     File { bytes: usize },
     /// The mappings of the running pool.
     Live(&'a Extents),
@@ -102,7 +102,7 @@ enum Region<'a> {
 /// Facts about a thread, besides its records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadFacts {
-    /// Number of the thread; 0 for all threads that got no entry of their own.
+    /// Number of the thread; 0 for all threads without their own entry.
     pub incarnation: u32,
     /// Thread id.
     pub tid: i32,
@@ -127,7 +127,7 @@ impl<'a> PoolReader<'a> {
     fn validate(&self) -> Result<(), String> {
         let header = self.pool_header();
         if header.magic != MAGIC {
-            return Err("is no recorder file".into());
+            return Err("is not a recorder file".into());
         }
         if header.version != VERSION {
             let found = header.version;
@@ -174,7 +174,7 @@ impl<'a> PoolReader<'a> {
         self.pool_header().start_real_ns
     }
 
-    /// Boot time at the stop; `None` while recording, and for ever after a kill.
+    /// Boot time at the stop; `None` while recording, and forever after a kill.
     #[must_use]
     pub fn stop_boot_ns(&self) -> Option<u64> {
         // ORDERING: Relaxed; a time publishes nothing.
@@ -199,7 +199,7 @@ impl<'a> PoolReader<'a> {
         String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(start, len) }).into_owned()
     }
 
-    /// Returns facts about each thread; the first entry stands for threads without their own.
+    /// Returns facts about each thread; the first entry represents threads without their own.
     pub fn threads(&self) -> Vec<ThreadFacts> {
         let header = self.pool_header();
         // ORDERING: Acquire, pairs with the Release in `Mapping::new_entry`: the entries have their space.
@@ -210,7 +210,7 @@ impl<'a> PoolReader<'a> {
         let round = (header.drain_round.load(Ordering::Relaxed) & 1) as usize;
         (0..count.max(1))
             .map(|index| {
-                // SAFETY: THREAD_ENTRIES entries lie there in every valid region.
+                // SAFETY: every valid region has THREAD_ENTRIES entries there.
                 let first = unsafe { self.base.cast::<u8>().add(THREADS_OFFSET) };
                 #[allow(clippy::cast_ptr_alignment, reason = "entries are 64-byte aligned")]
                 // SAFETY: as above.
@@ -324,11 +324,11 @@ impl<'a> PoolReader<'a> {
 /// Bytes of a thread's entry.
 const ENTRY_BYTES: usize = size_of::<ThreadEntry>();
 
-/// True if reading a range of a file's mapping, from a page's start on, raises no SIGBUS. It does where a damaged file has
-/// a hole and a tmpfs has no space, or where the disk fails. Linux before 5.14 does not say.
+/// True if reading a range of a file's mapping, from a page's start on, raises no SIGBUS. It does if a damaged file has a
+/// hole and a tmpfs has no space, or if the disk fails. Linux before 5.14 cannot tell.
 fn is_readable(start: *mut libc::c_void, bytes: usize) -> bool {
     const MADV_POPULATE_READ: libc::c_int = 22;
-    // SAFETY: pages of a mapping of ours, which are only read.
+    // SAFETY: pages of our mapping, which are only read.
     let status = unsafe { libc::madvise(start, bytes, MADV_POPULATE_READ) };
     status == 0 || errno::get() != libc::EFAULT
 }

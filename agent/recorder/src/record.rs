@@ -7,7 +7,7 @@
 
 use memchr::{memchr, memrchr};
 
-/// The longest message that is taken for a record, in bytes. libcutils' have at most 1023; the
+/// The longest message that counts as a record, in bytes. libcutils' messages have at most 1023; the
 /// kernel cuts a marker write at 4096 (TRACE_MARKER_MAX_SIZE).
 pub const MAX_RECORD_BYTES: usize = 4096;
 
@@ -116,8 +116,8 @@ const LETTERS: u32 = {
     letters
 };
 
-/// [`is_record_shaped`] of a record that begins with these bytes, without a branch for each of them. `false` says
-/// nothing of an end without a process id.
+/// [`is_record_shaped`] of a record that begins with these bytes, without a branch for each of them. `false` is not
+/// conclusive for an end without a process id.
 #[inline(always)]
 #[must_use]
 pub const fn begins_as_record(bytes: [u8; 4]) -> bool {
@@ -133,7 +133,7 @@ const fn is_end_without_pid(bytes: &[u8]) -> bool {
     matches!(bytes, [b'E'] | [b'E', b'\n'] | [b'E', b'|'] | [b'E', b'|', b'\n'])
 }
 
-/// A record taken apart. Names and tracks are the raw bytes.
+/// A parsed record. Names and tracks are the raw bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record<'a> {
     /// A section begins.
@@ -167,7 +167,7 @@ pub enum Record<'a> {
         name: &'a [u8],
         /// The value.
         value: i64,
-        /// A trailing group, where the writer gave one.
+        /// The trailing group, if the writer added one.
         group: Option<&'a [u8]>,
     },
     /// Something happened on this thread.
@@ -250,7 +250,7 @@ impl<'a> Record<'a> {
         self
     }
 
-    /// Takes a written buffer apart; `None` when its fields are not those of its kind.
+    /// Parses a written buffer; `None` if its fields do not match its kind.
     ///
     /// One trailing newline is the writer's (`echo … > trace_marker`), as it is for the kernel.
     #[must_use]

@@ -8,15 +8,15 @@ use crate::details::Details;
 use crate::packed::Packed;
 use crate::record::Kind;
 
-/// Letter of a complete event, whose begin and end are given. Only the recorder has it; in the text it is a section,
+/// Letter of a complete event, whose begin and end are given. It exists only in the recorder; in the text it is a section,
 /// or an asynchronous one.
 pub const COMPLETE: u8 = b'X';
 /// Flag of the head: the number is the bits of an f64.
 pub const IS_REAL: u8 = 1;
-/// Flag of the head, of bytes that come from Kotlin: the thread's processor time is to be added.
+/// Flag of the head for bytes from Kotlin: the thread's processor time must be added.
 pub const WANTS_CPU: u8 = 2;
 
-/// A record with details, taken apart.
+/// A parsed record with details.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rich<'a> {
     /// A record of a marker's kind.
@@ -107,7 +107,7 @@ pub fn stored(kind: Kind, number: i64, details: &[u8], name: &[u8]) -> Vec<u8> {
 pub fn remove_cpu(bytes: &mut Vec<u8>) {
     let Some(Rich::Marker(Packed { kind, .. }, details)) = Rich::parse(bytes) else { return };
     let (before, after) = (details.raw().len(), details.without_cpu().len());
-    // It is the first of the details, which come after the head and the number.
+    // It is the first detail; the details come after the head and the number.
     let begin = if kind.has_number() { 16 } else { 8 };
     bytes.drain(begin..begin + before - after);
     if let (Some(len), Ok(after)) = (bytes.get_mut(4..6), u16::try_from(after)) {

@@ -1,7 +1,7 @@
 //! A snapshot of a pool: the content of all blocks at one moment, by thread, in order, with times.
 //!
-//! Runs on the thread that dumps. A pool whose blocks may be taken over meanwhile is copied first,
-//! which takes some milliseconds and does not hold up the writers; the others are read in place.
+//! Runs on the thread that dumps. A pool whose blocks may be taken over meanwhile is copied first, which takes some
+//! milliseconds and does not delay the writers; the others are read in place.
 
 use crate::block_copy::copy;
 use crate::block_lease::{LEASED, Memory, state_of};
@@ -16,19 +16,19 @@ use crate::rich::COMPLETE;
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
-/// One segment of a block: records of one thread, one behind the other.
+/// One segment of a block: consecutive records of one thread.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// Index into [`Snapshot::blocks`].
     block: usize,
-    /// Words from the segment's note on, and the first that is not its any more.
+    /// Words from the segment's note on, and the first that is no longer part of it.
     start: usize,
     end: usize,
     /// The segment: thread, name, clock.
     pub segment: Segment,
 }
 
-/// A block as it was, and where it lies.
+/// A copy of a block, and its position.
 #[derive(Debug)]
 pub(crate) struct Held<'a> {
     pub(crate) index: u32,
@@ -122,7 +122,7 @@ impl<'a> Snapshot<'a> {
         for block in 0..snapshot.blocks.len() {
             snapshot.find_runs(block, &mut anchors, &mut all);
         }
-        // Numbers may wrap after four billion segments: nobody keeps so many.
+        // Numbers may wrap after four billion segments, which no pool keeps.
         let lane = |run: &Run| (run.segment.incarnation, run.segment.lane);
         all.sort_unstable_by_key(|run| (lane(run), run.segment.sequence));
         let lanes = all.chunk_by(|run, next| lane(run) == lane(next));
@@ -174,10 +174,9 @@ impl<'a> Snapshot<'a> {
         all.extend(runs.into_iter().filter(|run| run.end > skip));
     }
 
-    /// Leaves out blocks that outlive newer ones of their thread: whoever takes such a block over was
-    /// stopped after it had drawn its ticket, and the ring has gone on meanwhile. A gap in the numbers
-    /// of the thread's segments shows it. Tickets alone do not: those for blocks of idle threads were
-    /// drawn as well, and passed on.
+    /// Leaves out blocks that outlive newer ones of their thread: a thread that takes such a block over was stopped after it
+    /// had drawn its ticket, and the ring has advanced meanwhile. A gap in the numbers of the thread's segments shows it.
+    /// Tickets alone do not: tickets for blocks of idle threads were also drawn, and skipped.
     fn leave_out_outlived(&mut self) {
         let (blocks, outlived) = (&self.blocks, &mut self.outlived);
         for runs in &mut self.lanes {
@@ -201,8 +200,8 @@ impl<'a> Snapshot<'a> {
         self.lanes.retain(|runs| !runs.is_empty());
     }
 
-    /// A name that the thread was seen under later holds from its last segment of another name on:
-    /// it was renamed in a way that the agent does not see.
+    /// A later observed name applies from the end of the thread's last segment with another name: the thread was renamed in
+    /// a way that the agent does not see.
     fn take_last_name(&mut self, facts: &ThreadFacts) {
         if facts.name.first().is_none_or(|&byte| byte == 0) || facts.incarnation == 0 {
             return;
@@ -318,7 +317,7 @@ fn records_of(words: &[u64], run: &Run) -> u64 {
     records
 }
 
-/// The record at word `at`: delta, form, bytes, and the word behind it.
+/// The record at word `at`: delta, form, bytes, and the next word.
 pub(crate) fn record_at(words: &[u64], at: usize) -> Option<(u64, Form, &[u8], usize)> {
     let (delta, form, len) = split_word(*words.get(at)?);
     let next = at + record_words(len);
@@ -329,7 +328,7 @@ pub(crate) fn record_at(words: &[u64], at: usize) -> Option<(u64, Form, &[u8], u
 /// Words as the bytes that were packed into them; all of Android's processors are little-endian.
 fn as_bytes(words: &[u64]) -> &[u8] {
     const { assert!(cfg!(target_endian = "little")) };
-    // SAFETY: any 8 bytes are 8 bytes; the lifetime stays.
+    // SAFETY: every 8 bytes are a valid value; the lifetime stays the same.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 

@@ -94,7 +94,7 @@ fn a_thread_that_was_idle_for_a_lap_keeps_what_it_did_before() {
         (pool.blocks.memory.new_entry(1, 7), pool.blocks.memory.new_entry(2, 8));
     record(&pool, &idle, idle_entry, 0..10);
     record(&pool, &busy, busy_entry, 0..8000);
-    // It closes the old block and goes on in another.
+    // It closes the old block and continues in another.
     idle.end(&pool.blocks, 1, true);
     record(&pool, &idle, idle_entry, 10..20);
     // It ends, and others pass over what it holds with their tickets.

@@ -1,4 +1,4 @@
-//! Records as the pool has them, of whatever form, for those who read it.
+//! Records in any of the pool's forms, for readers.
 
 use crate::details::Details;
 use crate::layout::Form;
@@ -6,9 +6,9 @@ use crate::packed::Packed;
 use crate::record::Record;
 use crate::rich::Rich;
 
-/// Parses a record from the pool, and its details. `pid` is that of its process, because a packed record has none;
+/// Parses a record from the pool, and its details. `pid` is the id of its process, because a packed record has none;
 /// `scratch` receives the text of a packed or rich record. `None` for notes, for complete events (see
-/// [`Rich::Complete`]) and for bytes that are no record.
+/// [`Rich::Complete`]) and for bytes that are not a record.
 pub fn parse_stored<'a>(
     form: Form,
     bytes: &'a [u8],

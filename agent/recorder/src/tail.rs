@@ -1,10 +1,10 @@
-//! Follows what is being recorded, for triggers: each look sees what was committed since the last.
+//! Follows what is being recorded, for triggers: each check sees what was committed since the last.
 //!
-//! Runs on the agent's own thread, never on one that records. A look reads the new words alone,
-//! so its cost grows with the records and not with the recorder's size. Records of one thread come
-//! in order; where the recorder was overtaken, that is said.
+//! Runs on the agent's own thread, never on one that records. A check reads only the new words, so its cost grows with the
+//! records and not with the recorder's size. Records of one thread come in order; if the recorder overtook the reader, the
+//! result says so.
 //!
-//! Blocks are read one after the other while threads go on, so a look goes up to the clock's value at
+//! Blocks are read one after the other while threads continue, so a check goes up to the clock's value at
 //! its beginning: a thread that was in one block then, and is in another when that is read, has
 //! nothing older there.
 
@@ -30,7 +30,7 @@ pub struct Who {
     pub tid: i32,
 }
 
-/// Result of a look.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight<'a> {
     /// A record, at that boot time.
@@ -39,12 +39,12 @@ pub enum Sight<'a> {
     Break,
 }
 
-/// Position at which the last look at a block ended.
+/// Position at which the last check of a block ended.
 #[derive(Debug, Clone, Copy, Default)]
 struct Position {
     lease: u32,
     words: u32,
-    /// Nothing was left in it, and nothing more came.
+    /// The block had no remaining words, and got no new ones.
     is_whole: bool,
     segment: Option<Segment>,
     /// The tick that deltas count from.
@@ -60,7 +60,7 @@ struct Run {
     base: u64,
 }
 
-/// Findings of a look.
+/// Findings of a check.
 #[derive(Default)]
 struct New {
     /// The clock at its beginning.
@@ -71,7 +71,7 @@ struct New {
 }
 
 impl New {
-    /// True if a tick of that segment's clock belongs to the next look.
+    /// True if a tick of that segment's clock belongs to the next check.
     const fn is_behind(&self, segment: &Segment, tick: u64) -> bool {
         tick > if segment.counter { self.limit.tick } else { self.limit.boot_ns }
     }
@@ -94,7 +94,7 @@ pub struct Follower {
 const MAX_ANCHORS: usize = 64;
 
 impl Follower {
-    /// Looks at what is new. `see` is asked about the threads for which `wants` says so.
+    /// Reads the new records. Calls `see` for the threads that `wants` selects.
     pub fn look(
         &mut self,
         reader: &PoolReader<'_>,
@@ -123,8 +123,8 @@ impl Follower {
         }
     }
 
-    /// Copies the new words of block `index` and finds the segments in them. Where nobody wants any of
-    /// them, records are counted and the copy is not kept: a burst is as large as the recorder.
+    /// Copies the new words of block `index` and finds the segments in them. If none is wanted, records are counted and the
+    /// copy is not kept, because a burst may be as large as the recorder.
     fn take_new(
         &mut self,
         reader: &PoolReader<'_>,
@@ -145,7 +145,7 @@ impl Follower {
         let from = |lease| if is_same(lease, position.lease) { position.words } else { 0 };
         let copied = copy(reader, index, from, &mut words);
         if copied.is_none_or(|lease| !is_same(lease, position.lease)) {
-            // It was taken over, or is being so right now.
+            // It was taken over, or is being taken over now.
             if let Some(segment) = position.segment.filter(|_| !position.is_whole) {
                 new.breaks.push(who(&segment));
             }
@@ -360,7 +360,7 @@ mod tests {
         for mut sights in threads {
             // The thread's end is a break.
             sights.retain(|(_, number)| number.is_some());
-            // Each look has a line of its own through the anchors.
+            // Each check has its own line through the anchors.
             assert!(sights.is_sorted_by(|(earlier, _), (later, _)| *earlier <= later + 100_000));
             assert!(sights.iter().map(|(_, number)| number.unwrap()).eq(0..RECORDS));
         }

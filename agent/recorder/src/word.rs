@@ -1,6 +1,6 @@
 //! The words of a block: how the lane that owns the block stores them, and how readers load them.
 //!
-//! A processor of 32 bits has no plain store of 64, so a word is two halves there; the committed
+//! A 32-bit processor has no plain 64-bit store, so a word is stored as two halves there; the committed
 //! length, which is published after them, orders both.
 
 #[cfg(not(any(loom, target_pointer_width = "64")))]

@@ -1,11 +1,10 @@
 //! Tags that belong to a session of Perfetto's SDK in this process.
 //!
-//! In an app that is registered with Perfetto (`Trace.registerWithPerfetto`: some of the system's
-//! apps, or all by a property), `android.os.Trace` writes a category's events into the session that
-//! has the category on. From Android 16 on (and in late builds of 15) it writes them to atrace
-//! instead if the category's atrace tag is on too, unless `debug.atrace.prefer_sdk` has the tag's
-//! bit (`shouldPreferAtrace` in AOSP's `frameworks/native/libs/tracing_perfetto`). A tag that the
-//! agent forces would divert such a session's events, so [`crate::tags`] asks here first.
+//! In an app that is registered with Perfetto (`Trace.registerWithPerfetto`: some of the system's apps, or all by a
+//! property), `android.os.Trace` writes a category's events into the session that has enabled the category. From Android 16
+//! on (and in late builds of 15) it writes them to atrace instead if the category's atrace tag is on too, unless
+//! `debug.atrace.prefer_sdk` has the tag's bit (`shouldPreferAtrace` in AOSP's `frameworks/native/libs/tracing_perfetto`). A
+//! tag that the agent forces would divert such a session's events, so [`crate::tags`] asks here first.
 //!
 //! Called under the capture's lock. Loads nothing.
 
@@ -23,8 +22,8 @@ macro_rules! mangled {
     };
 }
 
-/// `tracing_perfetto::internal::shouldPreferAtrace(PerfettoTeCategory*, uint64_t)`: where it is
-/// absent, the SDK wins whatever the tags are, and nothing is diverted.
+/// `tracing_perfetto::internal::shouldPreferAtrace(PerfettoTeCategory*, uint64_t)`: if it is absent, the SDK has precedence
+/// whatever the tags are, and nothing is diverted.
 const PREFERS_ATRACE: &str =
     mangled!("_ZN16tracing_perfetto8internal18shouldPreferAtraceEP18PerfettoTeCategory");
 /// `tracing_perfetto::internal::toPerfettoCategory(uint64_t)`: not null while a session of the SDK
@@ -34,8 +33,8 @@ const TO_CATEGORY: &str = mangled!("_ZN16tracing_perfetto8internal18toPerfettoCa
 /// or the tag is on.
 const IS_TAG_ENABLED: &str = mangled!("_ZN16tracing_perfetto12isTagEnabledE");
 
-/// The categories that every version of the library knows are those of these tags. (An early one
-/// follows a null pointer when it is asked about others.)
+/// Every version of the library knows the categories of these tags. (An early version dereferences a null
+/// pointer for other categories.)
 const KNOWN: u64 = (1 << 28) - 1;
 
 /// The library, where its preference for atrace diverts events.
@@ -51,7 +50,7 @@ enum Ask {
 }
 
 impl Perfetto {
-    /// Finds the library's functions; `None` where it is not loaded, or prefers the SDK.
+    /// Finds the library's functions; `None` if it is not loaded, or prefers the SDK.
     pub(crate) fn find() -> Option<Self> {
         let prefers_atrace =
             find_symbol(PREFERS_ATRACE, LIBRARY).is_some() || PERFETTO_PREFERS_ATRACE.applies();
@@ -88,14 +87,14 @@ impl Perfetto {
         match self.ask {
             // SAFETY: a category that every version knows; it reads an atomic.
             Ask::Category(category) => !unsafe { category(tag) }.is_null(),
-            // It says nothing of a tag that is on: one that was forced stays so.
+            // It cannot judge a tag that is on: a forced tag stays forced.
             // SAFETY: as above; libcutils is initialised.
             Ask::Tag(is_enabled) => now & tag == 0 && unsafe { is_enabled(tag) },
         }
     }
 }
 
-/// The tags whose events go to the SDK even where the tag is on.
+/// The tags whose events go to the SDK even if the tag is on.
 pub(crate) fn preferred() -> u64 {
     properties::get(c"debug.atrace.prefer_sdk").map_or(0, |text| preferred_in(&text))
 }
@@ -108,7 +107,7 @@ fn preferred_in(text: &str) -> u64 {
         None => text.parse(),
     };
     let value = value.ok().and_then(|value| i32::try_from(value).ok()).unwrap_or(0);
-    // As C++ widens it: of a negative one, all bits from the sign on are set.
+    // Widened as in C++: sign-extended.
     i64::from(value).cast_unsigned()
 }
 

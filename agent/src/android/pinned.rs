@@ -18,7 +18,7 @@ pub(crate) fn stay_loaded() {
     ONCE.call_once(|| {
         let own: *const libc::c_void = (&raw const ONCE).cast();
         let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: an address of ours, and a Dl_info to fill in.
+        // SAFETY: our address, and a Dl_info to fill in.
         if unsafe { libc::dladdr(own, info.as_mut_ptr()) } == 0 {
             return;
         }

@@ -1,7 +1,7 @@
-//! Android's system properties, where there are any.
+//! Android's system properties, if there are any.
 //!
-//! Looked up by dlsym, so that the same code runs on Linux (where the function is absent, or a
-//! test's stand-in library brings it). Never called from a proxy.
+//! Looked up by dlsym, so that the same code runs on Linux (where the function is absent, or provided by a test's stand-in
+//! library). Never called from a proxy.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ fn look_up() -> Option<PropertyGet> {
     Some(unsafe { std::mem::transmute::<*mut libc::c_void, PropertyGet>(function) })
 }
 
-/// The property's value; `None` where it is unset or there are no properties.
+/// The property's value; `None` if it is unset or there are no properties.
 pub(crate) fn get(name: &CStr) -> Option<String> {
     let function = FUNCTION.get().copied().or_else(look_up)?;
     let _ = FUNCTION.set(function);

@@ -1,26 +1,26 @@
 //! Differences between Android releases: one table, with the API levels, the source and the test.
 //!
-//! Code asks a quirk by its name ([`Quirk::applies`]), never an API level. Differences that the agent
-//! can see for itself (a symbol that is there or not) are no quirks. The functions that load
+//! Code queries a quirk by its name ([`Quirk::applies`]), never an API level. Differences that the agent
+//! can see for itself (a symbol that is there or not) are not quirks. The functions that load
 //! libraries differ, too; that table is `hooks/src/loader`.
 //!
-//! Asks a system property: never called from a proxy.
+//! Reads a system property, so it is never called from a proxy.
 
 use super::properties::api_level;
 use std::ops::RangeInclusive;
 use tracetee_tee::fast_path::TrackEnd;
 
-/// A difference between Android releases that only the API level tells.
+/// A difference between Android releases that only the API level reveals.
 #[derive(Debug)]
 pub(crate) struct Quirk {
     /// The API levels that have it.
     levels: RangeInclusive<u32>,
-    /// The answer where the level is unknown: off Android, or without the property.
+    /// The answer if the level is unknown: not on Android, or without the property.
     if_unknown: bool,
 }
 
 impl Quirk {
-    /// Returns true where this device has the quirk.
+    /// Returns true if this device has the quirk.
     pub(crate) fn applies(&self) -> bool {
         self.applies_to(api_level())
     }

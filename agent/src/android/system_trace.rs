@@ -1,8 +1,8 @@
 //! The system's trace that has taken the app's tags, as far as an app can know it.
 //!
-//! An app sees the properties by which libcutils learns of a trace: its tags, and the apps whose sections it wants.
-//! Android does not say which program asked for it (atrace, systrace, Perfetto's traced, a profiler), nor since when
-//! exactly. Called under the capture's lock.
+//! An app sees the properties by which libcutils learns of a trace: its tags, and the apps whose sections it wants. Android
+//! does not reveal which program started it (atrace, systrace, Perfetto's traced, a profiler), nor exactly when. Called
+//! under the capture's lock.
 
 use super::properties;
 use tracetee_protocol::categories::CATEGORIES;

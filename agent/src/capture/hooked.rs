@@ -17,14 +17,14 @@ pub(super) struct Hooks {
     with_fast_path: bool,
     /// Reason why libraries that were loaded since the last pass are not hooked.
     trouble: Option<String>,
-    /// The process that the hooks were put in place in. A forked child asks nothing of them: another
-    /// thread may have held the linker's lock at the fork, and nobody releases it there.
+    /// The process in which the hooks were installed. A forked child does not use them: another thread may have held the
+    /// linker's lock at the fork, and the child never releases it.
     pid: u32,
 }
 
 impl Hooks {
-    /// Puts hooks in place. `kept` are those of an earlier capture: they stay if they are the ones
-    /// that are needed, and libraries that were loaded since are hooked too.
+    /// Installs hooks. `kept` are those of an earlier capture: they stay if they are still the right ones, and libraries
+    /// that were loaded since are hooked too.
     pub(super) fn install(kept: Option<Self>, with_fast_path: bool) -> Result<Self, Error> {
         if let Some(mut kept) = kept {
             if kept.with_fast_path == with_fast_path {
@@ -40,14 +40,14 @@ impl Hooks {
         Ok(Self { registry, with_fast_path, trouble: None, pid: std::process::id() })
     }
 
-    /// Takes the hooks out. On an error the proxies stay, and pass everything on.
+    /// Removes the hooks. On an error the proxies stay, and pass everything on.
     pub(super) fn uninstall(self, health: &mut Health) {
         if let Err(error) = self.registry.uninstall() {
             health.not_hooked.push(format!("uninstall: {error}"));
         }
     }
 
-    /// The registry, in the process that put the hooks in place.
+    /// The registry, in the process that installed the hooks.
     pub(super) fn registry(&self) -> Option<Arc<Registry>> {
         self.are_own().then(|| Arc::clone(&self.registry))
     }
@@ -57,14 +57,14 @@ impl Hooks {
         self.trouble = Some(trouble);
     }
 
-    /// Puts the libraries that are hooked now into `health`.
+    /// Writes the currently hooked libraries into `health`.
     pub(super) fn report_to(&self, health: &mut Health) {
         if !self.are_own() {
             return;
         }
         health_report::take_hooks(health, &self.registry.report(), self.with_fast_path);
         if let Some(trouble) = &self.trouble {
-            health.not_hooked.push(format!("libraries loaded since the last look: {trouble}"));
+            health.not_hooked.push(format!("libraries loaded since the last check: {trouble}"));
         }
     }
 

@@ -8,7 +8,7 @@ use tracetee_protocol::capture_config::{ClockSetting, Config};
 use tracetee_recorder::pool::{Pool, Shape};
 use tracetee_recorder::{clock, session, thread};
 
-/// Makes what threads need to record. Fails where the process has too few pthread keys left.
+/// Allocates the data that recording threads need. Fails if the process has too few pthread keys left.
 pub(crate) fn prepare_threads() -> Result<(), Error> {
     thread::prepare().map_err(|errno| Error::Io {
         what: "have enough",
@@ -17,8 +17,7 @@ pub(crate) fn prepare_threads() -> Result<(), Error> {
     })
 }
 
-/// Prepares the first session in a process that has one thread: as soon as it has more, that takes the
-/// kernel some milliseconds.
+/// Prepares the first session in a process that has one thread: with more threads, this takes the kernel some milliseconds.
 pub(crate) fn prepare_while_alone() {
     // In memory: the directory of the process's threads, which has a link for each.
     let threads = std::fs::metadata("/proc/self/task").map(|tasks| tasks.nlink().saturating_sub(2));
@@ -35,7 +34,7 @@ pub(super) fn choose_clock(config: &Config, earlier: clock::Anchor) -> Option<[c
     }
 }
 
-/// Creates the recorder's memory. `anchors`: those of the clock that was chosen.
+/// Creates the recorder's memory. `anchors`: those of the chosen clock.
 pub(super) fn new_pool(
     config: &Config,
     anchors: Option<[clock::Anchor; 2]>,
@@ -56,7 +55,7 @@ pub(super) fn new_pool(
 
 /// Replaces `%p` in an output path with the process id.
 pub(super) fn expand(path: &Path) -> PathBuf {
-    // Not `replace`: the library has no search of a text in a text, which takes kilobytes.
+    // Not `replace`: that would add substring search to the library, which takes kilobytes.
     let path = path.to_string_lossy();
     let mut pieces = path.split('%');
     let mut expanded = pieces.next().unwrap_or_default().to_owned();

@@ -1,13 +1,13 @@
 //! One capture of this process: start, stop, write.
 //!
-//! `slot` holds the capture and its verbs; each verb says who calls it, the app or the controller
+//! `slot` holds the capture and its verbs; each verb gets its caller, the app or the controller
 //! ([`Owner`]). `recording` is the capture itself: recorder, hooks, tags and streaming. `tag_watch`
-//! is the thread that looks after a capture by hand.
+//! is the thread that looks after a manual capture.
 //!
-//! Everything here runs under one lock, on whatever thread calls; nothing of it runs in a proxy.
-//! Start: recorder, symbols, hooks, recording on, tags on. Stop: the same in reverse. The recorder
-//! of a stopped capture stays for dumps until the next start. While the agent starts, the recorder is on
-//! first, for the app's own sections: hooks and tags join it, and the configuration has it adopted or discarded.
+//! Everything here runs under one lock, on whatever thread calls; none of it runs in a proxy. Start: recorder, symbols,
+//! hooks, recording on, tags on. Stop: the same in reverse. The recorder of a stopped capture stays for dumps until the next
+//! start. While the agent starts, the recorder is on first, for the app's own sections: hooks and tags are added, and the
+//! configuration decides whether it is adopted or discarded.
 
 mod hooked;
 mod inspection;
@@ -23,17 +23,16 @@ pub(crate) use slot::{
     start_lending, stop, watch_tags, write,
 };
 
-/// Has the work in memory of a capture's start done on the thread that waits for the start, if one does, else on its own:
-/// the waiting thread may hold the dynamic linker's lock.
+/// Runs the in-memory work of a capture's start on the thread that waits for the start, if there is one, else on its own
+/// thread: the waiting thread may hold the dynamic linker's lock.
 pub(crate) type Lend<'a> = &'a dyn Fn(&mut (dyn FnMut() + Send));
 
 /// Owner of the process's captures: starts and stops them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The app, by hand. Its hooks go with the capture, and a forked child goes on with a recorder
-    /// file of its own.
+    /// The app, manually. Its hooks are removed with the capture, and a forked child continues with its own recorder file.
     Manual,
-    /// The controller, by remote configuration. Hooks stay in place between its captures, and a
-    /// forked child does not go on.
+    /// The controller, by remote configuration. Hooks stay in place between its captures, and a forked child does not
+    /// continue.
     Controller,
 }

@@ -1,6 +1,6 @@
 //! A capture from its start to its stop: recorder, hooks, tags and streaming.
 //!
-//! Called under the lock of [`super::slot`]; decides nothing about who may start or stop it.
+//! Called under the lock of [`super::slot`], which decides who may start or stop it.
 
 use super::hooked::Hooks;
 use super::memory::{choose_clock, deadline_ns, expand, new_pool, prepare_threads};
@@ -31,7 +31,7 @@ use tracetee_recorder::{clock, session};
 use tracetee_tee::{marker_fd, tag_words};
 use tracetee_text::{self as text, About, Summary, TextOptions};
 
-/// Number of times without tags that the health report has.
+/// Maximum number of times without tags in the health report.
 const MAX_GAPS: usize = 8;
 
 /// A capture, running or stopped.
@@ -51,7 +51,7 @@ pub(super) struct Capture {
     earlier: clock::Anchor,
 }
 
-/// Nobody has done the work of the start: the agent was switched off meanwhile.
+/// The start was not completed, because the agent was switched off meanwhile.
 const NOT_STARTED: Error = Error::State("the agent failed because of an internal error");
 
 impl Capture {
@@ -63,7 +63,7 @@ impl Capture {
         lend: Lend<'_>,
     ) -> Result<Self, Error> {
         let mut capture = Self::prepare(config, owner)?;
-        // Some milliseconds, which the thread that waits would spend otherwise.
+        // Takes some milliseconds, which the waiting thread would otherwise spend.
         session::register(&HOST);
         let is_endless = capture.config.recorder.mode == Mode::Endless;
         let (mut kept, mut started) = (kept, Err(NOT_STARTED));
@@ -121,7 +121,7 @@ impl Capture {
         joined
     }
 
-    /// Makes the recording that has begun early that of `config`, if it is of that kind; `false` if it is not.
+    /// Turns the recording that began early into that of `config`, if they are of the same kind; `false` if not.
     pub(super) fn adopt(&mut self, config: &Config, lend: Lend<'_>) -> Result<bool, Error> {
         let own = &self.config;
         let is_alike = self.is_early
@@ -194,7 +194,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Chooses the clock; the time that this takes has passed meanwhile, as a rule.
+    /// Chooses the clock; usually the time that this needs has already passed.
     fn choose_clock(&mut self) {
         if let Some(anchors) = choose_clock(&self.config, self.earlier) {
             self.pool.set_anchors(anchors);
@@ -233,19 +233,19 @@ impl Capture {
         }
     }
 
-    /// Returns true where the process has tags that the system could reset.
+    /// Returns true if the process has tags that the system could reset.
     pub(super) fn has_tags(&self) -> bool {
         self.tags.has_copies()
     }
 
-    /// Notes why nobody watches the tags.
+    /// Notes why the tags are not watched.
     pub(super) fn note_unwatched(&mut self, why: &std::io::Error) {
         self.health.tags_unwatched = Some(why.to_string());
     }
 
-    /// Stops recording and waits for the writers; a controller's hooks are returned, others go.
+    /// Stops recording and waits for the writers; a controller's hooks are returned, others are removed.
     ///
-    /// Fails where the rest of a streamed trace could not be written; the capture has stopped then.
+    /// Fails if the rest of a streamed trace could not be written; the capture has then stopped.
     pub(super) fn stop(&mut self) -> (Option<Hooks>, Result<(), Error>) {
         let is_free = self.end_session();
         let hooks = match self.owner {
@@ -268,7 +268,7 @@ impl Capture {
         let is_endless = self.config.recorder.mode == Mode::Endless;
         let output = self.config.output.as_deref().map(expand);
         if output.is_none() && !is_endless {
-            // `tracetee run` reads the file; other threads may go on until the very end.
+            // `tracetee run` reads the file; other threads may continue until the very end.
             self.pool.note_stop(clock::boot_ns());
             return Ok(());
         }
@@ -290,7 +290,7 @@ impl Capture {
             Mode::Systrace => return Err(Error::State("mode systrace records nothing")),
             Mode::Endless => {
                 return Err(Error::State(
-                    "mode endless streams to its output; it is whole after stop",
+                    "mode endless streams to its output; the file is complete after stop",
                 ));
             }
             Mode::Startup | Mode::Ring => {}
@@ -298,7 +298,7 @@ impl Capture {
         self.write(path, &self.config.text, &About::default())
     }
 
-    /// Writes the trace by `options`. One that was streamed is there already.
+    /// Writes the trace according to `options`. A streamed trace already exists.
     pub(super) fn write(
         &self,
         path: &Path,
@@ -314,7 +314,7 @@ impl Capture {
         Ok(text::write(&[PoolReader::of(&self.pool)], options, path, about)?)
     }
 
-    /// Counts what has been recorded so far.
+    /// Counts the records so far.
     pub(super) fn summary(&self) -> Summary {
         match &self.drain {
             Some(drain) => drain.summary(),
@@ -354,7 +354,7 @@ impl Capture {
         resets
     }
 
-    /// Notes between which times the tags were the system's, and whose they were.
+    /// Notes the period in which the system had set the tags, and for which trace.
     fn note_gap(&mut self, tags: u64, from_ns: u64, to_ns: u64) {
         let session = system_trace::describe(tags);
         let args = [("session", (&*session).into())];
@@ -372,7 +372,7 @@ impl Capture {
         health_report::with_tags(&self.health, &self.tags)
     }
 
-    /// The registry of the running capture's hooks, where they are this process's own.
+    /// The registry of the running capture's hooks, if this process installed them.
     pub(super) fn registry(&self) -> Option<Arc<Registry>> {
         self.hooks.as_ref().filter(|_| self.running)?.registry()
     }
@@ -401,7 +401,7 @@ impl Capture {
         self.running
     }
 
-    /// In a forked child: records go on into a file of the child's own, or stop.
+    /// In a forked child: recording continues into a file of the child's own, or stops.
     pub(super) fn continue_in_child(&mut self) {
         let goes_on = self.running
             && self.owner == Owner::Manual
@@ -425,7 +425,7 @@ impl Capture {
         session::open(&raw const *self.pool, session::deadline_ns(), &HOST);
     }
 
-    /// Ends the session and gives the tags back. Returns `true` when no writer is left inside.
+    /// Ends the session and restores the tags. Returns `true` when no writer is left inside.
     fn end_session(&mut self) -> bool {
         set_ready(false);
         self.tags.give_back();

@@ -1,6 +1,6 @@
-//! The one capture of this process, and the verbs that the app or the controller says to it.
+//! The one capture of this process, and its operations for the app or the controller.
 //!
-//! Hooks are process-wide, so there is one capture. All verbs take its lock.
+//! Hooks are process-wide, so there is one capture. All operations take its lock.
 
 use super::hooked::Hooks;
 use super::memory::prepare_threads;
@@ -27,7 +27,7 @@ use tracetee_recorder::{clock, session};
 use tracetee_tee::{tag_words, write};
 use tracetee_text::{About, Summary, TextOptions};
 
-/// Libraries that one look notes in the trace.
+/// Libraries that one check notes in the trace.
 const MAX_NOTES: usize = 16;
 const CONTROLLED: &str = "captures are opened and closed by the configuration (tracetee_install)";
 const NO_CAPTURE: &str = "there was no capture";
@@ -42,23 +42,23 @@ static IS_CONTROLLED: AtomicBool = AtomicBool::new(false);
 #[derive(Debug)]
 struct Slot {
     capture: Option<Box<Capture>>,
-    /// Looks after a capture by hand, where there are tags.
+    /// Looks after a manual capture, where there are tags.
     watch: Option<Box<TagWatch>>,
     /// Hooks that stay in place between the controller's captures.
     hooks: Option<Box<Hooks>>,
     /// The report of the controller's last capture, and the tags that it had forced.
     ended: Option<Box<(Health, Tags)>>,
-    /// Records since [`begin_early`] with which no capture could go on.
+    /// Records since [`begin_early`] with which no capture could continue.
     early_lost: u64,
 }
 
-/// Makes `owner` the one who starts and stops captures. Fails for the controller while a capture
+/// Makes `owner` the party that starts and stops captures. Fails for the controller while a capture
 /// runs.
 pub(crate) fn hand_over(to: Owner) -> Result<(), Error> {
     if to == Owner::Controller && lock().is_running() {
         return Err(Error::State("a capture is running; stop it first"));
     }
-    // ORDERING: Relaxed, here and below: a flag; what it stands for is behind a lock.
+    // ORDERING: Relaxed, here and below: a flag; a lock protects the data.
     IS_CONTROLLED.store(to == Owner::Controller, Ordering::Relaxed);
     Ok(())
 }
@@ -68,12 +68,12 @@ pub(crate) fn owner() -> Owner {
     if IS_CONTROLLED.load(Ordering::Relaxed) { Owner::Controller } else { Owner::Manual }
 }
 
-/// Starts a capture for `by`. On an error nothing is changed in the process.
+/// Starts a capture for `by`. On an error the process is unchanged.
 pub(crate) fn start(by: Owner, config: &Config) -> Result<(), Error> {
     start_lending(by, config, &|work| work())
 }
 
-/// As [`start`], or goes on with what [`begin_early`] has begun.
+/// Like [`start`], or continues the recording of [`begin_early`].
 pub(crate) fn start_lending(by: Owner, config: &Config, lend: Lend<'_>) -> Result<(), Error> {
     if by != owner() {
         return Err(Error::State(CONTROLLED));
@@ -103,8 +103,8 @@ pub(crate) fn start_lending(by: Owner, config: &Config, lend: Lend<'_>) -> Resul
     Ok(())
 }
 
-/// Begins to record the app's own sections, for the controller, before anything is known of its configuration. Works in
-/// memory, and waits for nothing. Where it fails, the recording begins later.
+/// Begins to record the app's own sections, for the controller, before its configuration is known. Works in memory, and does
+/// not wait. If it fails, the recording begins later.
 pub(crate) fn begin_early() {
     let mut slot = lock();
     slot.early_lost = 0;
@@ -119,7 +119,7 @@ pub(crate) fn begin_early() {
     }
 }
 
-/// Adds the hooks and tags of `config` to what [`begin_early`] has begun.
+/// Adds the hooks and tags of `config` to the recording of [`begin_early`].
 pub(crate) fn hook_early(config: &Config, lend: Lend<'_>) -> Result<(), Error> {
     let mut slot = lock();
     if slot.early().is_some_and(|early| !early.has_recorder_for(config)) {
@@ -134,8 +134,8 @@ pub(crate) fn hook_early(config: &Config, lend: Lend<'_>) -> Result<(), Error> {
     }
 }
 
-/// Discards what was recorded since [`begin_early`], and takes out its hooks, if no capture has gone on with it.
-/// Returns true if there was such a recording.
+/// Discards the records since [`begin_early`], and removes its hooks, if no capture has adopted them. Returns true if there
+/// was such a recording.
 pub(crate) fn discard_early() -> bool {
     let mut slot = lock();
     let is_early = slot.early().is_some();
@@ -153,7 +153,7 @@ pub(crate) fn discard_early() -> bool {
 /// capture by hand are taken out; the controller's stay until [`release`]. The records are there for
 /// [`dump`] and [`write()`].
 ///
-/// Fails where the capture is somebody else's, where the app has none, and where the rest of a
+/// Fails if the capture is somebody else's, where the app has none, and where the rest of a
 /// streamed trace could not be written.
 pub(crate) fn stop(by: Owner) -> Result<(), Error> {
     if session::is_another_process() {
@@ -180,12 +180,12 @@ pub(crate) fn stop(by: Owner) -> Result<(), Error> {
     streamed
 }
 
-/// Writes the running or last capture to `path` by its own configuration.
+/// Writes the running or last capture to `path` according to its own configuration.
 pub(crate) fn dump(path: &Path) -> Result<Summary, Error> {
     lock().capture.as_ref().ok_or(Error::State(NO_CAPTURE))?.dump(path)
 }
 
-/// Writes the running or last capture to `path` by `options`.
+/// Writes the running or last capture to `path` according to `options`.
 pub(crate) fn write(
     path: &Path,
     options: &TextOptions,
@@ -194,7 +194,7 @@ pub(crate) fn write(
     lock().capture.as_ref().ok_or(Error::State(NO_CAPTURE))?.write(path, options, about)
 }
 
-/// Frees the memory and the file of a stopped capture; with `hooks`, takes out the hooks as well.
+/// Frees the memory and the file of a stopped capture; with `hooks`, also removes the hooks.
 pub(crate) fn release(hooks: bool) {
     let mut slot = lock();
     if slot.is_running() {
@@ -208,7 +208,7 @@ pub(crate) fn release(hooks: bool) {
     }
 }
 
-/// Measures what a record costs here, ns; before the first capture.
+/// Measures the cost of a record on this device, ns, before the first capture.
 pub(crate) fn measure_cost() -> Result<tracetee_protocol::json::Decimal, Error> {
     let mut slot = lock();
     slot.end_early();
@@ -222,7 +222,7 @@ pub(crate) fn measure_cost() -> Result<tracetee_protocol::json::Decimal, Error> 
     cost::ns_per_record(earlier)
 }
 
-/// Returns true while records are taken: an app may have ended that by a system call of its own.
+/// Returns true while records are taken: an app may have ended this with a system call.
 pub(crate) fn is_open() -> bool {
     session::current() != 0
 }
@@ -240,15 +240,15 @@ pub(crate) fn watch_tags() -> u64 {
     lock().running().map(Capture::watch_tags).unwrap_or_default()
 }
 
-/// Hooks what was loaded since the hooks went in and no watched `dlopen` has seen. Reads a counter or
-/// the linker's list where nothing was loaded, and waits while a library is being loaded: the agent's
-/// thread calls it four times a second during a recording, holding no lock.
+/// Hooks libraries that were loaded since the hooks were installed and that no watched `dlopen` has seen. Reads a counter or
+/// the linker's list if nothing was loaded, and waits while a library is being loaded: the agent's thread calls it four
+/// times a second during a recording, holding no lock.
 pub(crate) fn hook_later_libraries() {
     let registry = lock().registry();
     refresh(registry);
 }
 
-/// Looks after a capture by hand, on the thread of [`TagWatch`]. A look is left out while the capture
+/// Looks after a manual capture, on the thread of [`TagWatch`]. A check is left out while the capture
 /// is being started, stopped or dumped.
 fn look_after() {
     tag_watch::look(|| {
@@ -263,10 +263,10 @@ fn look_after() {
     refresh(registry);
 }
 
-/// Hooks what was loaded since `registry`'s hooks went in. Called without any lock: it waits where
-/// the program is loading a library.
+/// Hooks libraries that were loaded since `registry`'s hooks were installed. Called without any lock: it waits while the
+/// program is loading a library.
 fn refresh(registry: Option<Arc<Registry>>) {
-    // A registry that was uninstalled meanwhile finds nothing to do.
+    // A registry that was uninstalled meanwhile has nothing to do.
     match registry.map(|registry| registry.refresh()) {
         Some(Ok(found)) => note_late_libraries(&found),
         Some(Err(trouble)) => {
@@ -305,7 +305,7 @@ pub(crate) fn inspect() -> Inspection {
     }
 }
 
-/// At the exit of a preloaded process: notes thread names, and writes the trace if one was asked for.
+/// At the exit of a preloaded process: notes thread names, and writes the trace if one was requested.
 pub(crate) fn process_exits() -> Result<(), Error> {
     if session::is_another_process() {
         return Ok(());
@@ -317,8 +317,8 @@ pub(crate) fn process_exits() -> Result<(), Error> {
     }
 }
 
-/// In a forked child: a capture by hand goes on in a file of the child's own, or stops. The
-/// controller's captures are the parent's.
+/// In a forked child: a manual capture continues in a file of the child's own, or stops. The controller's captures belong to
+/// the parent.
 pub(crate) fn reset_after_fork() {
     IS_CONTROLLED.store(false, Ordering::Relaxed);
     // Another thread was starting or stopping a capture when this one forked: stay off.
@@ -346,7 +346,7 @@ impl Slot {
         self.running().filter(|capture| capture.is_early())
     }
 
-    /// Ends what has begun early, without its records.
+    /// Ends the early recording, without its records.
     fn end_early(&mut self) {
         let Some(early) = self.early() else { return };
         let (hooks, _) = early.stop();
@@ -356,7 +356,7 @@ impl Slot {
         self.early_lost += lost;
     }
 
-    /// Notes in the trace that begins what [`Slot::end_early`] has cost it.
+    /// Notes in the new trace the cost of [`Slot::end_early`].
     fn note_early_losses(&mut self) {
         let lost = std::mem::take(&mut self.early_lost);
         if lost > 0 {
@@ -378,7 +378,7 @@ impl Slot {
         }
     }
 
-    /// The registry of the running capture's hooks, where they are this process's own.
+    /// The registry of the running capture's hooks, if this process installed them.
     fn registry(&self) -> Option<Arc<Registry>> {
         self.capture.as_ref()?.registry()
     }

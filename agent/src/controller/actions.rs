@@ -1,4 +1,4 @@
-//! Carries out the state machine's actions: starts and stops recording, keeps and discards captures.
+//! Executes the state machine's actions: starts and stops recording, keeps and discards captures.
 
 use super::Controller;
 use crate::capture::{self, Owner};
@@ -19,7 +19,7 @@ use tracetee_text::redact::Redactor;
 pub(crate) static ON_CAPTURE: std::sync::OnceLock<fn(&str, &str)> = std::sync::OnceLock::new();
 
 impl Controller {
-    /// Gives the state machine an input and carries out its actions, and those that follow from them.
+    /// Gives the state machine an input and executes its actions, and those that follow from them.
     pub(super) fn step(&mut self, now: Now, input: Input) {
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
@@ -36,7 +36,7 @@ impl Controller {
             let last_save = actions.iter().rposition(|action| *action == Action::Save);
             for (index, action) in actions.into_iter().enumerate() {
                 if last_save.is_none_or(|last| index > last) {
-                    // Other processes wait for the lock, and what follows takes its time.
+                    // Other processes wait for the lock, and the following work is slow.
                     lock = None;
                 }
                 self.act(action, &mut inputs);
@@ -93,7 +93,7 @@ impl Controller {
         let pools = self.store.pools();
         let config = self.writer.configure(&policy, &all, flight, streamed, pools)?;
         let redactor = tracetee_text::rules(&config.text)?.map(Redactor::new);
-        // Before records are taken: no sample of this recording is one that the recording before wanted.
+        // Before records are taken: this recording contains no sample requested by the previous one.
         process_signals::sample_stacks(policy.stacks(&all));
         capture::start_lending(Owner::Controller, &config, &|work| self.lend(work))?;
         if self.kept_at_start.is_none() {
@@ -117,7 +117,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Seals what was written, and frees what the state does not need any more.
+    /// Seals the written capture, and frees data that the state no longer needs.
     fn settle(&mut self, now: Now) {
         self.writer.seal();
         if self.writer.take_arrival()

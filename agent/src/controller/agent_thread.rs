@@ -1,7 +1,7 @@
 //! The agent's thread: from installation to its end.
 //!
-//! The thread owns nothing that outlives it: the controller lies behind a lock, so that the health
-//! report can be asked for on any thread.
+//! The thread owns nothing that outlives it: the controller is behind a lock, so the health report can be requested on any
+//! thread.
 
 use super::budget_ledger::Now;
 use super::command::Command;
@@ -26,13 +26,13 @@ use tracetee_os::{OwnThread, guard};
 use tracetee_protocol::ControlReport;
 use tracetee_recorder::clock;
 
-/// Below the app's threads, but not so far that a ring buffer wraps before it looks.
+/// Below the app's threads, but not so far that a ring buffer wraps between checks.
 const NICE: i32 = 10;
 /// Time that calls which need the controller wait for the agent's start, ms.
 const START_PATIENCE_MS: u32 = 1000;
 /// Time that a request for a window waits until the agent has carried out earlier calls.
 const CATCH_UP_NS: u64 = 100_000_000;
-/// Commands that may wait. An app that sends faster than they are read repeats itself.
+/// Maximum number of waiting commands. An app that sends faster than they are read repeats itself.
 const MAX_COMMANDS: usize = 64;
 
 static THREAD: ForkLock<Option<Box<Thread>>> = ForkLock::new([const { Mutex::new(None) }; 4]);
@@ -93,8 +93,8 @@ impl Thread {
 
 /// Installs the agent: see [`crate::install`]. Forks are watched by then.
 ///
-/// Nothing here touches a file: the agent's thread does that, and this one waits for it as long as
-/// [`StartWait::wait`] does. The app's own sections are recorded from here on, until the configuration is read.
+/// Nothing here touches a file: the agent's thread does, and this one waits for it in [`StartWait::wait`]. The app's own
+/// sections are recorded from here on, until the configuration is read.
 pub(crate) fn install(install: Install) -> Result<(), Error> {
     let mut thread = lock(&THREAD);
     // It is also installed while another thread uninstalls it.
@@ -138,7 +138,7 @@ fn start(mut install: Install, start_wait: &Arc<StartWait>) -> Result<Thread, Er
     Ok(Thread { commands, handle, outlook: Outlook::default() })
 }
 
-/// Uninstalls the agent: keeps what is open, gives hooks and tags back and ends the thread.
+/// Uninstalls the agent: keeps the open capture, restores hooks and tags and ends the thread.
 ///
 /// # Errors
 /// [`Error::State`] when the agent is not installed.
@@ -149,7 +149,7 @@ pub fn uninstall() -> Result<(), Error> {
     let thread = lock(&THREAD).take().ok_or(NOT_INSTALLED)?;
     let mut held = lock(&CONTROLLER);
     match &*held {
-        // A thread that has not begun finds nothing to do.
+        // A thread that has not begun has nothing to do.
         Held::Awaited => *held = Held::Nothing,
         Held::Nothing | Held::Failed(_) | Held::Running(_) => {}
     }
@@ -165,7 +165,7 @@ pub fn uninstall() -> Result<(), Error> {
     capture::hand_over(Owner::Manual)
 }
 
-/// Keeps what is open, at an orderly exit of the process.
+/// Keeps the open capture, at an orderly exit of the process.
 pub(crate) fn process_exits() {
     if !is_installed() {
         return;
@@ -173,7 +173,7 @@ pub(crate) fn process_exits() {
     let mut held = lock(&CONTROLLER);
     match &mut *held {
         Held::Running(controller) => controller.exit(),
-        // Hooks that went in now would look like those of a process that died of them.
+        // Hooks that are installed now would look like hooks that have killed the process.
         Held::Awaited => *held = Held::Nothing,
         Held::Nothing | Held::Failed(_) => {}
     }
@@ -196,7 +196,7 @@ pub(crate) fn report() -> Option<ControlReport> {
     let lost = LOST_COMMANDS.load(Ordering::Relaxed);
     if lost > 0 && report.trouble.is_none() {
         report.trouble =
-            Some(format!("{lost} calls of the app were dropped because they came too fast"));
+            Some(format!("{lost} calls of the app were dropped because too many came at once"));
     }
     Some(report)
 }
@@ -204,7 +204,7 @@ pub(crate) fn report() -> Option<ControlReport> {
 /// Locks the controller once the agent has started; `None` if that takes too long.
 fn started() -> Option<MutexGuard<'static, Held>> {
     for _ in 0..START_PATIENCE_MS {
-        // ORDERING: Relaxed; a start that ends now is seen at the next look.
+        // ORDERING: Relaxed; a start that ends now is seen at the next check.
         if !IS_STARTING.load(Ordering::Relaxed) {
             let held = lock(&CONTROLLER);
             if !matches!(*held, Held::Awaited) {
@@ -257,7 +257,7 @@ pub(crate) fn open_window(id: &str) -> Result<(), Error> {
 /// Closes a manual window, or withdraws the request for it.
 ///
 /// # Errors
-/// [`Error::Refused`] if it was asked for, and nothing was recorded for it.
+/// [`Error::Refused`] if it was requested, and nothing was recorded for it.
 pub(crate) fn close_window(id: &str) -> Result<(), Error> {
     with_outlook(|thread| {
         let refused = thread.outlook.refusal_of_close(id, Now::read());
@@ -312,7 +312,7 @@ fn run(install: &Install, start_wait: &Arc<StartWait>, commands: &Receiver<Comma
     let _own = Own::register();
     tracetee_os::block_write_signals();
     let ended = guard::run(|| {
-        // Tools ask by it while the start goes on, and when it has failed.
+        // Tools use it while the start continues, and when it has failed.
         *lock(&SOCKET) = Socket::open().map(Box::new);
         if begin(install, start_wait) {
             lower_priority(NICE);
@@ -354,7 +354,7 @@ fn begin(install: &Install, start_wait: &Arc<StartWait>) -> bool {
     }
 }
 
-/// Works until nobody can send commands any more.
+/// Works until no sender of commands is left.
 fn take_turns(commands: &Receiver<Command>) {
     let mut pause = Duration::ZERO;
     let mut taken = 0;
@@ -386,13 +386,13 @@ fn take_turns(commands: &Receiver<Command>) {
         if own_threads::is_all_that_is_left() {
             return end_with_process(commands);
         }
-        // Without the controller's lock: it waits where the app is loading a library.
+        // Without the controller's lock: it waits while the app is loading a library.
         capture::hook_later_libraries();
     }
 }
 
-/// Ends when the app's main thread has ended by `pthread_exit`, and its others have ended, too: the
-/// process ends when our threads do. Keeps what is open, as at an exit.
+/// Ends when the app's main thread has ended by `pthread_exit`, and its others have ended, too: the process ends when our
+/// threads do. Keeps the open capture, as at an exit.
 fn end_with_process(commands: &Receiver<Command>) {
     // Commands that are queued by now are carried out; later ones find no thread.
     drop(lock(&THREAD).take());

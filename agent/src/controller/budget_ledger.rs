@@ -1,9 +1,9 @@
 //! The ledger of captures: budgets and cool-downs are computed from it, across restarts of the
 //! process.
 //!
-//! Times are kept by both clocks. Within one boot the boot clock, which nobody can set, gives the
-//! age of a capture; across boots the wall clock does, and a capture from its future counts as one
-//! of now. [`super::state_dir`] stores the ledger as JSON.
+//! Times are kept by both clocks. Within one boot the boot clock, which cannot be set, gives the age of a capture; across
+//! boots the wall clock does, and a capture from the future counts as made now. [`super::state_dir`] stores the ledger as
+//! JSON.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracetee_protocol::SpentReport;
@@ -44,7 +44,7 @@ record! {
     pub(crate) struct Entry {
         /// The id of the window.
         pub(crate) window: String = String::new(),
-        /// The number of the capture on this device: wall-clock ms and process id.
+        /// The number of the capture on this device, from wall-clock ms and process id.
         pub(crate) number: u64 = 0,
         /// Time at which it began.
         begun: Stamp = Stamp::default(),
@@ -52,7 +52,7 @@ record! {
         file: Option<(Stamp, u64)> = None,
     }
 
-    /// A time that can be told from that of another boot.
+    /// A time that can be distinguished from times of another boot.
     #[derive(Eq)]
     struct Stamp {
         /// The id of the boot.
@@ -132,7 +132,7 @@ impl Ledger {
         self.kept.entries = entries;
     }
 
-    /// Counts captures. Those of ends of processes without a recorder count by themselves.
+    /// Counts captures. Captures of process ends without a recorder are counted separately.
     fn begun_within(&self, now: Now, ms: u64, of_deaths: bool) -> u64 {
         let is_in = |entry: &&Entry| {
             (entry.window == death::WINDOW) == of_deaths && self.age_ms(&entry.begun, now) < ms
@@ -200,7 +200,7 @@ impl Ledger {
         })
     }
 
-    /// Enters a capture that begins now, and returns its number.
+    /// Records a capture that begins now, and returns its number.
     pub(crate) fn enter(&mut self, window: &str, now: Now) -> u64 {
         self.tidy(now);
         let mut number = now.real_ms << PID_BITS | u64::from(self.pid);
@@ -216,8 +216,8 @@ impl Ledger {
         number
     }
 
-    /// Enters the bytes of a capture's file. `false` when they exceed the bytes of the day: then the
-    /// file must not be kept, and nothing is entered.
+    /// Records the bytes of a capture's file. `false` if they exceed the day's budget: then the file must not be kept, and
+    /// nothing is recorded.
     pub(crate) fn try_record_bytes(
         &mut self,
         number: u64,

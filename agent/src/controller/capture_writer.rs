@@ -1,7 +1,7 @@
-//! Writes captures into the spool, and keeps account of them.
+//! Writes captures into the spool, and keeps track of them.
 //!
-//! The state machine decides: a capture is written first, then sealed or discarded by what its bytes
-//! come to in the ledger. Runs on the agent's thread.
+//! The state machine decides: a capture is written first, then sealed or discarded depending on its bytes in the ledger.
+//! Runs on the agent's thread.
 
 use super::policy::Policy;
 use super::process_signals;
@@ -158,8 +158,8 @@ impl CaptureWriter {
         self.screen = process_signals::screen_at(u64::MAX);
     }
 
-    /// The text options of a window that was recorded under `policy`. Its rules of redaction apply,
-    /// then those of the `present` policy where they differ.
+    /// The text options of a window recorded under `policy`. Its rules of redaction apply, then
+    /// those of the `present` policy where they differ.
     pub(crate) fn text_options(
         &self,
         present: &Policy,
@@ -244,7 +244,7 @@ impl CaptureWriter {
         }
     }
 
-    /// Tells `call` the window and the id of a capture that has begun, once.
+    /// Passes the window and the id of a capture that has begun to `call`, once.
     #[cfg(feature = "jni")]
     pub(crate) fn announce(&mut self, kept: &Kept, call: fn(&str, &str)) {
         let Some(window) = kept.window().filter(|_| self.announced.0 != kept.number) else {
@@ -303,12 +303,12 @@ impl CaptureWriter {
                 .filter(|packages| !packages.is_empty()),
             ..CaptureMeta::default()
         };
-        // The app's version now: the capture may be sent by a later one.
+        // The app's current version: a later version may send the capture.
         about.merge(self.facts.clone());
         about
     }
 
-    /// Moves the written capture, which the state machine has not discarded, to those that wait.
+    /// Moves the written capture, which the state machine has not discarded, to the waiting captures.
     pub(crate) fn seal(&mut self) {
         let Some(Written { recording, mut report, quota, .. }) = self.written.take() else {
             return;
@@ -333,7 +333,7 @@ impl CaptureWriter {
         self.note_lost(written.report, reason);
     }
 
-    /// Deletes what was streamed: its window is not open any more, and it was not kept.
+    /// Deletes the streamed trace: its window is no longer open, and it was not kept.
     pub(crate) fn drop_stream(&mut self) {
         if let Some(unwanted) = self.streaming.take() {
             self.spool.drop_unwanted(unwanted);

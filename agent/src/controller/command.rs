@@ -14,17 +14,17 @@ pub(crate) enum Command {
     NotOpened(String),
     /// Closes the manual window with this id.
     Close(String),
-    /// Fires the triggers for low memory: the system has told the app so.
+    /// Fires the triggers for low memory: the system has notified the app.
     LowMemory,
     /// Offers a configuration and its signature.
     Offer(Vec<u8>, Vec<u8>),
-    /// Takes the windows that the collector asks for: JSON, or empty.
+    /// Takes the windows that the collector requests: JSON, or empty.
     Asks(String),
     /// Records whether the user consents.
     Consent(bool),
     /// Sets the state of network and power.
     Net(NetState),
-    /// Starts, dumps or stops a capture for somebody at the device.
+    /// Starts, dumps or stops a capture for a local user of the device.
     OnDevice(Ask),
     /// Takes how earlier processes ended; answers with the ids of the captures that say so.
     #[cfg(feature = "jni")]

@@ -1,9 +1,8 @@
 //! The sources of configurations, and the conditions under which one comes into force.
 //!
-//! A configuration arrives with its signature: from the watched file, from the app, or from the
-//! agent's directory, where the last run left it. It comes into force when it is signed (where a key
-//! is given), right in every field, not expired, and not older than the one in force. The health
-//! report gives the reason for a refusal; the configuration in force stays.
+//! A configuration arrives with its signature: from the watched file, from the app, or from the agent's directory, where the
+//! last run stored it. It comes into force if it is signed (if a key is given), valid in every field, not expired, and not
+//! older than the one in force. The health report gives the reason for a refusal; the configuration in force stays.
 
 use super::budget_ledger::Now;
 use super::install::Install;
@@ -26,19 +25,19 @@ pub(crate) struct InForce {
     bytes: Vec<u8>,
 }
 
-/// The gate through which configurations come into force.
+/// The checks that a configuration must pass to come into force.
 #[derive(Debug)]
 pub(crate) struct ConfigSource {
     key: Option<[u8; 32]>,
     watched: Option<Watched>,
     pub(crate) in_force: Option<InForce>,
-    /// The signature of the one in force, while neither is in the agent's directory yet.
+    /// The signature of the configuration in force, until both are in the agent's directory.
     unkept: Option<Vec<u8>>,
-    /// The collector's requests for windows, as its last answer had them.
+    /// The collector's requests for windows in its last response.
     asks: Asks,
     /// The newest one that was ever in force, according to the disk too.
     highest: Option<Highest>,
-    /// The reason for which the last one that was offered is not in force.
+    /// The reason why the last offered configuration is not in force.
     pub(crate) refused: Option<String>,
 }
 
@@ -48,8 +47,8 @@ record! {
     struct Highest {
         /// The number of the document.
         seq: u64 = 0,
-        /// SHA-256 of the document, hexadecimal: the same one may come back, a different one with its
-        /// number may not.
+        /// SHA-256 of the document, hexadecimal: the same document may be offered again, a different one with its number may
+        /// not.
         sha256: String = String::new(),
     }
 }
@@ -98,7 +97,7 @@ impl ConfigSource {
         let signature = store.read("config.sig").unwrap_or_default();
         match self.admit(&bytes, &signature, now) {
             Ok(in_force) => {
-                // Of an agent that did not keep the number yet.
+                // Written by an older agent that did not store the number.
                 let seq = in_force.document.seq;
                 if self.highest.as_ref().is_none_or(|highest| highest.seq < seq) {
                     let _ = self.keep_highest(store, Highest::from_document(seq, &bytes));
@@ -147,8 +146,8 @@ impl ConfigSource {
         }
     }
 
-    /// Puts a configuration in force if it may be. `true`: it is another one than before, which
-    /// [`ConfigSource::keep`] is to keep.
+    /// Puts a configuration in force if it is acceptable. `true`: it differs from the previous one, and
+    /// [`ConfigSource::keep`] must store it.
     pub(crate) fn offer(
         &mut self,
         bytes: &[u8],
@@ -160,7 +159,7 @@ impl ConfigSource {
             self.refused = None;
             return false;
         }
-        // Another process of the app may have had a newer one.
+        // Another process of the app may have received a newer one.
         self.read_highest(store);
         match self.admit(bytes, signature, now) {
             Ok(in_force) => {
@@ -181,8 +180,8 @@ impl ConfigSource {
     pub(crate) fn keep(&mut self, store: &StateDir) {
         let Some(signature) = self.unkept.take() else { return };
         let (Some(in_force), Some(highest)) = (&self.in_force, &self.highest) else { return };
-        // The signature first: a configuration without its own is refused at the next start, which
-        // is the safe side.
+        // Writes the signature first: a configuration without its signature is refused at the next start, which is the safer
+        // error.
         let kept = store
             .write(HIGHEST, record::to_json(highest).as_bytes())
             .and_then(|()| store.write("config.sig", &signature))
@@ -192,7 +191,7 @@ impl ConfigSource {
         }
     }
 
-    /// Takes the collector's requests for windows, in place of the last ones. Keeps the time at which each came first.
+    /// Takes the collector's requests for windows, replacing the previous ones. Keeps the time at which each first arrived.
     pub(crate) fn take_asks(&mut self, json: &str, store: &StateDir, now: Now) {
         let mut new = Asks::parse(json.as_bytes()).unwrap_or_default();
         for ask in &mut new.asks {
@@ -201,7 +200,7 @@ impl ConfigSource {
         }
         if new != self.asks {
             self.asks = new;
-            // Not kept, they hold until the process ends.
+            // If they cannot be stored, they apply until the process ends.
             let _ = store.replace(ASKS, record::to_json(&self.asks).as_bytes());
         }
     }
@@ -212,7 +211,7 @@ impl ConfigSource {
         let mut document = self.in_force.as_ref()?.document.clone();
         for ask in &self.asks.asks {
             let Some((allowed, window)) = document.allowed(ask) else { continue };
-            // With a clock that was set back, the request has ended.
+            // If the clock was set back, the request has ended.
             let age_ms = now.real_ms.checked_sub(ask.since_ms);
             let is_present = age_ms.is_some_and(|ms| ms < allowed.for_s.saturating_mul(1000));
             let sampling = Sampling { percent: ask.percent, salt: Some(ask.id.clone()) };
@@ -229,8 +228,7 @@ impl ConfigSource {
         self.in_force.as_ref().map(|present| hmac_sha256::Hash::hash(&present.bytes))
     }
 
-    /// Reads which was the newest. A damaged file counts as missing: whoever can damage it can delete
-    /// it.
+    /// Reads the newest number. A damaged file counts as missing: anyone who can damage it can delete it.
     fn read_highest(&mut self, store: &StateDir) {
         let kept = store.read(HIGHEST);
         let kept = kept.and_then(|json| record::parse(&json, Limits::DEFAULT).ok());
@@ -282,10 +280,10 @@ fn check_signature(key: [u8; 32], bytes: &[u8], signature: &[u8]) -> Result<(), 
     }
     let raw = <[u8; 64]>::try_from(signature)
         .or_else(|_| FromHex::from_hex(signature.trim_ascii()))
-        .map_err(|_| "signature: it is neither 64 bytes nor their hexadecimal digits")?;
+        .map_err(|_| "signature: neither 64 bytes nor 128 hexadecimal digits")?;
     PublicKey::new(key)
         .verify(bytes, &Signature::new(raw))
-        .map_err(|_| "signature: it is not that of these bytes by the configured key".to_owned())
+        .map_err(|_| "signature: not made for these bytes by the configured key".to_owned())
 }
 
 fn look_at(path: &Path) -> Look {

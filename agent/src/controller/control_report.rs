@@ -69,7 +69,7 @@ fn upload(parts: &Parts<'_>) -> UploadStatus {
     UploadStatus { waiting, waiting_bytes, lost, consent, ..last }
 }
 
-/// The state's name, and its reason for people.
+/// The state's name, and its human-readable reason.
 fn state(machine: &StateMachine) -> (&'static str, String) {
     match machine.state() {
         State::Off(reason) => ("off", reason.clone()),
@@ -79,7 +79,7 @@ fn state(machine: &StateMachine) -> (&'static str, String) {
     }
 }
 
-/// Reports whether coroutines are traced, if the configuration asks for it.
+/// Reports whether coroutines are traced, if the configuration requests it.
 fn coroutines(machine: &StateMachine, now: Now) -> Option<String> {
     match machine.policy().coroutines_at(now) {
         Ok(false) => None,
@@ -117,7 +117,7 @@ fn status(machine: &StateMachine, index: usize, window: &Window, now: Now) -> St
     let waits = || match window.opens {
         Opens::AppStart => "opens when the app starts",
         Opens::Schedule(_) => "already captured in this period",
-        Opens::Manual => "opens when it is asked for",
+        Opens::Manual => "opens when the app requests it",
         Opens::Section(_) | Opens::Triggers(_) => "waits for the recorder",
     };
     refused.unwrap_or_else(|| waits().to_owned())

@@ -1,6 +1,6 @@
 //! The agent's socket: answers tools on the device about this process.
 //!
-//! An abstract unix socket `@tracetee-PID`, on a thread of its own that waits in `poll`. It answers the
+//! An abstract unix socket `@tracetee-PID`, on its own thread that waits in `poll`. It answers the
 //! same user, root and Android's shell, and hangs up on others. A request is a line: `health`, or
 //! `atrace` and JSON (`{"start": {…}}`, `"dump"`, `"stop"`). The answer is JSON; for dump and stop a
 //! line of JSON and then the text.
@@ -47,7 +47,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Opens the socket. A process that gets none goes on without.
+    /// Opens the socket. A process that gets none continues without it.
     pub(crate) fn open() -> Option<Self> {
         let name = control_socket::name(std::process::id());
         let address = SocketAddr::from_abstract_name(name).ok()?;
@@ -63,7 +63,7 @@ impl Socket {
             let _own = Own::register();
             tracetee_os::block_write_signals();
             while let Some(stream) = next_client(&served) {
-                // A client that hangs up is no error of ours.
+                // A client that disconnects is not our error.
                 if let Err(stopped) = guard::run(|| answer(&stream)) {
                     let answer = || answer_after_panic(&stream);
                     if stopped.is_fresh() || guard::catch(answer).is_err() {
@@ -71,7 +71,7 @@ impl Socket {
                     }
                 }
             }
-            // ORDERING: Relaxed; it is the number of nothing of ours any more, unless of another socket.
+            // ORDERING: Relaxed; the number no longer belongs to the agent, except to another socket.
             let _ = LISTENING.compare_exchange(number, -1, Ordering::Relaxed, Ordering::Relaxed);
         };
         // Without the dynamic linker's lock, as the agent's thread.
@@ -104,13 +104,13 @@ fn take_listening() -> Option<RawFd> {
     if fd < 0 {
         return None;
     }
-    // SAFETY: it is looked at, and not closed.
+    // SAFETY: it is only inspected, not closed.
     let listener = ManuallyDrop::new(unsafe { UnixListener::from_raw_fd(fd) });
     let is_ours = |name: &[u8]| name.starts_with(control_socket::NAME_PREFIX.as_bytes());
     listener.local_addr().is_ok_and(|own| own.as_abstract_name().is_some_and(is_ours)).then_some(fd)
 }
 
-/// In a forked child: closes its copy of the socket, whose name is the parent's.
+/// In a forked child: closes its copy of the socket, whose name belongs to the parent.
 pub(crate) fn reset_after_fork() {
     if let Some(fd) = take_listening() {
         // SAFETY: the child's copy of the listener, which no thread of the child uses.
@@ -133,7 +133,7 @@ fn next_client(listener: &Owned<UnixListener>) -> Option<Owned<UnixStream>> {
         let mut wait = libc::pollfd { fd: open.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one pollfd.
         unsafe { libc::poll(&raw mut wait, 1, MAX_POLL_MS) };
-        // ORDERING: Relaxed; whoever shuts the socket down has set it before.
+        // ORDERING: Relaxed; the thread that shuts the socket down has set it before.
         if LISTENING.load(Ordering::Relaxed) != wait.fd || !listener.is_open() {
             return None;
         }
@@ -200,7 +200,7 @@ pub(crate) fn is_open() -> bool {
     LISTENING.load(Ordering::Relaxed) >= 0
 }
 
-/// Ends the thread that answers, after a panic: nobody can drop the [`Socket`] then.
+/// Ends the answering thread after a panic, because then nobody can drop the [`Socket`].
 pub(crate) fn shut() {
     if let Some(fd) = take_listening() {
         shut_down(fd);
@@ -220,7 +220,7 @@ fn atrace(stream: &Owned<UnixStream>, request: &[u8]) -> std::io::Result<()> {
         Ok(None) => send(stream, accepted.as_bytes()),
         Ok(Some(path)) => {
             let text = tracetee_os::open(&path);
-            // The client alone reads it: the file goes at once.
+            // Only the client reads it, so the file is deleted at once.
             let _ = std::fs::remove_file(&path);
             send(stream, accepted.as_bytes())?;
             copy(&mut text?, stream)
@@ -256,7 +256,7 @@ fn is_trusted(stream: &UnixStream) -> bool {
             &raw mut bytes,
         )
     };
-    // SAFETY: takes nothing, cannot fail.
+    // SAFETY: has no arguments, cannot fail.
     let own = unsafe { libc::getuid() };
     status == 0 && [own, 0, SHELL_UID].contains(&peer.uid)
 }

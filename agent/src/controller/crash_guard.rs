@@ -13,7 +13,7 @@ use tracetee_protocol::json::Decimal;
 /// Early deaths in a row that switch the agent off.
 const TOO_MANY: u32 = 2;
 
-/// The guard, and the probation of the present process.
+/// The guard, and the probation of the current process.
 #[derive(Debug)]
 pub(crate) struct CrashGuard {
     file: StartFile,
@@ -29,8 +29,8 @@ impl CrashGuard {
         Self { file: StartFile::new(root), slot: None, cost: None }
     }
 
-    /// Begins the probation, if the last start has left a recording for this one, and the app's version is the same.
-    /// Returns the recording. `None` also if too many processes have died early, and where there is no file.
+    /// Begins the probation, if the last start stored a recording for this one, and the app's version is the same.
+    /// Returns the recording. `None` also if too many processes have died early, and if there is no file.
     pub(crate) fn begin_at_start(
         &mut self,
         version: Option<u64>,
@@ -102,7 +102,7 @@ impl CrashGuard {
         taken.map_err(|error| self.file.error(error))
     }
 
-    /// Keeps what the next start may begin with, and the cost of a record.
+    /// Stores the recording with which the next start may begin, and the cost of a record.
     pub(crate) fn keep(&mut self, at_start: Option<AtStart>, cost: Option<Decimal>) {
         let _ = self.file.change(true, |contents| {
             contents.head.at_start = at_start;
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(refuse(1, Some(7)), None);
         die(root);
         assert_eq!(refuse(1, Some(7)), None);
-        // One that lives long enough is no crash loop.
+        // One that lives long enough is not a crash loop.
         let mut lives = guard(root);
         lives.begin().unwrap();
         assert_eq!(lives.refuse(1, Some(7)), None, "it lives");
@@ -174,7 +174,7 @@ mod tests {
         assert!(refuse(1, Some(7)).is_some(), "it stays off");
         assert_eq!(refuse(2, Some(7)), None);
         assert_eq!(refuse(2, Some(8)), None);
-        // An exec is no death, however often: the next program in this process finds its own slot.
+        // An exec is not a death, however often: the next program in this process finds its own slot.
         for _ in 0..3 {
             guard(root).begin().unwrap();
             assert_eq!(refuse(2, Some(8)), None);

@@ -1,5 +1,5 @@
-//! Recovers captures of killed processes: crash-proof recorders become captures, and captures that
-//! were half written go on as far as they are whole.
+//! Recovers captures of killed processes: crash-proof recorders become captures, and half-written captures go on as far as
+//! they are whole.
 //!
 //! The agent's thread does it once, after its first look, and when the app has reported how earlier processes
 //! ended: their captures say so then, and an end without a recorder becomes a capture of its own.
@@ -23,9 +23,8 @@ use tracetee_uploader::{Quota, Waiting};
 /// Stands for the window of a capture whose process was killed.
 const RECOVERED: &str = "recovered";
 
-/// Recovers what killed processes have left in crash-proof recorders, and half written in the spool. Returns the id of
-/// the capture that has each end; an empty one for none.
-/// Another process of the app may do it instead: one at a time has the lock, and does all of it.
+/// Recovers the crash-proof recorders and half-written captures of killed processes. Returns for each end the id of its
+/// capture; empty if there is none. Another process of the app may do it instead: the holder of the lock does all of it.
 pub(crate) fn recover(
     machine: &mut StateMachine,
     store: &StateDir,
@@ -35,7 +34,7 @@ pub(crate) fn recover(
 ) -> (Vec<String>, Result<(), Error>) {
     let mut ids = vec![String::new(); exits.len()];
     if machine.policy().off.is_some() {
-        // Captures are not wanted any more, and names in the recorders are not redacted.
+        // Captures are no longer wanted, and names in the recorders are not redacted.
         recover::delete_abandoned(&store.pools());
         return (ids, Ok(()));
     }
@@ -86,7 +85,7 @@ fn recover_recorders(
             writer.note_lost(report, "not kept: over the budget".to_owned());
         }
     }
-    // These, those of a recovery that was killed in its turn, then what was being streamed.
+    // These files, then files of a recovery that was itself killed, then interrupted streams.
     let files = std::fs::read_dir(&to).into_iter().flatten().flatten().map(|file| file.path());
     for path in files.collect::<Vec<_>>() {
         if path.extension().unwrap_or_default() == "part" {
@@ -101,7 +100,7 @@ fn recover_recorders(
         note(writer, CaptureReport { summary, ..report() }, taken);
     }
     for taken in writer.spool().recover(&recovery, &quota, uploads::time()) {
-        // A stream that goes on has its capture's id in its name.
+        // A continued stream has its capture's id in its name.
         let is_its = |waiting: &Waiting, path: &std::path::Path| {
             let (path, id) = (path.as_os_str().as_bytes(), waiting.id());
             path.windows(id.len()).any(|part| part == id.as_bytes())
@@ -115,7 +114,7 @@ fn recover_recorders(
     outcome.and(writer.spool().trim(&quota, uploads::time()).map(drop).map_err(Error::from))
 }
 
-/// The abandoned recorder files, each with what is known of its process and of its end.
+/// The abandoned recorder files, each with the known facts about its process and its end.
 fn with_ends(
     store: &StateDir,
     options: &TextOptions,
@@ -174,7 +173,7 @@ fn report_alone(
     };
     about.process = Some(exit.death.process.clone());
     if about.version_code != Some(exit.version_code) {
-        // Of another version, whose name nobody knows.
+        // Written by another version, whose name is unknown.
         about.version_code = Some(exit.version_code).filter(|code| *code != 0);
         about.version_name = None;
     }

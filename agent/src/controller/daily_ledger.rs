@@ -2,7 +2,7 @@
 //!
 //! Threads of the app add to [`ADDED`], four times a second for frames. The agent's thread moves that into the part of the
 //! day and writes the part to its file, two to four times a second while something changes: after a kill, less than a second
-//! is missing. The file has the session that goes on as if it ended, which a kill does.
+//! is missing. The file counts the current session as ended, which a kill would do.
 //! A part is closed when the day (UTC) changes, and when it is large. Screens are redacted before they reach the file.
 
 use super::budget_ledger::Now;
@@ -25,12 +25,12 @@ use tracetee_recorder::clock;
 use tracetee_text::redact::{Redactor, RuleSet};
 use tracetee_uploader::{Error as SpoolError, LedgerFile, Spool};
 
-/// Least time between two writes, ms: less than a turn of the thread that records, which has 250 ms.
+/// Minimum time between two writes, ms: less than the recording thread's turn of 250 ms.
 const TURN_MS: u64 = 200;
-/// Bytes from which on a part is closed: those of one second more fit into the file.
+/// Bytes at which a part is closed, so that one more second still fits into the file.
 const FULL_BYTES: usize = 24 << 10;
-/// Least time between two readings of the proportional set size, ms, and from the start to the first one: the kernel walks the
-/// page tables for it, and keeps others from changing them.
+/// Least time between two readings of the proportional set size, ms, and from the start to the first one: the kernel walks
+/// the page tables for it, and keeps others from changing them.
 const MEMORY_MS: u64 = 15 * 60_000;
 const FIRST_MEMORY_MS: u64 = 60_000;
 /// A frame that takes longer is frozen, by Google Play's definition.
@@ -39,7 +39,7 @@ const FROZEN_NS: u64 = 700_000_000;
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// The platform reports frames, so that the marker stream is not needed.
 static HAS_PLATFORM: AtomicBool = AtomicBool::new(false);
-/// 0: the app has not said so, 1: visible, 2: hidden.
+/// 0: the app has not reported it, 1: visible, 2: hidden.
 static VISIBLE: AtomicU8 = AtomicU8::new(0);
 const HIDDEN: u8 = 2;
 
@@ -104,7 +104,7 @@ impl Frame {
         if let Some(us) = self.overrun_us.filter(|_| self.is_late) {
             row.overrun_us.record(us);
         }
-        // Not janky, the app's, the compositor's, another's.
+        // Not janky; caused by the app; by the compositor; by others.
         let verdict = self.jank.map(|jank| match jank {
             0 => 0,
             jank if jank & 2 != 0 => 1,
@@ -176,7 +176,7 @@ pub(crate) fn count_exit(reason: &str, is_visible: bool) {
     });
 }
 
-/// The app is visible from now on, or not any more, which ends a session.
+/// The app has become visible, or is no longer visible, which ends a session.
 #[cfg(any(feature = "jni", test))]
 pub(crate) fn set_visible(is_visible: bool) {
     let value = if is_visible { 1 } else { HIDDEN };
@@ -194,7 +194,7 @@ fn is_slow((frames, late): (u64, u64)) -> u64 {
     (late * 4 > frames).into()
 }
 
-/// Counts the session that goes on: 1 if there is one, and 1 if it is slow so far.
+/// Counts the current session: 1 if there is one, and 1 if it is slow so far.
 fn open_session() -> (u64, u64) {
     // ORDERING: Relaxed; a state.
     if VISIBLE.load(Ordering::Relaxed) != 1 {
@@ -203,7 +203,7 @@ fn open_session() -> (u64, u64) {
     (1, guard::lock(&ADDED).as_ref().map_or(0, |added| is_slow(added.session)))
 }
 
-/// In a forked child: counts no more. Another thread may have held the lock.
+/// In a forked child: stops counting. Another thread may have held the lock.
 pub(crate) fn reset_after_fork() {
     // ORDERING: Relaxed; the child has one thread.
     IS_ON.store(false, Ordering::Relaxed);
@@ -256,7 +256,8 @@ impl DailyLedger {
         }
     }
 
-    /// Counts and writes what came since the last turn, if [`TURN_MS`] are over or `is_last`. `used_ns`: processor time of the agent.
+    /// Counts and writes the additions since the last turn, if [`TURN_MS`] are over or `is_last`. `used_ns`: processor time
+    /// of the agent.
     pub(crate) fn turn(
         &mut self,
         policy: &Policy,
@@ -314,14 +315,14 @@ impl DailyLedger {
         Ok(())
     }
 
-    /// Closes the part, without the session that goes on: it ends in a later part.
+    /// Closes the part, without the current session, which ends in a later part.
     fn close(&mut self) -> Result<(), SpoolError> {
         let Some(mut file) = self.file.take() else { return Ok(()) };
         self.part.encode().map_or(Ok(()), |bytes| file.write(&bytes))?;
         file.close()
     }
 
-    /// Closes the part, and begins one of that day, or goes on with that of a process that has ended.
+    /// Closes the part, and begins one for that day, or continues the part of a process that has ended.
     fn begin(&mut self, day: u32, spool: &Spool) -> Result<(), Error> {
         self.close()?;
         let version_code = self.version_code;
@@ -341,7 +342,7 @@ impl DailyLedger {
         Ok(())
     }
 
-    /// Moves what the app's threads have counted into the part.
+    /// Moves the counts of the app's threads into the part.
     fn take_added(&mut self, rules: &[Rule]) {
         if self.redactor.is_none() || self.rules != rules {
             let set = RuleSet::new(rules, self.redaction_key);
@@ -363,7 +364,7 @@ impl DailyLedger {
         });
     }
 
-    /// Adds what the kernel counts.
+    /// Adds the kernel's counts.
     fn measure(&mut self, elapsed_ms: u64, now: Now, used_ns: u64) {
         let sums = &mut self.part.sums;
         // ORDERING: Relaxed; a state.
@@ -441,7 +442,8 @@ mod tests {
         set_visible(true);
         process_signals::set_screen("Chat 1234567");
         count_markers(&[(u64::MAX, 9_000_000), (u64::MAX, 18_166_667), (u64::MAX, 800_000_000)]);
-        // As FrameLedger.kt packs them: late by 5 µs by the app's fault; in time; late, shown late by the compositor; a surface's.
+        // As FrameLedger.kt packs them: late by 5 µs by the app's fault; in time; late, shown late by the compositor; a
+        // surface's.
         let late = 1 << 32 | 1 << 34 | 1 << 35 | 2 << 36 | 5;
         let words = [0, late, 0, 0, 0, 1 << 32 | 1 << 35 | 1 << 36, 0, 1 << 35 | 1 << 39];
         count_frames(&words, 0);

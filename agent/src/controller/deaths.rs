@@ -1,12 +1,13 @@
-//! Finds the recorder of each process that has ended, by what Android tells of its end.
+//! Finds the recorder of each process that has ended, from Android's report of its end.
 //!
-//! Recovery calls it on the agent's thread. An end and a recorder belong together if both have the process's name, its
-//! id, and the random id that the state summary carries. Without our summary, the times must agree: the clock was not set
-//! since the start in this boot, the end lies shortly after the last record, and no second pair is possible. A
-//! recorder that is in doubt is not joined: a wrong reason is worse than none.
+//! Recovery calls it on the agent's thread. An end and a recorder belong together if both have the process's name, its id,
+//! and the random id that the state summary carries. Without our summary, the times must agree: the clock was not set since
+//! the start in this boot, the end lies shortly after the last record, and no second pair is possible. A doubtful recorder
+//! is not joined: a wrong reason is worse than none.
 //!
-//! One wrong join stays possible. The clock is set back after a process has ended. A later process gets its name and id, and by
-//! the new clock it runs at the time of that end. Android tells no end of the later process within `SILENT_MS` of its last record.
+//! One wrong join stays possible. The clock is set back after a process has ended. A later process gets its name and id, and
+//! by the new clock it runs at the time of that end. Android reports no end of the later process within `SILENT_MS` of its
+//! last record.
 
 use super::budget_ledger::Now;
 use super::process_signals;
@@ -19,9 +20,9 @@ const SUMMARY: &str = "summary";
 /// An end was joined by name, id and time of start.
 const START: &str = "start";
 
-/// Difference of a clock's readings that is no change of the clock, ms.
+/// Difference of a clock's readings that is not a change of the clock, ms.
 const SAME_MS: u64 = 2_000;
-/// Time from the last record to the end: a thread that hangs, and Android's patience with it, ms.
+/// Maximum time from the last record to the process's end, ms: a thread may hang until Android ends the process.
 const SILENT_MS: u64 = 60_000;
 
 /// A recorder file that a process has left; empty if it does not name its process.
@@ -68,7 +69,7 @@ pub(crate) fn join(
         let is_its = |one: &&Recorder| {
             one.is_named_as(exit) && !exit.run.is_empty() && one.run.id == exit.run
         };
-        // The last one, if an earlier recovery has left another.
+        // The last one, if an earlier recovery left another.
         let found = recorders.iter().filter(is_its).max_by_key(|one| one.last_ms)?;
         recorders.iter().position(|one| std::ptr::eq(one, found))
     };
@@ -93,12 +94,12 @@ pub(crate) fn join(
     joined
 }
 
-/// Returns the item of an iterator that has one.
+/// Returns the only item of an iterator.
 fn only(mut items: impl Iterator<Item = usize>) -> Option<usize> {
     items.next().filter(|_| items.next().is_none())
 }
 
-/// Redacts an end as the names in its trace are: the screen by the rules as its instant, the description as a name.
+/// Redacts an end like the names in its trace: the screen like its instant, the description like a name.
 pub(crate) fn redact(exit: &mut Exit, options: &TextOptions) {
     let death = &mut exit.death;
     let description = redacted(options, &death.description).ok().flatten();

@@ -1,4 +1,4 @@
-//! Patterns of section names: `*` stands for any bytes, everything else for itself.
+//! Patterns of section names: `*` matches any bytes, everything else matches itself.
 
 /// A pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,9 +17,9 @@ record! {
     /// The arguments of `tracetee_install`.
     #[derive(Eq)]
     pub struct Install {
-        /// A directory of the agent's own, in the app's private files; made where it is missing.
+        /// The agent's own directory, in the app's private files; created if it is missing.
         pub directory: PathBuf = PathBuf::new(); required(); check(is_absolute),
-        /// An id that stays for the life of the installation and says nothing about the user. Without
+        /// An id that stays the same for the life of the installation and does not identify the user. Without
         /// it, the agent makes a random one and keeps it in `directory`.
         pub install_id: Option<String> = None; check(is_install_id),
         /// The app's version code.
@@ -28,8 +28,8 @@ record! {
         pub process: Option<String> = None,
         /// Android's API level. Default: the property `ro.build.version.sdk`.
         pub api: Option<u32> = None,
-        /// A file with the remote configuration, which the agent looks at once a second. Its detached
-        /// signature, where one is required, lies beside it with `.sig` added.
+        /// A file with the remote configuration, which the agent checks once a second. Its detached signature, if one is
+        /// required, has the same name with `.sig` added.
         pub config_file: Option<PathBuf> = None,
         /// The Ed25519 key, 64 hexadecimal digits, that must have signed every configuration.
         pub public_key: Option<String> = None; check(is_key),
@@ -37,12 +37,12 @@ record! {
         pub consent: Option<bool> = None,
         /// The app's id (`com.example.app`), for the collector.
         pub app: Option<String> = None,
-        /// The app's version as people read it, for the collector.
+        /// The app's version in human-readable form, for the collector.
         pub version_name: Option<String> = None,
-        /// Other facts about the device for the collector (`model` …): at most 512 bytes of JSON.
+        /// Further facts about the device for the collector (`model` …): at most 512 bytes of JSON.
         pub device: BTreeMap<String, RawJson> = BTreeMap::new(); check(is_short),
         /// Attributes of this installation, for example `{"plan": "premium"}`. The ledger counts each combination of values
-        /// by itself: at most 4 attributes, each of few values.
+        /// separately: at most 4 attributes, each with few values.
         pub segment: BTreeMap<String, String> = BTreeMap::new(); check(is_segment),
         /// Time that the installation waits for files, ms, if something is to be recorded from the
         /// app's start on. What takes longer is recorded later.
@@ -63,7 +63,7 @@ record! {
         pub token: Option<String> = None,
         /// Allows `http://` to other machines.
         pub cleartext: bool = false,
-        /// The sender. Default: the agent where it is built with HTTP, else the app.
+        /// The sender. Default: the agent if it is built with HTTP, else the app.
         pub transport: Option<TransportChoice> = None,
         /// The certificates, in PEM, that must have signed the server's. Default: Mozilla's.
         pub ca_file: Option<PathBuf> = None,
@@ -78,14 +78,14 @@ record! {
 words! {
     /// The sender of requests.
     pub enum TransportChoice {
-        /// The agent, on a thread of its own.
+        /// The agent, on its own thread.
         Http = "http",
         /// The app, when it calls `tracetee_upload`.
         App = "app",
     }
 }
 
-/// Limit of `start_wait_ms`: an app's first seconds are not ours.
+/// Limit of `start_wait_ms`: the agent must not use up an app's first seconds.
 const MAX_START_WAIT_MS: u32 = 10_000;
 
 /// Bytes of `device` as JSON: it goes into a header of each upload.
@@ -130,7 +130,7 @@ fn is_segment(segment: &BTreeMap<String, String>) -> Result<(), String> {
         || !segment.iter().all(|(name, value)| is_short(name) && is_short(value))
     {
         return Err(format!(
-            "has more than {MAX_ATTRIBUTES} attributes, or a name or value that has not 1 to {MAX_NAME_BYTES} bytes"
+            "has more than {MAX_ATTRIBUTES} attributes, or a name or value without 1 to {MAX_NAME_BYTES} bytes"
         ));
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! Observes a recording: its records for the triggers, its tags, and what it costs.
+//! Observes a recording: its records for the triggers, its tags, and its cost.
 //!
-//! The agent's thread calls it four times a second while something is recorded. It decides nothing:
-//! what it finds goes to the state machine.
+//! The agent's thread calls it four times a second while something is recorded. It decides nothing: its findings go to the
+//! state machine.
 
 use super::budget_ledger::Now;
 use super::overhead::Overhead;
@@ -15,7 +15,7 @@ use tracetee_protocol::json::Decimal;
 use tracetee_recorder::clock;
 use tracetee_recorder::tail::Follower;
 
-/// Observes one recording after the other.
+/// Observes recordings, one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     follower: Follower,
@@ -29,7 +29,7 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Measures what a record costs on this device, before the first recording, unless that is `known`.
+    /// Measures the cost of a record on this device before the first recording, unless it is `known`.
     pub(crate) fn measure(&mut self, known: Option<Decimal>) -> Result<(), Error> {
         if self.overhead.is_none() {
             let cost = known.map_or_else(capture::measure_cost, Ok)?;
@@ -55,7 +55,7 @@ impl Observer {
         self.triggers = None;
     }
 
-    /// Drops the triggers of windows that are not armed any more.
+    /// Drops the triggers of windows that are no longer armed.
     pub(crate) fn keep(&mut self, armed: &[usize]) {
         if let Some(triggers) = &mut self.triggers {
             triggers.keep(armed);
@@ -83,12 +83,12 @@ impl Observer {
         }
     }
 
-    /// Takes what has fired or ended.
+    /// Returns the triggers that have fired or ended.
     pub(crate) fn take_findings(&mut self) -> Vec<Finding> {
         self.triggers.as_mut().map(Triggers::take).unwrap_or_default()
     }
 
-    /// Takes the frames of the main thread since the last look.
+    /// Takes the frames of the main thread since the last check.
     pub(crate) fn take_frames(&mut self) -> Vec<(u64, u64)> {
         let frames = self.triggers.as_mut().and_then(|triggers| triggers.frames.as_mut());
         frames.map(std::mem::take).unwrap_or_default()
@@ -100,12 +100,12 @@ impl Observer {
         ours_ns.saturating_add(streaming::used_ns()).saturating_add(self.records_ns)
     }
 
-    /// Forces the tags again where the system has reset them.
+    /// Forces the tags again if the system has reset them.
     pub(crate) fn look_at_tags(&mut self) {
         self.tag_resets += capture::watch_tags();
     }
 
-    /// Reads the records since the last look.
+    /// Reads the records since the last check.
     pub(crate) fn look_at_records(&mut self, now: Now) {
         let (follower, triggers) = (&mut self.follower, &mut self.triggers);
         if let Some(triggers) = triggers {

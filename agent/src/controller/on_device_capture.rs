@@ -1,8 +1,7 @@
-//! A capture for somebody at this device, over the [socket](super::control_socket): `tracetee atrace`.
+//! A capture for a local user of this device, over the [socket](super::control_socket): `tracetee atrace`.
 //!
-//! One at a time, in memory. It runs beside no window: a flight recorder pauses for it, and while a
-//! window is being kept it is refused. It obeys the kill switch, the user's consent and the rules of
-//! redaction, as every capture does.
+//! One at a time, in memory. It never runs together with a window: a flight recorder pauses for it, and it is refused while
+//! a window is being kept. It obeys the kill switch, the user's consent and the rules of redaction, as every capture does.
 
 use super::budget_ledger::Now;
 use super::state_dir::StateDir;
@@ -19,7 +18,7 @@ use tracetee_text::{About, TextOptions};
 /// Time limit of a dump.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A request, and where the answer goes: the file with the text, where the request is for text.
+/// A request, and the destination of the answer: the file with the text, if the request is for text.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) request: AtraceRequest,
@@ -46,7 +45,7 @@ impl OnDeviceCapture {
         self.running.is_some()
     }
 
-    /// Returns true where nobody has collected the capture within its duration.
+    /// Returns true if no client collected the capture in time.
     pub(crate) fn is_over(&self, now: Now) -> bool {
         let until = self.running.as_ref().and_then(|running| running.until_boot_ms);
         until.is_some_and(|until| now.boot_ms >= until)
@@ -76,10 +75,10 @@ impl OnDeviceCapture {
         Ok(())
     }
 
-    /// Writes what was captured to a file. `goes_on`: with an empty recorder; else the capture ends.
+    /// Writes the records to a file. `goes_on`: the capture continues with an empty recorder; else it ends.
     pub(crate) fn dump(&mut self, store: &StateDir, goes_on: bool) -> Result<PathBuf, Error> {
         let Some(mut running) = self.running.take() else {
-            return Err(Error::State("no capture was asked for; start one first"));
+            return Err(Error::State("no capture was started; start one first"));
         };
         capture::stop(Owner::Controller)?;
         running.dumps += 1;
@@ -92,7 +91,7 @@ impl OnDeviceCapture {
         written.map(|_| path)
     }
 
-    /// Ends the capture and discards what it recorded.
+    /// Ends the capture and discards its records.
     pub(crate) fn end(&mut self) {
         if self.running.take().is_some() {
             let _ = capture::stop(Owner::Controller);

@@ -1,8 +1,7 @@
-//! Answers for the app's threads: whether a window that they ask for will open.
+//! Answers for the app's threads: whether a requested window will open.
 //!
-//! After each turn the agent's thread leaves a copy of the state machine here, which takes the same decision as the
-//! machine itself. Nothing here touches a file or waits for the agent's thread. Behind the lock of
-//! [`super::agent_thread`].
+//! After each turn the agent's thread stores a copy of the state machine here, which makes the same decisions as the machine
+//! itself. Nothing here touches a file or waits for the agent's thread. Protected by the lock of [`super::agent_thread`].
 
 use super::budget_ledger::Now;
 use super::state_machine::StateMachine;
@@ -43,7 +42,7 @@ impl Outlook {
         self.taken = taken;
     }
 
-    /// Notes that there will be no state.
+    /// Marks that no more state will follow.
     pub(super) fn fail(&mut self, reason: &str) {
         self.view = View::Failed(reason.to_owned());
     }
@@ -57,7 +56,7 @@ impl Outlook {
         }
     }
 
-    /// Returns why nothing would be recorded if the window were asked for now.
+    /// Returns why nothing would be recorded if the window were requested now.
     pub(super) fn refusal_of_open(&self, id: &str, now: Now) -> Option<String> {
         let why = match &self.view {
             View::Starting => "the agent still reads its files; ask again".to_owned(),
@@ -71,7 +70,7 @@ impl Outlook {
         Some(format!("{id}: {why}"))
     }
 
-    /// Returns why no capture ends if the window is closed now, although it was asked for.
+    /// Returns why closing the window now ends no capture, although it was requested.
     pub(super) fn refusal_of_close(&self, id: &str, now: Now) -> Option<String> {
         match &self.view {
             View::Running(machine, _) if self.is_current() => machine.refusal_of_close(id, now),

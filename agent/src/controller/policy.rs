@@ -4,7 +4,7 @@ use super::budget_ledger::Now;
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::remote_config::{Budget, Document, Match, Sampling, StackSampling, Window};
 
-/// The properties of the device that sampling and `match` look at.
+/// The properties of the device that sampling and `match` use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Device {
     /// An id that stays for the life of the installation, and says nothing about the user.
@@ -17,7 +17,7 @@ pub(crate) struct Device {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Policy {
     pub(crate) document: Document,
-    /// The reason for which nothing is recorded whatever happens; `None` when something may be.
+    /// The reason why nothing is ever recorded; `None` if recording is possible.
     pub(crate) off: Option<String>,
     /// Reasons for which windows of the document do not take part here, by window; `None` when
     /// it does.
@@ -26,7 +26,7 @@ pub(crate) struct Policy {
     coroutines_out: Option<String>,
     /// The device's bucket for samples of callstacks.
     stacks_bucket: Decimal,
-    /// True if the device is one of those that count.
+    /// True if the device is one of the devices that are counted.
     counts: bool,
 }
 
@@ -59,7 +59,7 @@ impl Policy {
         Self { document, off, out: Vec::new(), coroutines_out: None, stacks_bucket, counts: false }
     }
 
-    /// The reason for which nothing may be recorded now.
+    /// The reason why nothing may be recorded now.
     pub(crate) fn off_at(&self, now: Now) -> Option<String> {
         let expired =
             || self.expired(now).map(|s| format!("the configuration expired at Unix time {s}"));
@@ -91,7 +91,7 @@ impl Policy {
         all.filter(|(_, (_, out))| out.is_none()).map(|(index, (window, _))| (index, window))
     }
 
-    /// The window of that index, if it takes part here.
+    /// The window with that index, if it is active on this device.
     pub(crate) fn window(&self, index: usize) -> Option<&Window> {
         self.windows().find(|&(other, _)| other == index).map(|(_, window)| window)
     }
@@ -124,7 +124,7 @@ pub(crate) fn bucket(install_id: &str, salt: &str) -> Decimal {
     Decimal::ratio(u64::from(number) * 100, u32::MAX.into())
 }
 
-/// Returns why a share of the devices does not have this one; `salt` counts where the share has none.
+/// Returns why a share of the devices excludes this one; `salt` is used if the share has none.
 pub(super) fn not_sampled(sampling: &Sampling, salt: &str, device: &Device) -> Option<String> {
     let bucket = bucket(&device.install_id, sampling.salt.as_deref().unwrap_or(salt));
     let percent = sampling.percent;

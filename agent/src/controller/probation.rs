@@ -23,7 +23,7 @@ impl Probation {
         Self { guard: CrashGuard::new(root), hooked_ms: None }
     }
 
-    /// Notes that hooks are about to go in by what the last start has left, which it returns.
+    /// Notes that hooks are about to be installed for the recording stored by the last start, and returns the recording.
     pub(crate) fn begin_at_start(
         &mut self,
         version: Option<u64>,

@@ -1,7 +1,6 @@
 //! Signals of the process besides records: the display's period, responses of the main loop, available memory.
 //!
-//! The setters run on the app's threads: atomics only, but for the screen, which takes a lock that nobody
-//! holds for long.
+//! The setters run on the app's threads and use only atomics, except for the screen, which takes a short-held lock.
 
 use crate::section;
 use std::collections::VecDeque;
@@ -15,13 +14,13 @@ use tracetee_protocol::remote_config::StackSampling;
 use tracetee_recorder::clock;
 use tracetee_text::TextOptions;
 
-/// The display's refresh rate as it was said, millionths of a Hz; 0 until then.
+/// The display's refresh rate as reported, millionths of a Hz; 0 until then.
 static SAID_HZ: AtomicI64 = AtomicI64::new(0);
 
 /// The refresh period until then: of 60 Hz.
 const PERIOD_NS: u64 = 16_666_667;
 
-/// The display's refresh rate is that many Hz now. Nonsense is ignored.
+/// Sets the display's refresh rate in Hz. Invalid rates are ignored.
 pub(crate) fn set_refresh_rate(hz: f64) {
     if (1.0..=1000.0).contains(&hz) {
         // ORDERING: Relaxed; a setting, it publishes nothing.
@@ -69,7 +68,7 @@ pub(crate) fn stacks() -> u32 {
 
 // ---- the screen ----
 
-/// Screens that are remembered: more than anybody goes through while a flight recorder looks back.
+/// Number of remembered screens: more than a user visits within the span of a flight recorder.
 const MAX_SCREENS: usize = 64;
 /// Characters of a screen's name.
 const MAX_SCREEN: usize = 100;
@@ -81,11 +80,11 @@ static SCREENS: Mutex<Screens> = Mutex::new(Screens::new());
 /// The screens that the app has shown.
 #[derive(Debug)]
 struct Screens {
-    /// The last ones, with the boot time from which they were shown.
+    /// The last screens, with the boot times from which they were shown.
     shown: VecDeque<(u64, String)>,
     /// Distinct names.
     names: Vec<String>,
-    /// Calls whose names were one too many.
+    /// Number of calls whose names exceeded the limit.
     other: u64,
 }
 
@@ -115,7 +114,7 @@ impl Screens {
     }
 }
 
-/// The app shows this screen now: for reports, and in what is recorded.
+/// Sets the screen that the app shows now, for reports and recordings.
 pub(crate) fn set_screen(name: &str) {
     let name: String = name.chars().take(MAX_SCREEN).collect();
     let name = guard::lock(&SCREENS).admit(name);
@@ -160,38 +159,38 @@ static LAST_ASKED_NS: AtomicU64 = AtomicU64::new(0);
 /// Interval between pings of the main loop.
 const ASK_NS: u64 = 1_000_000_000;
 
-/// Sets the `ping` by which the main loop is asked from now on; `None`: no more.
+/// Sets the `ping` with which the main loop is asked from now on; `None` ends it.
 pub(crate) fn watch_main(ping: Option<Ping>, context: *mut c_void) {
-    // ORDERING: Relaxed, then Release: who sees the function sees its context.
+    // ORDERING: Relaxed, then Release: a thread that sees the function sees its context.
     PING.store(0, Ordering::Relaxed);
     ASKED_NS.store(0, Ordering::Relaxed);
     PING_CONTEXT.store(context, Ordering::Relaxed);
     PING.store(ping.map_or(0, |ping| ping as usize), Ordering::Release);
 }
 
-/// The main loop has come to the task.
+/// The main loop has reached the task.
 pub(crate) fn main_is_alive() {
     // ORDERING: Relaxed; a time publishes nothing.
     ASKED_NS.store(0, Ordering::Relaxed);
 }
 
-/// Asks the main loop once a second, whether or not it has answered; returns how long it has not, ns.
+/// Pings the main loop once a second, even if it has not answered yet; returns the time without an answer, ns.
 pub(crate) fn silent_ns(now_ns: u64) -> u64 {
     // ORDERING: Acquire, pairs with the Release in `watch_main`.
     let ping = PING.load(Ordering::Acquire);
     if ping == 0 {
         return 0;
     }
-    // ORDERING: Relaxed, all; this thread alone asks.
+    // ORDERING: Relaxed, all; only this thread asks.
     let asked_ns = ASKED_NS.load(Ordering::Relaxed);
     if now_ns.saturating_sub(LAST_ASKED_NS.load(Ordering::Relaxed)) >= ASK_NS {
         LAST_ASKED_NS.store(now_ns, Ordering::Relaxed);
         if asked_ns == 0 {
             ASKED_NS.store(now_ns, Ordering::Relaxed);
         }
-        // SAFETY: a function of that type was stored, and nothing else ever is.
+        // SAFETY: only functions of this type are stored.
         let ping = unsafe { std::mem::transmute::<usize, Ping>(ping) };
-        // SAFETY: what `tracetee_watch_main` asks of its caller.
+        // SAFETY: as `tracetee_watch_main` requires of its caller.
         unsafe { ping(PING_CONTEXT.load(Ordering::Relaxed)) };
         // It may have called the agent.
         guard::leave_if_broken();
@@ -213,7 +212,7 @@ static MEMORY_SEEN_MS: AtomicU64 = AtomicU64::new(0);
 /// The share of the memory that is available, percent; `None` when it is not time to look, or not
 /// to be had.
 pub(crate) fn memory_available_percent(boot_ms: u64) -> Option<Decimal> {
-    // ORDERING: Relaxed, both; this thread alone.
+    // ORDERING: Relaxed, both; used only by this thread.
     if boot_ms.saturating_sub(MEMORY_SEEN_MS.load(Ordering::Relaxed)) < MEMORY_MS {
         return None;
     }
@@ -230,7 +229,7 @@ fn available_percent(text: &str) -> Option<Decimal> {
     (total > 0).then(|| Decimal::ratio(available.saturating_mul(100), total))
 }
 
-/// The present boot time, for who tells of something that happened.
+/// The current boot time, for callers that report an event.
 pub(crate) fn now_ns() -> u64 {
     clock::boot_ns()
 }

@@ -62,8 +62,8 @@ pub fn offer_config(bytes: &[u8], signature: &[u8]) -> Result<(), Error> {
     send(Command::Offer(bytes.to_owned(), signature.to_owned()))
 }
 
-/// Records the user's consent to captures being made and sent. When it is withdrawn, nothing is
-/// recorded or sent, and what waits is deleted. The answer holds over restarts.
+/// Stores whether the user consents that captures are made and sent. Without consent, nothing is recorded or sent, and
+/// waiting captures are deleted. The answer persists across restarts.
 ///
 /// # Errors
 /// [`Error::State`] when the agent is not installed.
@@ -79,15 +79,14 @@ pub fn set_network(net: NetState) -> Result<(), Error> {
     send(Command::Net(net))
 }
 
-/// Sends what may be sent, on the calling thread, with the app's own transport; it may take minutes.
-/// `net`: the state of network and power. Returns what is left, and when to call again.
+/// Sends the captures that may be sent, on the calling thread, with the app's own transport; it may take minutes.
+/// `net`: the state of network and power. Returns the remaining captures, and when to call again.
 ///
 /// # Errors
-/// [`Error::State`] when the agent is not installed, or has no address to send to.
+/// [`Error::State`] when the agent is not installed, or has no address for uploads.
 pub fn upload(net: Option<NetState>, transport: &mut dyn Transport) -> Result<PassReport, Error> {
     let passer = agent_thread::passer();
-    let passer =
-        passer.ok_or(Error::State("it has not started, or has no address to upload to"))?;
+    let passer = passer.ok_or(Error::State("it has not started, or has no upload address"))?;
     let (pass, status) = passer.pass(net, transport);
     let Pass { delivered, held, again, .. } = pass;
     let again_s = Decimal::ratio(u64::try_from(again.as_millis()).unwrap_or(u64::MAX), 1000);
@@ -96,7 +95,7 @@ pub fn upload(net: Option<NetState>, transport: &mut dyn Transport) -> Result<Pa
 
 /// Returns the health report: the state of the running or last capture, and of the controller;
 /// `None` before the first capture of a process in which the agent is not installed. Hooks libraries
-/// that were loaded since the last look, so that the report lists them.
+/// that were loaded since the last check, so that the report lists them.
 #[must_use]
 pub fn health() -> Option<HealthReport> {
     if let Some(report) = health_report::after_panic() {
@@ -107,8 +106,8 @@ pub fn health() -> Option<HealthReport> {
     health_report::assemble(control, capture::inspect())
 }
 
-/// Takes how earlier processes of the app ended: `{"exits": […]}`. Returns the ids of the captures that say so, an empty one for
-/// an end without a capture. Waits for recovery.
+/// Takes how earlier processes of the app ended: `{"exits": […]}`. Returns the ids of the captures that say so, an empty one
+/// for an end without a capture. Waits for recovery.
 #[cfg(feature = "jni")]
 pub(crate) fn report_exits(json: &str) -> Result<Vec<String>, Error> {
     use tracetee_protocol::death::Exits;
@@ -120,8 +119,8 @@ pub(crate) fn report_exits(json: &str) -> Result<Vec<String>, Error> {
     answered.recv_timeout(PATIENCE).map_err(|_| Error::State("the agent does not answer"))
 }
 
-/// Starts, dumps or stops a capture for somebody at the device. Returns the file with the text, where
-/// the request is for text.
+/// Starts, dumps or stops a capture for a local user of the device. Returns the file with the text, if the request is for
+/// text.
 pub(crate) fn capture_on_device(request: AtraceRequest) -> Result<Option<PathBuf>, String> {
     let (answer, answered) = queue::bounded(1);
     send(Command::OnDevice(Ask { request, answer })).map_err(|error| error.to_string())?;

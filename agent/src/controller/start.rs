@@ -1,9 +1,8 @@
-//! The controller's start: by the configuration of the last run, and no slower than its files allow.
+//! The controller's start: with the configuration of the last run, as fast as its files allow.
 //!
-//! First the hooks go in by what the last start has left in the crash-loop guard's file: nothing else says so soon
-//! whether they may. The configuration, which is read then, has the recording adopted or discarded.
-//! The app's thread may wait for it, so the start does first what decides whether something is recorded from the
-//! app's start on.
+//! First the hooks are installed according to the crash-loop guard's file of the last start: nothing else tells so early
+//! whether they may be. Then the configuration is read, which decides whether the recording is adopted or discarded. The
+//! app's thread may wait for it, so the steps that decide about recording from the app's start on come first.
 
 use super::Controller;
 use crate::capture::{self, Owner};
@@ -39,9 +38,8 @@ pub(super) fn boot_id() -> String {
 }
 
 impl Controller {
-    /// Starts with the configuration of the last run. The app's thread waits in `start_wait` while it may
-    /// be that something is recorded from the app's start on. Nothing before that waits for the disk
-    /// to have written something.
+    /// Starts with the configuration of the last run. The app's thread waits in `start_wait` while a recording from the
+    /// app's start is possible. No step before that waits for a write to the disk.
     pub(crate) fn start(install: &Install, start_wait: &Arc<StartWait>) -> Result<Self, Error> {
         let mut probation = Some(Probation::new(&install.directory));
         let started = Self::start_by(install, start_wait, &mut probation);
@@ -75,7 +73,7 @@ impl Controller {
             start_wait.finish(Ok(()));
         }
         let spool = Spool::open(&store.spool())?;
-        // The user's answer comes before anything else.
+        // The user's answer has precedence.
         match install.consent {
             Some(true) => spool.consent()?,
             Some(false) => {
@@ -141,7 +139,7 @@ impl Controller {
         Ok(controller)
     }
 
-    /// Begins to send captures, where the app has given an address.
+    /// Begins to send captures, if the app has given an address.
     fn begin_uploads(&mut self, install: &Install) {
         match Uploads::new(install, &self.device, &self.store.spool()) {
             Ok(uploads) => self.uploads = uploads,
@@ -160,7 +158,7 @@ impl Controller {
         }
     }
 
-    /// Notes, in the trace as well, that what was to begin with the app has begun late.
+    /// Notes, also in the trace, that a recording from the app's start began late.
     pub(super) fn note_late_start(&mut self) {
         let late = self.start_wait.as_ref().and_then(|start_wait| start_wait.late());
         if let Some(late) = &late {
@@ -170,8 +168,8 @@ impl Controller {
     }
 }
 
-/// Adds hooks and tags to the recording that `tracetee_install` has begun, if the last start has left that for this one.
-/// Returns what it has left, and a report if they have come late.
+/// Adds hooks and tags to the recording that `tracetee_install` has begun, if the last start stored a recording for this
+/// one. Returns that recording, and a report if hooks and tags came late.
 fn hook_at_start(
     install: &Install,
     start_wait: &StartWait,

@@ -23,7 +23,7 @@ const NAME: &str = "start";
 /// Bytes of the head, JSON and blanks, and of a slot.
 const HEAD_BYTES: usize = 2048;
 const SLOT_BYTES: usize = 8;
-/// Processes of the app that may be on probation at once.
+/// Maximum number of the app's processes that may be on probation at the same time.
 const PROCESSES: usize = 32;
 const FILE_BYTES: usize = HEAD_BYTES + PROCESSES * SLOT_BYTES;
 /// Attempts to lock the head, a millisecond apart.
@@ -32,7 +32,7 @@ const LOCK_TRIES: u32 = 200;
 record! {
     /// The head of the file.
     pub(super) struct Head {
-        /// Processes in a row that died early.
+        /// Number of consecutive processes that died early.
         pub(super) early_deaths: u32 = 0,
         /// The number of the configuration and the version of the app under which they died.
         pub(super) under: Option<(u64, Option<u64>)> = None,
@@ -98,7 +98,7 @@ pub(super) struct Contents<'a> {
     file: &'a File,
     pub(super) head: Head,
     before: Head,
-    /// The ids of processes, 0 where there is none.
+    /// The ids of processes, 0 if there is none.
     processes: [u32; PROCESSES],
 }
 
@@ -153,7 +153,7 @@ pub(super) const fn bytes_of(slot: usize) -> Range<usize> {
 }
 
 impl<'a> Contents<'a> {
-    /// Reads the file. One that is damaged counts as empty: whoever can damage it can delete it.
+    /// Reads the file. A damaged file counts as empty: anyone who can damage it can delete it.
     fn read(file: &'a File) -> io::Result<Self> {
         let mut bytes = [b' '; FILE_BYTES];
         let len = file.read_at(&mut bytes, 0)?;

@@ -1,7 +1,7 @@
-//! The agent's start as the call that installs it sees it.
+//! The agent's start from the viewpoint of the installing call.
 //!
-//! The agent's thread does all of the work on files. The app's thread waits for it in [`StartWait::wait`], but
-//! only for a moment, because a disk may be slow; a start that takes longer goes on without it. While it
+//! The agent's thread reads and writes all files. The app's thread waits for it in [`StartWait::wait`], but
+//! only for a moment, because a disk may be slow; a start that takes longer continues without it. While it
 //! waits, it does the work in memory ([`StartWait::lend`]): it may hold the dynamic linker's lock, without
 //! which nothing is hooked.
 
@@ -23,7 +23,7 @@ pub(crate) struct StartWait {
 
 #[derive(Debug)]
 struct State {
-    /// Boot time at which the wait began, later by the time that lent work has taken, ns.
+    /// Boot time at which the wait began, plus the time spent on work for the agent's thread, ns.
     since_ns: u64,
     /// Work that the waiting thread is to do.
     work: Option<Work>,
@@ -31,7 +31,7 @@ struct State {
     is_working: bool,
     /// The result, until the waiting thread takes it.
     done: Option<Result<(), Error>>,
-    /// Nobody waits any more.
+    /// No thread waits any longer.
     is_over: bool,
     /// Boot time at which the wait took too long, ns.
     left_ns: Option<u64>,
@@ -41,11 +41,11 @@ struct State {
 #[derive(Debug)]
 struct Work(*mut (dyn FnMut() + Send));
 
-// SAFETY: made of a reference to something `Send`, which one thread at a time uses.
+// SAFETY: made from a reference to a `Send` value, which one thread at a time uses.
 unsafe impl Send for Work {}
 
 impl StartWait {
-    /// A start that begins now. `limit`: that of the wait.
+    /// A start that begins now. `limit`: limit of the wait.
     pub(crate) fn new(limit: Duration) -> Self {
         let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         let state = State {
@@ -59,8 +59,8 @@ impl StartWait {
         Self { limit_ns, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// On the app's thread: waits until the start is done, or has taken too long, and does what is lent to it.
-    /// Returns the start's error if it has failed by then.
+    /// On the app's thread: waits until the start is done or has taken too long, and meanwhile does the work that it
+    /// receives. Returns the start's error if it has failed by then.
     pub(crate) fn wait(&self) -> Result<(), Error> {
         let mut state = self.lock();
         loop {
@@ -97,7 +97,7 @@ impl StartWait {
         }
     }
 
-    /// On the agent's thread: has `work` done on the thread that waits, or does it where nobody waits any more.
+    /// On the agent's thread: runs `work` on the waiting thread, or here if no thread waits any longer.
     pub(crate) fn lend(&self, work: &mut (dyn FnMut() + Send)) {
         let pointer = std::ptr::from_mut(work);
         // SAFETY: only the lifetime changes; the loop below ends after the last use.
@@ -112,7 +112,7 @@ impl StartWait {
             }
             if state.work.take().is_none() {
                 drop(state);
-                // After a panic on the other thread, what it has left half done is not looked at.
+                // After a panic on the other thread, its unfinished result is not used.
                 return guard::leave_if_broken();
             }
         }
@@ -130,12 +130,12 @@ impl StartWait {
         }
     }
 
-    /// Reports hooks that go in now, if nobody waits for them any more.
+    /// Reports hooks that are installed now, if no thread waits for them any longer.
     pub(crate) fn late(&self) -> Option<LateStartReport> {
         let left_ns = self.lock().left_ns?;
         let limit_ms = self.limit_ns / 1_000_000;
         let ms = clock::boot_ns().saturating_sub(left_ns).div_ceil(1_000_000);
-        // Redaction takes what stands between apostrophes for SQL.
+        // Redaction treats text between apostrophes as SQL.
         let reason = format!(
             "the hooks went in {ms} ms after tracetee_install had returned, which waits at most \
              {limit_ms} ms for files; libraries are recorded from then on"

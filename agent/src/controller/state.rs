@@ -11,13 +11,13 @@ pub(crate) enum State {
     Off(String),
     /// The flight recorder runs for these windows.
     Armed(Vec<usize>),
-    /// A trigger fired: the flight recorder runs on until the capture is kept.
+    /// A trigger fired: the flight recorder keeps running until the capture is kept.
     Fired(Vec<usize>, Kept),
     /// A window is recorded.
     Open(Kept),
 }
 
-/// A capture that is kept, or will be.
+/// A capture that is or will be kept.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Kept {
     /// The configuration under which it began; another may be in force when it is written.
@@ -29,7 +29,7 @@ pub(crate) struct Kept {
     pub(crate) why: String,
     /// Triggers that fired later, before it was written.
     pub(crate) also: Vec<String>,
-    /// The wait of the request that caused it.
+    /// Wait of the request that caused the change.
     pub(crate) waited: Option<Waited>,
     /// The span that it is cut to, boot time in ns; `None` for the whole recorder (a plain window).
     pub(crate) span_ns: Option<(u64, u64)>,
@@ -37,7 +37,7 @@ pub(crate) struct Kept {
     pub(crate) until_boot_ms: u64,
 }
 
-/// The wait of a request for a window while another one was captured.
+/// The time that a request for a window waited for another window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Waited {
     pub(crate) ms: u64,
@@ -77,7 +77,7 @@ pub(crate) enum Input {
     Exit,
 }
 
-/// A step that the controller carries out; steps come in order.
+/// A step for the controller to execute; steps are in order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
     /// Write the ledger to the disk before any later step.

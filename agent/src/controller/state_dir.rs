@@ -1,12 +1,11 @@
 //! The agent's directory: the state that outlives the process.
 //!
-//! `install_id`, `config.json` with `config.sig` (the last good configuration), `highest.json` (the
-//! highest number that a configuration ever had), `asks.json` (the collector's requests),
-//! `ledger.json` (under the lock of `ledger.lock`, as an app may have several processes), `start` (see [`super::start_file`]),
-//! `pools/` (crash-proof recorders), `recovered/` (traces of them, on their way into the spool),
-//! `spool/` (captures; the uploader's). All of it is private to the app. A file is replaced by
-//! renaming a complete new one; one that cannot be read counts as missing. The agent's thread alone
-//! uses it.
+//! `install_id`, `config.json` with `config.sig` (the last good configuration), `highest.json` (the highest number of any
+//! accepted configuration), `asks.json` (the collector's requests), `ledger.json` (under the lock of `ledger.lock`, as an
+//! app may have several processes), `start` (see [`super::start_file`]), `pools/` (crash-proof recorders), `recovered/`
+//! (their traces, in transit to the spool), `spool/` (captures; owned by the uploader). All of it is private to the app. A
+//! file is replaced by renaming a complete new one; an unreadable file counts as missing. Only the agent's thread uses the
+//! directory.
 
 use super::budget_ledger::Ledger;
 use crate::error::Error;
@@ -35,10 +34,10 @@ pub(crate) struct StateDir {
 }
 
 impl StateDir {
-    /// Opens the directory, and makes it where it is missing.
+    /// Opens the directory, and creates it if it is missing.
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
         let store = Self { root: root.to_owned(), is_ledger_synced: Cell::new(true) };
-        // The first tells whether the place can be used at all.
+        // The first operation shows whether the directory can be used at all.
         for directory in [root.to_owned(), store.recovered(), store.pools()] {
             make_private(&directory).map_err(Error::io("create", &directory))?;
         }
@@ -181,7 +180,7 @@ fn make_private(directory: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // It is private already unless somebody else made it; the disk may be read-only.
+    // It is already private unless another program made it; the disk may be read-only.
     if fs::metadata(directory)?.permissions().mode() & 0o777 == 0o700 {
         return Ok(());
     }

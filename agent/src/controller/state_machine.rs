@@ -1,9 +1,8 @@
-//! The state machine: what is recorded when, and what is kept of it.
+//! The state machine: decides what is recorded when, and which records are kept.
 //!
-//! Pure: each input comes with the time, and is answered with the actions to take ([`Action`]), which
-//! [`super::turn`] carries out. Every transition goes through [`StateMachine::step`], which ends by
-//! settling the state. So a change of the configuration, a trigger, a refused budget and the end of
-//! a window need no rules about each other.
+//! Pure: each input comes with the time, and is answered with the actions to take ([`Action`]), which [`super::turn`]
+//! executes. Every transition goes through [`StateMachine::step`], which ends by settling the state. So a change of the
+//! configuration, a trigger, a refused budget and the end of a window need no rules about each other.
 //!
 //! ```text
 //!            nothing may or need be recorded
@@ -26,7 +25,7 @@ use tracetee_protocol::remote_config::{Opens, Window};
 /// The pause after a window that exceeded the budget of processor time, or could not be recorded, ms.
 pub(crate) const PAUSE_MS: u64 = 600_000;
 
-/// Decides what is recorded and kept. A copy takes the same decisions: see
+/// Decides what is recorded and kept. A copy makes the same decisions: see
 /// [`StateMachine::refusal_of_request`].
 #[derive(Debug, Clone)]
 pub(crate) struct StateMachine {
@@ -36,9 +35,9 @@ pub(crate) struct StateMachine {
     state: State,
     /// No step was made yet: `app_start` windows are due.
     is_fresh: bool,
-    /// Reason why this process records nothing any more.
+    /// Reason why this process no longer records.
     gone: Option<&'static str>,
-    /// The manual window that was asked for and is not open yet.
+    /// The manual window that was requested and is not open yet.
     asked: Option<Asked>,
     /// The boot time, ms, until which nothing is recorded, and why.
     paused: Option<(u64, String)>,
@@ -99,7 +98,7 @@ impl StateMachine {
         Arc::make_mut(&mut self.ledger).merge(other);
     }
 
-    /// Notes a request that was refused before it came here.
+    /// Notes a request that was refused earlier.
     pub(crate) fn note_refused(&mut self, reason: String) {
         self.refused = Some(reason);
     }
@@ -109,7 +108,7 @@ impl StateMachine {
     pub(crate) fn refusal_of_request(&self, id: &str, now: Now) -> Option<String> {
         let mut next = self.clone();
         next.refused = None;
-        // That is looked at again when the request is carried out.
+        // This is checked again when the request is executed.
         next.is_ledger_stale = false;
         next.step(now, Input::Open(id.to_owned()));
         let is_asked = next.asked.as_ref().is_some_and(|asked| asked.id == id);
@@ -410,7 +409,7 @@ impl StateMachine {
         }
     }
 
-    /// Returns a plain window that is to be opened now: one that was asked for comes first.
+    /// Returns a plain window to open now: a requested one comes first.
     fn due(&mut self, now: Now) -> Option<Due> {
         if let Some(asked) = self.asked.take() {
             let refusal = match self.manual(&asked.id) {

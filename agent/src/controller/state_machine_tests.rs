@@ -296,7 +296,7 @@ enum Event {
     Configure(usize),
     OverBudget,
     RecordFails,
-    /// The process dies, or forks and the child goes on alone, or the device starts anew.
+    /// The process dies, or forks and the child continues alone, or the device starts over.
     Restart {
         reboot: bool,
     },
@@ -344,7 +344,7 @@ fn documents() -> [Document; 4] {
     ]
 }
 
-/// The world around the machine: does what it is told, and looks whether it may be.
+/// The world around the machine: does what it is told, and checks whether it may be.
 struct World {
     machine: StateMachine,
     now: Now,

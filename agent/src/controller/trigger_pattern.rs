@@ -12,7 +12,7 @@ pub(crate) enum Pattern {
     Jank { section: Glob, over: Over, count: u32, within_ns: u64, past: VecDeque<(u64, u64)> },
     /// A section or instant that begins.
     Begin { name: Glob, thread: ThreadChoice },
-    /// The main thread does nothing else for longer; whether that was reported.
+    /// Whether the main thread was reported as blocked for longer than this.
     Blocked { over_ns: u64, was_reported: bool },
     /// From one section …
     From { name: Glob, thread: ThreadChoice },

@@ -71,7 +71,7 @@ impl Wanted {
 pub(crate) struct Triggers {
     watches: Vec<Watch>,
     threads: Vec<Thread>,
-    /// The one that was looked at last: records come by thread.
+    /// The last one used: records come grouped by thread.
     last: usize,
     main_tid: i32,
     /// The display's refresh period.
@@ -80,7 +80,7 @@ pub(crate) struct Triggers {
     pub(crate) still: (u64, u64),
     redactor: Option<Redactor>,
     findings: Vec<Finding>,
-    /// Frames of the main thread since the last look, if they are to be counted: end and duration, ns.
+    /// Frames of the main thread since the last check, if they must be counted: end and duration, ns.
     pub(crate) frames: Option<Vec<(u64, u64)>>,
 }
 
@@ -140,7 +140,7 @@ impl Triggers {
         }
     }
 
-    /// Drops the conditions of windows that are not armed any more.
+    /// Drops the conditions of windows that are no longer armed.
     pub(crate) fn keep(&mut self, windows: &[usize]) {
         if self.watches.iter().all(|watch| windows.contains(&watch.window)) {
             return;
@@ -349,7 +349,7 @@ impl Triggers {
         });
     }
 
-    /// A name as it may leave the process.
+    /// A name in the form in which it may leave the process.
     fn shown(&mut self, name: &[u8]) -> String {
         let name = String::from_utf8_lossy(name).into_owned();
         match &mut self.redactor {

@@ -1,9 +1,9 @@
-//! The controller's turns: carries out what the state machine decides, and tells it what happens.
+//! The controller's turns: executes the decisions of the state machine, and reports events to it.
 //!
-//! Runs on the agent's thread, four times a second while something is recorded, once a second
-//! otherwise, twice while the ledger counts a visible app. A turn looks at the configuration's file, at the new records (for triggers), at the
-//! tags and at the overhead. Nothing of it runs on the app's threads, whose requests come as
-//! [`Command`]s. `start` makes the controller; `actions` carries out the orders of the state machine.
+//! Runs on the agent's thread, four times a second while something is recorded, once a second otherwise, twice while the
+//! ledger counts a visible app. A turn looks at the configuration's file, at the new records (for triggers), at the tags and
+//! at the overhead. None of it runs on the app's threads, whose requests come as [`Command`]s. `start` makes the controller;
+//! `actions` executes the actions of the state machine.
 
 use super::Controller;
 use super::budget_ledger::Now;
@@ -33,7 +33,7 @@ use tracetee_protocol::remote_config::{Opens, Window};
 /// The pause between turns while something is recorded, and while nothing is.
 const RECORDING: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(1);
-/// The pause between looks at the configuration's file, ms.
+/// The pause between checks of the configuration's file, ms.
 const SOURCE_MS: u64 = 1000;
 /// Recorder files, one of this process among them, up to which recovery waits for the report of ends.
 const MOST_RECORDERS: usize = 4;
@@ -62,7 +62,7 @@ impl Controller {
         let now = Now::read();
         match command {
             Command::Trigger(name, at_ns) => {
-                // Earlier records first: their triggers come before this one.
+                // Earlier records first, because their triggers precede this one.
                 self.observer.look_at_records(now);
                 self.observer.fire_custom(&name, at_ns);
                 self.take_findings(now);
@@ -91,7 +91,7 @@ impl Controller {
                 for exit in &exits {
                     daily_ledger::count_exit(&exit.death.reason, exit.death.visible);
                 }
-                // The app may wait no longer.
+                // From here on, the app no longer waits.
                 answer.send(self.recover(&exits, now));
             }
             Command::Consent(given) => self.consent(given, now),
@@ -103,7 +103,7 @@ impl Controller {
         }
     }
 
-    /// Looks at everything once.
+    /// Checks everything once.
     pub(crate) fn turn(&mut self) {
         let now = Now::read();
         if !self.has_recovered && !self.awaits_exits(now) {
@@ -154,8 +154,8 @@ impl Controller {
         self.note_trouble(counted);
     }
 
-    /// True while the app's report of how earlier processes ended may come. A process that finds many recorders does not
-    /// wait: the last ones did not live for so long.
+    /// True while the app's report on the ends of earlier processes may still arrive. A process that finds many recorders
+    /// does not wait: the last ones did not live for long.
     fn awaits_exits(&mut self, now: Now) -> bool {
         let awaits = self.exits_until_ms.is_some_and(|until| now.boot_ms < until)
             && self.machine.policy().off.is_none();
@@ -238,7 +238,7 @@ impl Controller {
         self.step(now, Input::Policy(Arc::new(policy)));
     }
 
-    /// Puts the windows in force that the collector asks for now, in place of those that it asked for before.
+    /// Activates the windows that the collector requests now, in place of its earlier requests.
     fn apply_asks(&mut self, now: Now) {
         let Some(document) = self.source.document(&self.device, now) else { return };
         let known = |window: &Window| (window.id.clone(), window.matches.version_code);
@@ -250,8 +250,8 @@ impl Controller {
         }
     }
 
-    /// Leaves the next start what it may begin with, before it has read the configuration: the recording of the windows
-    /// that open or are armed then, if it needs no more than memory.
+    /// Stores the recording with which the next start may begin before it has read the configuration: that of the windows
+    /// that then open or are armed, if it needs only memory.
     pub(super) fn keep_at_start(&mut self) {
         let policy = Arc::clone(self.machine.policy());
         let first = policy.windows().find(|(_, window)| matches!(window.opens, Opens::AppStart));
@@ -276,7 +276,7 @@ impl Controller {
         }
     }
 
-    /// Records the user's consent. Withdrawn, it ends what is open and deletes what waits.
+    /// Records the user's consent. If it is withdrawn, ends the open capture and deletes waiting ones.
     fn consent(&mut self, given: bool, now: Now) {
         let spool = self.writer.spool();
         let noted = if given { spool.consent() } else { spool.withdraw() };
@@ -292,7 +292,7 @@ impl Controller {
         }
     }
 
-    // ---- captures for somebody at the device ----
+    // ---- captures for a local user of the device ----
 
     fn answer(&mut self, ask: &Ask, now: Now) {
         let answer = match &ask.request {
@@ -306,7 +306,7 @@ impl Controller {
 
     fn start_on_device(&mut self, options: &CaptureOptions, now: Now) -> Result<(), Error> {
         if self.on_device.is_running() {
-            return Err(Error::State("a capture that was asked for is running; stop it first"));
+            return Err(Error::State("an on-device capture is running; stop it first"));
         }
         self.may_capture_on_device(now)?;
         match self.machine.state() {
@@ -338,7 +338,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Records that the process stood still between two boot times, and takes that time from what the triggers measure.
+    /// Records that the process stood still between two boot times, and subtracts that time from the triggers' measurements.
     pub(crate) fn note_still(&mut self, from_ns: u64, to_ns: u64) {
         let ms = to_ns.saturating_sub(from_ns) / 1_000_000;
         section::note(&format!("{}{}{ms} ms", notes::PREFIX, notes::STOOD_STILL));
@@ -346,7 +346,7 @@ impl Controller {
         self.ledger.note_still(to_ns.saturating_sub(from_ns));
     }
 
-    // ---- what the observer finds ----
+    // ---- findings of the observer ----
 
     fn take_findings(&mut self, now: Now) {
         for finding in self.observer.take_findings() {

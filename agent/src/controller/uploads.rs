@@ -1,9 +1,8 @@
-//! Uploads: when a pass of the uploader runs, on whose thread, and what it may do.
+//! Uploads: when a pass of the uploader runs, on which thread, and what it may send.
 //!
-//! With transport `http` a thread of ours makes the passes, at the lowest priority; with `app` the
-//! app's thread that calls [`super::upload`] does (WorkManager's). Either is excluded from what is
-//! recorded, and only one makes a pass at a time. The agent's thread sets what the configuration
-//! allows ([`Allowance`]) and is handed the configurations that the server sends.
+//! With transport `http` a thread of ours makes the passes, at the lowest priority; with `app` the app's thread that calls
+//! [`super::upload`] does (WorkManager's). Neither thread is recorded, and only one makes a pass at a time. The agent's
+//! thread sets the configuration's limits ([`Allowance`]) and receives the configurations that the server sends.
 
 use super::agent_thread;
 use super::budget_ledger;
@@ -32,9 +31,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 pub(super) struct State {
     allowance: Mutex<Allowance>,
     status: Mutex<UploadStatus>,
-    /// The one that makes a pass has it.
+    /// Held by the thread that makes a pass.
     uploader: Mutex<Uploader>,
-    /// The pass that is under way is to end now.
+    /// Set if the pass in progress must end now.
     stop: AtomicBool,
     /// None is to begin any more.
     pub(super) ended: AtomicBool,
@@ -54,7 +53,7 @@ pub(crate) struct Uploads {
     thread: Option<Thread>,
 }
 
-/// With transport `http`: a thread that makes passes until nobody can wake it any more.
+/// With transport `http`: a thread that makes passes until no sender can wake it.
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) wake: Sender<()>,
@@ -65,7 +64,7 @@ pub(super) struct Thread {
 #[cfg(feature = "http")]
 use super::uploads_thread::start as start_thread;
 
-/// A build without HTTP has no such thread; [`Install::endpoint`] refuses before it is asked for.
+/// A build without HTTP has no such thread; [`Install::endpoint`] refuses first.
 #[cfg(not(feature = "http"))]
 #[allow(clippy::unnecessary_wraps, reason = "as with the feature")]
 fn start_thread(_state: &Arc<State>, _install: &Install) -> Result<Option<Thread>, Error> {
@@ -86,12 +85,13 @@ impl Uploads {
         spool: &Path,
     ) -> Result<Option<Self>, Error> {
         let Some((endpoint, choice)) = install.endpoint()? else { return Ok(None) };
-        // The report has the collector's address before the first pass, which an app that sends by itself may make an hour later.
+        // The report has the collector's address before the first pass, which an app that sends by itself may make an hour
+        // later.
         let status = UploadStatus { url: endpoint.url().to_owned(), ..UploadStatus::default() };
         let uploader = Uploader::new(Spool::open(spool)?, endpoint, install.facts(device));
         let upload = install.upload.as_ref();
         let allowance = Allowance {
-            // Until a configuration is in force nothing but it is asked for.
+            // Until a configuration is in force, only a configuration is requested.
             conditions: Conditions { net: install.net(), killed: true, ..Conditions::default() },
             asks_for_config: upload.and_then(|upload| upload.config).unwrap_or(true),
         };
@@ -126,19 +126,19 @@ impl Uploads {
         self.wake();
     }
 
-    /// A request that is under way is broken off. The next pass knows why.
+    /// The request in progress is aborted. The next pass knows why.
     pub(crate) fn interrupt(&self) {
         // ORDERING: Relaxed; a wish.
         self.state.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The app says what the network and the power are.
+    /// The app reports the state of network and power.
     pub(crate) fn set_net(&self, net: NetState) {
         lock(&self.state.allowance).conditions.net = net;
         self.wake();
     }
 
-    /// A capture has come in.
+    /// A capture has arrived.
     pub(crate) fn wake(&self) {
         if let Some(thread) = &self.thread {
             // Full: it is awake.
@@ -146,7 +146,7 @@ impl Uploads {
         }
     }
 
-    /// Returns the result of the last pass; before the first one, the address alone.
+    /// Returns the result of the last pass; before the first one, only the address.
     pub(crate) fn status(&self) -> UploadStatus {
         lock(&self.state.status).clone()
     }
@@ -156,7 +156,7 @@ impl Uploads {
         Passer { state: Arc::clone(&self.state) }
     }
 
-    /// In a forked child, which has no such thread.
+    /// For a forked child, which does not have this thread.
     pub(crate) fn forget(self) {
         std::mem::forget(self);
     }
@@ -181,7 +181,7 @@ pub(crate) struct Passer {
 }
 
 impl Passer {
-    /// One pass with somebody's transport.
+    /// One pass with a given transport.
     pub(crate) fn pass(
         &self,
         net: Option<NetState>,
@@ -199,8 +199,7 @@ impl State {
         let _excluded = Excluded::this_thread();
         let mut uploader = lock(&self.uploader);
         guard::planted("uploads");
-        // ORDERING: Relaxed, both; wishes. What one was for is in the spool, or in the conditions that
-        // are looked at behind it.
+        // ORDERING: Relaxed, both; hints. The data is in the spool, or in the conditions that are read afterwards.
         self.stop.store(self.ended.load(Ordering::Relaxed), Ordering::Relaxed);
         let Allowance { mut conditions, asks_for_config } = lock(&self.allowance).clone();
         if !asks_for_config {
@@ -211,7 +210,7 @@ impl State {
         drop(uploader);
         *lock(&self.status) = status.clone();
         if let Some(config) = pass.config.take() {
-            // It is not installed any more: the next start asks again.
+            // The agent is no longer installed: the next start requests it again.
             let _ = agent_thread::send(Command::Offer(config.bytes, config.signature));
         }
         if let Some(asks) = pass.asks.take() {

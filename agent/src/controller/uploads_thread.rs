@@ -1,6 +1,6 @@
-//! The thread that makes passes where the agent sends itself (feature `http`).
+//! The thread that makes passes if the agent itself sends (feature `http`).
 //!
-//! At the lowest priority; not before the app has started. It ends when nobody can wake it any more.
+//! It has the lowest priority, waits until the app has started, and ends when no sender can wake it.
 
 use super::install::Install;
 use super::uploads::{State, Thread};

@@ -1,12 +1,12 @@
-//! A wait of the agent's thread: when it takes much longer than it was meant to, the process stood still.
+//! A wait of the agent's thread: when it takes much longer than intended, the process stood still.
 //!
 //! A signal, the cached-app freezer and a suspend stop all threads, this one too. A thread that only finds no processor is
-//! runnable in that time, which the kernel counts: such a wait is no stop.
+//! runnable in that time, which the kernel counts: such a wait is not a stop.
 
 use std::time::Duration;
 use tracetee_recorder::clock;
 
-/// Shortest time that counts: shorter ones are the scheduler's.
+/// Minimum duration that counts: the scheduler causes shorter ones.
 const LEAST_NS: u64 = 500_000_000;
 
 /// A wait that has begun.
@@ -21,10 +21,10 @@ impl Wait {
         Self { since_ns: clock::boot_ns(), delayed_ns: delayed_ns() }
     }
 
-    /// Returns the boot times between which the process stood still, if the wait was to take no longer than this.
+    /// Returns the boot times between which the process stood still, if the wait should have taken no longer than this.
     pub(crate) fn stood_still(&self, longest: Duration) -> Option<(u64, u64)> {
         let to_ns = clock::boot_ns();
-        // Most waits end in time, and need no look at the kernel's count.
+        // Most waits end in time, and do not need the kernel's count.
         still(self.since_ns, to_ns, longest, 0)?;
         let delayed_ns = delayed_ns()?.saturating_sub(self.delayed_ns?);
         still(self.since_ns, to_ns, longest, delayed_ns)

@@ -2,8 +2,8 @@
 //! which names a JSON file or is a JSON object. With TRACETEE_INSTALL it installs the agent instead,
 //! and the remote configuration decides what is captured.
 //!
-//! Runs in the library's constructor, which the dynamic linker calls on the main thread. After an error
-//! the program runs on; the reason goes to the recorder's directory, or to stderr if there is none.
+//! Runs in the library's constructor, which the dynamic linker calls on the main thread. After an error the program
+//! continues; the reason goes to the recorder's directory, or to stderr if there is none.
 
 use crate::api;
 use crate::capture;
@@ -54,7 +54,7 @@ fn start(value: &OsStr, directory: &mut Option<PathBuf>) -> Result<(), Error> {
     }
     api::start(&config)?;
     // SAFETY: a function of the right type. Registered before the program's own handlers, it runs
-    // after them. Without memory for it, thread names are those of their last block.
+    // after them. If it cannot be registered, thread names are those of their last block.
     unsafe { libc::atexit(process_exits) };
     Ok(())
 }
@@ -92,7 +92,7 @@ fn report(error: &Error, directory: Option<&Path>) {
     let program = std::env::current_exe().unwrap_or_default();
     let line = format!("tracetee: {}: {error}\n", program.display());
     if let Some(directory) = directory {
-        // A sandboxed program may not be able to write there: its own output stays as it is.
+        // A sandboxed program may not be able to write there: its own output stays unchanged.
         let name = format!("{}.{FAILURE_EXTENSION}", std::process::id());
         let _ = tracetee_os::write(directory.join(name), &line);
         return;

@@ -21,7 +21,7 @@ pub(crate) fn headline(report: &ControlReport, is_recording: bool) -> Option<Str
                 "nothing is recorded now: {reason}; the one that was offered is refused: {refused}"
             ),
             (None, None) if report.state == "off" => {
-                format!("nothing is recorded now: {reason}; none has come")
+                format!("nothing is recorded now: {reason}; no configuration has arrived")
             }
             _ => format!("nothing is recorded now: {reason}"),
         }

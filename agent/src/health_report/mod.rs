@@ -26,7 +26,7 @@ pub(crate) struct Inspection {
     pub(crate) summary: Summary,
 }
 
-/// Makes the report of its parts; `None` if there is neither a controller nor a capture.
+/// Makes the report from its parts; `None` if there is neither a controller nor a capture.
 pub(crate) fn assemble(
     control: Option<ControlReport>,
     capture: Inspection,

@@ -24,7 +24,7 @@ pub(crate) fn with_tags(health: &Health, tags: &Tags) -> Health {
     Health { atrace: tags.report(), perfetto: tags.perfetto_report(), ..health.clone() }
 }
 
-/// Takes what is hooked now, in place of what was known before.
+/// Takes the current hooks, replacing the earlier ones.
 pub(crate) fn take_hooks(health: &mut Health, report: &Report, with_fast_path: bool) {
     let mut now = Health::default();
     for module in &report.modules {

@@ -1,9 +1,9 @@
 //! The fast path: records are taken where libcutils makes them, before it formats them.
 //!
-//! Libraries call `atrace_begin_body` and its kin through their PLT. The proxies put name and
-//! cookie into the block as they are ([`tracetee_recorder::packed::Packed`]); the text is made when the trace
-//! is written. While records are wanted by the kernel too, or nothing is recorded, they call the
-//! real function, whose `write` is teed as ever. What a caller got inlined does not pass here.
+//! Libraries call `atrace_begin_body` and similar functions through their PLT. The proxies store name and cookie unformatted
+//! in the block ([`tracetee_recorder::packed::Packed`]); the text is made when the trace is written. While the kernel also
+//! wants the records, or nothing is recorded, they call the real function, whose `write` is teed as usual. Inlined calls do
+//! not pass through here.
 
 use crate::chain::{CHAIN, proxies};
 use crate::packed;
@@ -30,7 +30,7 @@ pub enum TrackEnd {
 const MAX_NAME_BYTES: usize = 1024;
 const _: () = assert!(2 * MAX_NAME_BYTES + 16 <= MAX_RECORD_BYTES);
 
-/// Declares a symbol's proxies: its arguments, and the record that it stands for.
+/// Declares a symbol's proxies: its arguments, and its record.
 macro_rules! fast_paths {
     ($($symbol:literal $module:ident ($($name:ident: $type:ty),*) $record:expr;)*) => {
         $(mod $module {
@@ -40,7 +40,7 @@ macro_rules! fast_paths {
             static PREVIOUS: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
             pub(super) static PROXIES: [Proxy; CHAIN] = proxies!(proxy, PREVIOUS, 0 1 2 3);
 
-            // As in `write`: not to be merged.
+            // As in `write`: must not be merged.
             #[inline(always)]
             unsafe extern "C-unwind" fn proxy<const INDEX: usize>($($name: $type),*) {
                 let record: fn($($type),*) -> bool = $record;
@@ -59,7 +59,7 @@ macro_rules! fast_paths {
         /// The symbols, in an order that does not change.
         pub(crate) fn hooks(track_end: TrackEnd) -> Vec<Hook> {
             let mut hooks = vec![$(Hook { symbol: $symbol, proxies: &$module::PROXIES }),*];
-            // Of the two proxies of one symbol, the one whose arguments this release passes.
+            // Selects the proxy of a symbol that matches this release's arguments.
             hooks.retain(|hook| {
                 (track_end == TrackEnd::Track || !std::ptr::eq(hook.proxies, &track_end::PROXIES))
                     && (track_end == TrackEnd::TrackAndName
@@ -145,6 +145,6 @@ fn bytes_of<'a>(text: *const c_char) -> &'a [u8] {
     }
     // SAFETY: the caller of an atrace function gives a NUL-terminated string.
     let len = unsafe { libc::strlen(text) }.min(MAX_NAME_BYTES);
-    // SAFETY: that many bytes lie before the NUL; they are looked at during the caller's call.
+    // SAFETY: that many bytes precede the NUL; they are read during the caller's call.
     unsafe { std::slice::from_raw_parts(text.cast(), len) }
 }

@@ -6,8 +6,8 @@ use crate::write::{WRITE, WRITE_CHK};
 use std::sync::OnceLock;
 use tracetee_hooks::Hook;
 
-/// Returns the agent's hooks: on functions that write records, that name threads, and, if wanted, that make
-/// records in libcutils. `track_end` is asked once in the life of the process.
+/// Returns the agent's hooks: on functions that write records or name threads, and, if wanted, on those that make records in
+/// libcutils. `track_end` is called once in the life of the process.
 pub fn hooks(fast_path: bool, track_end: impl FnOnce() -> TrackEnd) -> &'static [Hook] {
     static HOOKS: OnceLock<Vec<Hook>> = OnceLock::new();
     let hooks = HOOKS.get_or_init(|| {

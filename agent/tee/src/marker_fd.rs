@@ -1,5 +1,5 @@
-//! Descriptors that are trace markers: libcutils' own, and files that somebody else opened
-//! (Flutter's engine, WebView and Unity open `trace_marker` themselves).
+//! Descriptors that are trace markers: libcutils' own, and files that other code opened (Flutter's engine, WebView and Unity
+//! open `trace_marker` themselves).
 //!
 //! [`is_trace_marker`] runs on the app's threads, but only for a buffer that is shaped like a
 //! record and goes to another descriptor than libcutils': one fstat. A descriptor is never
@@ -91,8 +91,8 @@ fn is_known([device, inode]: [u64; 2]) -> bool {
     })
 }
 
-/// Adds an identity. Two threads may add the same one at once: it then stands twice. When the
-/// table is full, further instances are looked at anew each time.
+/// Adds an identity. Two threads may add the same one at once: the table then contains it twice. When the table is full,
+/// further instances are examined each time.
 fn remember(identity: [u64; 2]) {
     if is_known(identity) {
         return;

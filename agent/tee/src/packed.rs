@@ -1,4 +1,4 @@
-//! Records with unformatted fields: those of the fast path and of the agent's own API, with and without details.
+//! Records with unformatted fields: from the fast path and the agent's own API, with and without details.
 
 use tracetee_recorder::layout::Form;
 use tracetee_recorder::thread::ThreadState;

@@ -11,11 +11,11 @@ use tracetee_protocol::recording::PassOnSetting;
 /// Maximum number of copies of libcutils (the system's, a vendor's, and some more).
 const MAX_COPIES: usize = 4;
 
-/// Rule that decides which records go on to the kernel.
+/// Rule that decides which records are passed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PassOn {
-    /// While a system trace has tags of its own.
+    /// While a system trace has its own tags.
     Auto = 0,
     /// Always.
     Always = 1,
@@ -23,7 +23,7 @@ pub enum PassOn {
     Never = 2,
 }
 
-/// One copy's variables, and what was put into its tag word.
+/// One copy's variables, and the value written to its tag word.
 struct Copy {
     marker_fd: AtomicPtr<AtomicI32>,
     tags: AtomicPtr<AtomicU64>,
@@ -31,7 +31,7 @@ struct Copy {
     forced: AtomicU64,
 }
 
-/// All that a record's way asks for, in one cache line where there is one copy.
+/// Everything that a record's path reads, in one cache line if there is one copy.
 #[repr(C, align(64))]
 struct Words {
     pass_on: AtomicU8,
@@ -54,7 +54,7 @@ static WORDS: Words = Words {
     }; MAX_COPIES],
 };
 
-/// Bits that do not mean that somebody traces: ALWAYS and NOT_READY.
+/// Bits that do not indicate a trace: ALWAYS and NOT_READY.
 pub const IDLE_TAGS: u64 = 1 | 1 << 63;
 
 /// Makes `copies` known to the proxies.
@@ -71,7 +71,7 @@ pub fn set_copies(copies: &[Atrace]) {
     }
 }
 
-/// Remembers what copy `index` held and what was forced on it.
+/// Remembers the former value of copy `index` and the forced one.
 pub fn set_forced(index: usize, before: u64, forced: u64) {
     if let Some(copy) = WORDS.copies.get(index) {
         copy.before.store(before, Ordering::Relaxed);
@@ -79,7 +79,7 @@ pub fn set_forced(index: usize, before: u64, forced: u64) {
     }
 }
 
-/// Sets when records are passed on, and the tags a system trace has of its own.
+/// Sets when records are passed on, and the tags of a system trace.
 pub fn set_passing(mode: PassOn, system_tags: u64) {
     WORDS.system_tags.store(system_tags & !IDLE_TAGS, Ordering::Relaxed);
     WORDS.pass_on.store(mode as u8, Ordering::Relaxed);
@@ -90,7 +90,7 @@ pub fn add_system_tags(tags: u64) {
     WORDS.system_tags.fetch_or(tags & !IDLE_TAGS, Ordering::Relaxed);
 }
 
-/// The tags that a system trace has of its own now.
+/// The current tags of a system trace.
 pub fn set_system_tags(system_tags: u64) {
     WORDS.system_tags.store(system_tags & !IDLE_TAGS, Ordering::Relaxed);
 }
@@ -114,7 +114,7 @@ impl Copy {
         unsafe { tags.as_ref() }
     }
 
-    /// True if a system trace has replaced the forced tags by tags of its own.
+    /// True if a system trace has replaced the forced tags by its own.
     #[inline]
     fn is_set_otherwise(&self) -> bool {
         self.tags().is_some_and(|tags| {
@@ -132,8 +132,8 @@ pub(crate) fn is_libcutils_marker(fd: i32) -> bool {
     first.marker_fd() == Some(fd)
 }
 
-/// True if `fd` is the marker of the first libcutils, and no system trace wants what goes there. `false` says nothing: it
-/// takes no call to tell, and so further copies are not looked at.
+/// True if `fd` is the marker of the first libcutils, and no system trace wants what goes there. `false` is not conclusive:
+/// this makes no call, so it does not check further copies.
 #[inline(always)]
 pub(crate) fn is_spared_marker(fd: i32) -> bool {
     let [first, second, ..] = &WORDS.copies;
@@ -160,8 +160,7 @@ pub fn marker_fd() -> Option<i32> {
 
 /// True if a record for libcutils' marker is passed on to the kernel.
 ///
-/// In mode `Auto`: when a system trace was on at the start, or has replaced the forced tags by
-/// tags of its own since.
+/// In mode `Auto`: when a system trace was on at the start, or has since replaced the forced tags by its own.
 #[inline]
 #[must_use]
 pub fn passes_on() -> bool {
@@ -174,7 +173,7 @@ pub fn passes_on() -> bool {
         || is_set_otherwise()
 }
 
-/// True if a system trace has replaced forced tags by tags of its own.
+/// True if a system trace has replaced forced tags by its own.
 #[inline]
 fn is_set_otherwise() -> bool {
     let [first, second, ..] = &WORDS.copies;
@@ -187,7 +186,7 @@ fn is_set_otherwise_in_others() -> bool {
     WORDS.copies.iter().any(Copy::is_set_otherwise)
 }
 
-/// Puts back the words that still hold what was forced. Atomics only: runs anywhere.
+/// Restores the words that still have the forced value. Uses only atomics, so it can run anywhere.
 pub fn give_words_back() {
     for copy in &WORDS.copies {
         let (before, forced) =

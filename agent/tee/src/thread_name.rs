@@ -1,13 +1,12 @@
 //! Notices when a thread gets a name, so that its later records carry the name.
 //!
 //! `prctl(PR_SET_NAME)` and `pthread_setname_np` are hooked: the thread's next record leases its
-//! block anew, with the name that the kernel has then. A name that comes another way (a write to
+//! block anew, with the kernel's current name. A name that is set in another way (a write to
 //! `/proc/self/task/TID/comm`) is noticed with the next block, or at the end.
 //!
-//! The proxy of `prctl` also notices `PR_SET_TSC`, after which no clock can be read, and strict
-//! `PR_SET_SECCOMP`, in which the kernel kills a thread for any call but read, write, exit and
-//! sigreturn. Recording ends there. (Not noticed: the same by `syscall(SYS_seccomp)`, or by
-//! instructions of the program's own.)
+//! The proxy of `prctl` also notices `PR_SET_TSC`, after which no clock can be read, and strict `PR_SET_SECCOMP`, in which
+//! the kernel kills a thread for any call but read, write, exit and sigreturn. Recording ends there. (Not noticed: the same
+//! by `syscall(SYS_seccomp)`, or by the program's own instructions.)
 
 use crate::chain::{CHAIN, proxies};
 use crate::tag_words;
@@ -53,7 +52,7 @@ unsafe extern "C-unwind" fn prctl_proxy<const INDEX: usize>(
     // SAFETY: the address of a function with prctl's signature, put there by the registry.
     let previous = unsafe { std::mem::transmute::<usize, Prctl>(address) };
     if option == PR_SET_TSC {
-        // Before it is forbidden: reading any clock may then raise SIGSEGV.
+        // Done before reading clocks is forbidden, because it may then raise SIGSEGV.
         clock::forbidden();
         session::switch_off();
         tag_words::give_words_back();
@@ -62,7 +61,7 @@ unsafe extern "C-unwind" fn prctl_proxy<const INDEX: usize>(
     // registers, as they are for the real function.
     let result = unsafe { previous(option, second, third, fourth, fifth) };
     if option == libc::PR_SET_SECCOMP && second == SECCOMP_MODE_STRICT && result == 0 {
-        // From here on without any system call.
+        // No system calls from here on.
         session::switch_off();
         tag_words::give_words_back();
         // ORDERING: Relaxed; see `is_strict`.
@@ -85,7 +84,7 @@ unsafe extern "C-unwind" fn setname_proxy<const INDEX: usize>(
     // SAFETY: the caller's own arguments.
     let result = unsafe { previous(thread, name) };
     if session::current() != 0 {
-        // SAFETY: takes nothing, cannot fail.
+        // SAFETY: has no arguments, cannot fail.
         let own = unsafe { libc::pthread_self() };
         thread::renamed(thread == own);
     }

@@ -1,7 +1,7 @@
-//! The proxies that stand in for `write` and `__write_chk`: where a record enters the agent.
+//! The proxies of `write` and `__write_chk`, through which a record enters the agent.
 //!
 //! The proxies are `C-unwind`: `write` is a cancellation point, and a cancelled thread unwinds through
-//! here. No destructor waits in their frames.
+//! here. Their frames have no destructors.
 
 use crate::chain::{CHAIN, proxies};
 use crate::marker_fd;
@@ -49,8 +49,7 @@ unsafe extern "C-unwind" fn write_proxy<const INDEX: usize>(
     while_recording::<false>(fd, buffer, count, next, 0, session)
 }
 
-/// bionic's and glibc's fortified `write`: the length check is theirs, so it is always they who
-/// pass on.
+/// bionic's and glibc's fortified `write`: they check the length, so they always pass the write on.
 #[inline(always)]
 unsafe extern "C-unwind" fn write_chk_proxy<const INDEX: usize>(
     fd: c_int,
@@ -107,7 +106,7 @@ impl Next {
 
 /// Decision about a write.
 enum Verdict {
-    /// Nothing of ours.
+    /// Not our record.
     NotOurs,
     /// Recorded, and spared the kernel: the caller gets this.
     Swallowed(ssize_t),
@@ -115,7 +114,7 @@ enum Verdict {
     PassOn(Option<&'static ThreadState>),
 }
 
-/// The proxies' body while a session is open. Its own frame, so that they have none. `buffer_bytes`: the
+/// The proxies' body while a session is open. It has a frame, so that the proxies have none. `buffer_bytes`: the
 /// last argument of `__write_chk`.
 #[inline(never)]
 fn while_recording<const IS_CHK: bool>(
@@ -139,7 +138,7 @@ const LEAST_BYTES: usize = 4;
 /// no system trace wants it. `false`: nothing was done. Each check of [`offer`] is here or is stricter.
 #[inline(always)]
 fn record_usual(fd: c_int, buffer: *const c_void, count: size_t, session: u32) -> bool {
-    // First, because where a state is not found so (Android up to API 28, 32 bits), each record goes the long way.
+    // First, because if a state is not found this way (Android up to API 28, 32 bits), each record takes the slow path.
     let Some(thread) = thread::own() else { return false };
     let mark = Mark::new();
     if fd < 0
@@ -161,7 +160,7 @@ fn record_usual(fd: c_int, buffer: *const c_void, count: size_t, session: u32) -
         && writer::record_usual(thread, session, &mark, Form::Text, &[], bytes)
 }
 
-/// Handles a write that [`while_recording`] has not handled by itself.
+/// Handles a write that [`while_recording`] has not handled itself.
 #[cold]
 #[inline(never)]
 fn in_full(
@@ -191,7 +190,7 @@ fn in_full(
     result
 }
 
-/// Looks at a write; records it if it is a record that goes to a trace marker.
+/// Inspects a write, and records it if it writes a record to a trace marker.
 #[inline(always)]
 fn offer(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdict {
     let kept = if count <= MAX_MESSAGE_BYTES && is_near_in_stack(buffer as usize, stack) {
@@ -233,9 +232,8 @@ fn offer(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdi
     Verdict::Swallowed(count.cast_signed())
 }
 
-/// Returns the length to look at of a write whose buffer is not on the stack, or that is longer than libcutils'
-/// buffer. 0: nothing of ours, or not readable. The kernel answers EFAULT then; it is not for us to fault on
-/// the caller's behalf.
+/// Returns the length to look at of a write whose buffer is not on the stack, or that is longer than libcutils' buffer.
+/// 0: not our record, or not readable. The kernel then returns EFAULT; we must not fault on the caller's behalf.
 #[cold]
 #[inline(never)]
 fn kept_of_unusual(buffer: *const c_void, count: size_t, stack: usize) -> usize {
@@ -245,9 +243,9 @@ fn kept_of_unusual(buffer: *const c_void, count: size_t, stack: usize) -> usize 
     if count != 0 && readable::is_readable(buffer as usize, count) { count } else { 0 }
 }
 
-/// Returns the record's length in a write that is longer than libcutils' buffer: up to the first
-/// NUL, where the kernel ends it too. Android 6's libcutils passes the length that a cut message would
-/// have had: what follows the NUL are its caller's variables. 0 when it is no record.
+/// Returns the record's length in a write that is longer than libcutils' buffer: up to the first NUL, where the kernel also
+/// ends it. Android 6's libcutils passes the untruncated length of a cut message: after the NUL are its caller's variables.
+/// 0 if it is not a record.
 fn kept_of_long(buffer: *const c_void, count: size_t, stack: usize) -> usize {
     let is_near = is_near_in_stack(buffer as usize, stack);
     // Writes of that size are common. Whether memory off the stack is readable costs a system call.
@@ -258,7 +256,7 @@ fn kept_of_long(buffer: *const c_void, count: size_t, stack: usize) -> usize {
     if !is_near && !readable::is_readable(buffer as usize, looked_at) {
         return 0;
     }
-    // SAFETY: as in `offer`; the caller's frames lie behind a buffer on the stack.
+    // SAFETY: as in `offer`; the caller's frames follow a buffer on the stack.
     let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), looked_at) };
     if !is_record_shaped(bytes) {
         return 0;
@@ -270,9 +268,8 @@ fn kept_of_long(buffer: *const c_void, count: size_t, stack: usize) -> usize {
     }
 }
 
-/// Distance above the current frame within which a buffer counts as the caller's own: libcutils has its buffer
-/// of 1 KiB there. The stack is mapped from here up to the frame that started the thread, and
-/// behind that lie the thread's own structures.
+/// Distance above the current frame within which a buffer counts as the caller's own: libcutils has its buffer of 1 KiB
+/// there. The stack is mapped from here up to the frame that started the thread, followed by the thread's own structures.
 const NEAR_BYTES: usize = 4096;
 
 #[inline]

@@ -1,7 +1,7 @@
-//! Recorder files whose processes are gone, each made a trace of its own.
+//! Recorder files of ended processes, each turned into a separate trace.
 //!
-//! The next start of an app calls this: a file becomes a trace, marked as recovered, or is set aside
-//! under another name when it cannot be read. It is never lost: it goes when its trace is there.
+//! The next start of an app calls this: a file becomes a trace, marked as recovered, or is renamed if it cannot be read. It
+//! is never lost: it is deleted when its trace exists.
 
 use crate::merge::Source;
 use crate::recover::{POOL_EXTENSION, files_in};
@@ -27,7 +27,7 @@ pub struct Abandoned {
 /// Result of the recovery of an abandoned file.
 #[derive(Debug)]
 pub enum Outcome {
-    /// A trace; the file is gone.
+    /// A trace; the file was deleted.
     Trace(PathBuf, Box<Summary>),
     /// Removed: it held no record.
     Empty,
@@ -70,8 +70,8 @@ impl Abandoned {
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// Makes it a trace in the directory `to`, with these lines in its header. `streaming_to` reads from the
-    /// file's metadata the path of a trace that was streamed, which then goes on, and has the lines at its end.
+    /// Turns it into a trace in the directory `to`, with these lines in its header. `streaming_to` reads from the
+    /// file's metadata the path of a trace that was streamed, which then continues, and has the lines at its end.
     #[must_use]
     pub fn recover(
         &self,
@@ -97,7 +97,7 @@ impl Abandoned {
     }
 }
 
-/// Writes what a file holds as a trace in `to`; nothing for a file without records.
+/// Writes a file's records as a trace to `to`; writes nothing if it has no records.
 fn write_recovered(
     path: &Path,
     to: &Path,
@@ -130,8 +130,8 @@ fn write_recovered(
     Ok(Some((output, summary)))
 }
 
-/// A process that streamed was killed: its trace is cut to what is known to be whole, and goes on
-/// with what the recorder still holds.
+/// A process that streamed was killed: its trace is cut to its known complete part, and continued with the recorder's
+/// remaining records.
 fn finish_streamed(
     reader: &PoolReader<'_>,
     options: &TextOptions,

@@ -1,9 +1,8 @@
-//! Keeps each thread's sections well formed: every end has its begin, every begin its end.
+//! Keeps each thread's sections well formed: every end has a begin, every begin an end.
 //!
-//! An end at depth 0 (its begin was before the capture, or lost) is left out and counted. What is
-//! still open when its thread ends, where records are missing, or when the capture ends, is closed
-//! then, and counted. An end carries its begin's pid, or Perfetto would move the thread to another
-//! process.
+//! An end at depth 0 (its begin was before the capture, or lost) is left out and counted. A section that is still open when
+//! its thread ends, where records are missing, or when the capture ends, is closed there, and counted. An end carries its
+//! begin's pid; otherwise Perfetto would move the thread to another process.
 
 use tracetee_recorder::record::Record;
 

@@ -1,9 +1,8 @@
-//! The comment line before a record that has details: what a marker cannot say, as JSON.
+//! The comment line before a record that has details: as JSON, for data that a marker cannot represent.
 //!
-//! `#@ {"cat":"net","args":{"url":"/x","n":3},"flows":["begin:17"],"cpu_ns":12000}`. Readers skip lines that begin with
-//! `#`; ours takes the line for the marker line that follows. The text is ASCII-safe for all of them: a character
-//! that one would trip over ([`crate::sanitize`]) is escaped. A line is at most 12 KB long; arguments beyond
-//! [`MAX_BYTES`] are counted in it.
+//! `#@ {"cat":"net","args":{"url":"/x","n":3},"flows":["begin:17"],"cpu_ns":12000}`. Readers skip lines that begin with `#`;
+//! ours applies the line to the marker line that follows. The text is safe for all of them: a character that would confuse
+//! one ([`crate::sanitize`]) is escaped. A line is at most 12 KB long; arguments beyond [`MAX_BYTES`] are counted in it.
 
 use crate::redact::{Outcome, Redactor};
 use std::borrow::Cow;
@@ -49,7 +48,7 @@ impl Comment<'_> {
         let mut left_out = 0u64;
         let mut flows = Vec::new();
         let mut has_args = false;
-        // The arguments in one object, whatever is between them; then the others.
+        // The arguments in one object, even if other details are between them; then the others.
         for detail in details {
             match detail {
                 Detail::Argument(..) if self.out.len() - start > MAX_BYTES => left_out += 1,

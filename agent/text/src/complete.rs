@@ -1,9 +1,8 @@
-//! Complete events: sections whose begin and end the program gives, recorded when they are over.
+//! Complete events: sections whose begin and end the program gives, recorded when they have ended.
 //!
-//! Before a merge, [`plan`] finds them and makes two records of each, which the merge puts where their times are. One that nests in
-//! its thread's sections becomes a section; one that does not, or that begins before the part of a streamed
-//! trace which is written already, becomes an asynchronous slice with a cookie of its own. Without complete events nothing of
-//! this is done.
+//! Before a merge, [`plan`] finds them and turns each into two records, which the merge sorts by time. One that nests in its
+//! thread's sections becomes a section; one that does not, or that begins before the already written part of a streamed
+//! trace, becomes an asynchronous slice with its own cookie. Without complete events nothing of this is done.
 
 use crate::merge::{Event, Merge, Part, Parts, Source};
 use crate::threads::{self, Threads};
@@ -35,7 +34,7 @@ struct Given<'s> {
     event: Complete<'s>,
 }
 
-/// The complete events of a thread, and what they have to nest in.
+/// The complete events of a thread, and the sections in which they must nest.
 #[derive(Default)]
 struct Thread<'s> {
     marks: Vec<(u64, Mark)>,
@@ -45,7 +44,7 @@ struct Thread<'s> {
 /// Limits of a plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Later records are not looked at.
+    /// Later records are ignored.
     pub(crate) limit_ns: u64,
     /// Earlier times are written already.
     pub(crate) last_ns: u64,
@@ -109,7 +108,7 @@ pub(crate) fn plan(
                 ends.push(end);
             }
         }
-        // Of those that end together, the inner one began later.
+        // Of events that end together, the inner one began later.
         ends.reverse();
         parts.ends.extend(ends);
     }
@@ -142,7 +141,7 @@ fn look<'s>(
                     let Complete { begin_ns, end_ns, .. } = event;
                     let is_set = begin_ns != 0 && end_ns != 0;
                     summary.reversed += u64::from(!is_set || begin_ns > end_ns);
-                    // A time that was never set would be a section from boot on: the other one counts for both.
+                    // A time that was never set would yield a section that begins at boot; the other time is used for both.
                     let given = |ns: u64, other: u64| if ns == 0 { other } else { ns };
                     let end_ns = given(end_ns, given(begin_ns, time_ns));
                     let begin_ns = given(begin_ns, end_ns);
@@ -225,7 +224,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The oracle sorts nested events and marks into one list, and checks with a stack that each end finds its own begin.
+        /// The oracle sorts nested events and marks into one list, and checks with a stack that each end finds its own
+        /// begin.
         #[test]
         fn nested_events_change_no_section_and_the_others_would(
             marks in prop::collection::vec((0u64..4, 0u8..9), 0..30),

@@ -1,15 +1,14 @@
 //! From pools to ftrace text: merge by time, filter, redact, balance, format, compress.
 //!
-//! Runs on the thread that dumps, never on one that records. [`write_trace`] is the whole journey:
-//! [`merge`] gives the records of all threads in order, sections with given times among them (`complete`), and [`trace`] takes them. `min_duration`
-//! leaves out sections that are too short, [`time_window`] all that is outside a span. `writer`
-//! redacts ([`redact`]), keeps each thread's sections balanced (`balance`) and writes lines
-//! (`line`, before it the record's details in a `comment`) with the names that `threads` knows and `sanitize` made safe; [`sink`] puts them into the
-//! file, in zstd frames. The [`Summary`] counts what was written and what was not.
+//! Runs on the thread that dumps, never on one that records. [`write_trace`] is the whole journey: [`merge`] yields the
+//! records of all threads in order, including sections with given times (`complete`), and [`trace`] takes them.
+//! `min_duration` omits sections that are too short, [`time_window`] everything outside a span. `writer` redacts
+//! ([`redact`]), keeps each thread's sections balanced (`balance`) and writes lines (`line`, before it the record's details
+//! in a `comment`) with the names that `threads` knows and `sanitize` made safe; [`sink`] puts them into the file, in zstd
+//! frames. The [`Summary`] counts what was written and what was not.
 //!
-//! [`trace::Trace`] is for a trace that is written in parts, as the streaming thread does;
-//! `positions` keeps its account, and as [`live`] does for processes that run. [`recover`] and [`abandoned`] read the files of processes that
-//! have ended.
+//! [`trace::Trace`] is for a trace that is written in parts, as the streaming thread does; with its `positions`, or as
+//! [`live`] does for running processes. [`recover`] and [`abandoned`] read the files of processes that have ended.
 
 pub mod abandoned;
 mod balance;
@@ -42,10 +41,10 @@ pub use tracetee_protocol::capture_config::{Precision, TextOptions};
 pub use tracetee_protocol::recording::MinSlice;
 use tracetee_recorder::reader::PoolReader;
 
-/// The rules of `options`, ready for use; `None` where there are none.
+/// The rules of `options`, ready for use; `None` if there are none.
 ///
 /// # Errors
-/// [`Error::Rule`] for a rule that is wrong.
+/// [`Error::Rule`] for an invalid rule.
 pub fn rules(options: &TextOptions) -> Result<Option<redact::RuleSet>, Error> {
     if options.redaction.is_empty() {
         return Ok(None);
@@ -59,10 +58,10 @@ pub fn rules(options: &TextOptions) -> Result<Option<redact::RuleSet>, Error> {
         .map_err(|(index, reason)| Error::Rule { index, reason })
 }
 
-/// A section's name as it would be written; `None` when its record would be left out.
+/// A section's name as it would be written; `None` if its record would be omitted.
 ///
 /// # Errors
-/// [`Error::Rule`] for a rule that is wrong.
+/// [`Error::Rule`] for an invalid rule.
 pub fn redacted(options: &TextOptions, name: &str) -> Result<Option<String>, Error> {
     let Some(rules) = rules(options)? else { return Ok(Some(name.to_owned())) };
     let record = tracetee_recorder::record::Record::Begin { pid: 0, name: name.as_bytes() };
@@ -78,8 +77,7 @@ fn process_key() -> u64 {
     *KEY.get_or_init(|| RandomState::new().hash_one(0))
 }
 
-/// Counts what is in `pools` without writing anything. Of `options` the redaction holds, for the
-/// names of threads.
+/// Counts the contents of `pools` without writing anything. Of `options`, the redaction applies, to the names of threads.
 #[must_use]
 pub fn summarize(pools: &[PoolReader<'_>], options: &TextOptions) -> Summary {
     let sources: Vec<_> = pools.iter().map(|&pool| Source::of(pool)).collect();
@@ -88,7 +86,7 @@ pub fn summarize(pools: &[PoolReader<'_>], options: &TextOptions) -> Summary {
         redaction_key: options.redaction_key,
         ..TextOptions::default()
     };
-    // The rules were right when the capture began, and without a file nothing else can fail.
+    // The rules were valid when the capture began, and without a file nothing else can fail.
     let Ok(mut trace) = Trace::counting(&options) else {
         return Summary::default();
     };
@@ -146,7 +144,7 @@ pub fn write(
     path: &Path,
     about: &About<'_>,
 ) -> Result<Summary, Error> {
-    // The file first: when it cannot be made, nothing else is worth doing.
+    // Creates the file first: if that fails, the other steps are useless.
     let mut trace = Trace::create(path, options)?;
     if about.recovered {
         trace.mark_recovered();

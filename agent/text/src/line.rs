@@ -35,7 +35,7 @@ pub(crate) fn push_line(
     out.push(b'\n');
 }
 
-/// Appends a record's payload. An end gets `pid`, that of its begin.
+/// Appends a record's payload. An end gets the `pid` of its begin.
 pub(crate) fn push_record(out: &mut Vec<u8>, record: &Record<'_>, end_pid: u32) {
     out.push(record.kind() as u8);
     match *record {

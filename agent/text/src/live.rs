@@ -1,8 +1,8 @@
 //! One trace of the recorder files of processes that still run, written as they record.
 //!
-//! `tracetee run --stream` calls [`Live::round`] on a thread of its own, several times a second. The files are mapped for
-//! reading: no process that records knows of it or waits for it. A round takes what was committed, up to a time that lies far
-//! enough back for records that a thread was about to commit; the last one takes all, as [`crate::recover`] does.
+//! `tracetee run --stream` calls [`Live::round`] on its own thread, several times a second. The files are mapped for
+//! reading: no recording process knows of it or waits for it. A round takes the committed records, up to a time that is far
+//! enough in the past for records that a thread was about to commit; the last round takes all, as [`crate::recover`] does.
 
 use crate::merge::Source;
 use crate::recover::{POOL_EXTENSION, files_in, found_in};
@@ -38,8 +38,8 @@ struct Pool {
 }
 
 impl Live {
-    /// Starts a trace in an open file, for the recorder files of a directory in mode `startup`. Frames are compressed if `path`
-    /// ends in `.zst`.
+    /// Starts a trace in an open file, for the recorder files of a directory in mode `startup`. Frames are compressed if
+    /// `path` ends in `.zst`.
     ///
     /// # Errors
     /// [`Error::Rule`] for a wrong rule, [`Error::Io`] if the compressor cannot be made.
@@ -54,7 +54,7 @@ impl Live {
         Ok(Self { directory: directory.to_owned(), trace, pools: Vec::new() })
     }
 
-    /// Writes what was committed since the last round.
+    /// Writes the records committed since the last round.
     ///
     /// # Errors
     /// [`Error::Io`] if a file cannot be read any more, or the trace cannot be written.
@@ -104,7 +104,7 @@ impl Live {
         Ok(sources)
     }
 
-    /// Maps the files, which have grown, with those of processes that have begun to record.
+    /// Maps the files, which have grown, and those of processes that have begun to record.
     fn files(&mut self) -> Result<Vec<PoolFile>, Error> {
         for path in files_in(&self.directory)? {
             let is_new = path.extension().is_some_and(|extension| extension == POOL_EXTENSION)

@@ -13,7 +13,7 @@ use tracetee_recorder::layout::{Form, NOTE_THREAD_END, Segment};
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::snapshot::{Cursor, Run, Snapshot};
 
-/// A pool and what it held when it was looked at.
+/// A pool and a snapshot of its contents.
 #[derive(Debug)]
 pub struct Source<'a> {
     /// The pool.
@@ -23,7 +23,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// All of a pool, less what a streamed trace holds already.
+    /// All records of a pool that a streamed trace does not contain yet.
     pub(crate) fn of(reader: PoolReader<'a>) -> Self {
         Self { reader, snapshot: Snapshot::take(&reader) }
     }
@@ -34,7 +34,7 @@ impl<'a> Source<'a> {
 pub(crate) struct End {
     /// Index into the snapshot's blocks.
     pub(crate) block: usize,
-    /// The word behind the record.
+    /// The word after the record.
     pub(crate) next: usize,
 }
 
@@ -47,11 +47,12 @@ pub(crate) struct Part {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The halves of complete events, each list by time. At one time, `ends` come before the records of threads, `begins` after them.
+/// The halves of complete events, each list by time. At one time, `ends` come before the records of threads, `begins` after
+/// them.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) ends: Vec<Part>,
-    /// With the ends of events that take no time.
+    /// Includes the ends of events without duration.
     pub(crate) begins: Vec<Part>,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Parts {
 pub(crate) enum Event<'a> {
     /// A record of `threads[thread]`; half of a complete event has no end.
     Record { time_ns: u64, thread: usize, form: Form, bytes: &'a [u8], end: Option<End> },
-    /// A thread's segment goes on here, or begins.
+    /// A thread's segment continues here, or begins.
     Segment { time_ns: u64, thread: usize, segment: Segment },
     /// A thread ended.
     ThreadEnd { time_ns: u64, thread: usize, end: End },
@@ -139,8 +140,8 @@ impl<'s, 'a> Merge<'s, 'a> {
             heap.extend(parts.first().map(|part| Reverse((part.time_ns, number))));
         }
         let mut merge = Self { sources, streams, parts, ends: Vec::new(), heap };
-        // A pool without a stop (killed, or running) ends with its last record: that is known when
-        // it has gone by. Until then its end waits behind everything.
+        // A pool without a stop (killed, or running) ends with its last record: this is known after that record. Until then
+        // its end comes after everything.
         for (process, end) in ends.into_iter().enumerate() {
             merge.ends.push(end.unwrap_or(0));
             merge.heap.push(Reverse((end.unwrap_or(u64::MAX), 1 + last + process)));
@@ -184,7 +185,7 @@ impl<'s, 'a> Merge<'s, 'a> {
         let cursor = stream.cursor.as_mut()?;
         snapshot.advance(cursor);
         let end = End { block: cursor.block, next: cursor.at };
-        // Without a stop of its own the process ends with the last record seen.
+        // Without a recorded stop, the process ends with the last record seen.
         if let Some(end) = self.ends.get_mut(stream.source) {
             *end = (*end).max(time_ns);
         }

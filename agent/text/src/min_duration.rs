@@ -1,14 +1,14 @@
-//! Leaves out sections that are shorter than a thread's minimum.
+//! Omits sections that are shorter than a thread's minimum.
 //!
-//! A begin is held back until its end has come or the minimum is over; what follows waits behind
-//! it (names and ends of threads too), so at most what happens in the longest minimum is held. A section is judged by its own
-//! length: what is inside a short one is shorter still, and instants and counters stay.
+//! A begin is held back until its end arrives or the minimum has passed; the following events wait for it (including names
+//! and ends of threads), so at most the events of the longest minimum are buffered. A section is judged by its own length:
+//! sections inside a short one are shorter still, and instants and counters stay.
 
 use crate::MinSlice;
 use crate::threads::Class;
 use std::collections::VecDeque;
 
-/// Something that happened on a thread, as it is held back.
+/// An event of a thread that is held back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Waiting<T> {
     pub(crate) time_ns: u64,
@@ -74,7 +74,7 @@ impl<T> MinDuration<T> {
         }
     }
 
-    /// The next record about which nothing can change any more, as seen at `now_ns`.
+    /// The next record that can no longer change, as seen at `now_ns`.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Waiting<T>> {
         let front = self.queue.front()?;
         if front.time_ns.saturating_add(self.longest_ns) > now_ns {
@@ -84,7 +84,7 @@ impl<T> MinDuration<T> {
         self.queue.pop_front()
     }
 
-    /// Forgets what a thread has open: its records have a gap, or it ended.
+    /// Forgets a thread's open sections: its records have a gap, or it ended.
     pub(crate) fn close(&mut self, thread: usize) {
         if let Some(open) = self.open.get_mut(thread) {
             open.clear();

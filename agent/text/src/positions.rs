@@ -1,8 +1,7 @@
 //! The positions of streaming: which of the pool's records a trace has taken, and which its file
-//! holds. A record that is held back (by a filter) is taken, and not yet written.
+//! holds. A record that is held back (by a filter) is taken, but not yet written.
 //!
-//! The streaming thread asks for both after each round: words that are taken are not read again,
-//! blocks that are written may be freed.
+//! The streaming thread reads both after each round: taken words are not read again, and written blocks may be freed.
 
 use crate::merge::{End, Source};
 use tracetee_recorder::progress::PoolPosition;
@@ -17,13 +16,13 @@ pub(crate) struct Positions {
 }
 
 impl Positions {
-    /// Keeps account from now on.
+    /// Starts to keep account.
     pub(crate) fn keep(&mut self) {
         self.is_kept = true;
     }
 
     /// Notes that a record of source `index` ending at `end` was taken, and gives its position;
-    /// `None` where no account is kept.
+    /// `None` if positions are not tracked.
     pub(crate) fn take(
         &mut self,
         sources: &[Source<'_>],

@@ -1,7 +1,6 @@
 //! One trace of all recorder files that processes left in a directory.
 //!
-//! `tracetee run` calls [`recover`] when its program has ended, however it ended, and so does the C
-//! API. Files stay where they are.
+//! `tracetee run` calls [`recover`] when its program has ended in any way, and so does the C API. The files stay in place.
 
 use crate::{Error, Summary, TextOptions, write_trace};
 use std::path::{Path, PathBuf};
@@ -16,8 +15,8 @@ pub const FAILURE_EXTENSION: &str = "failed";
 /// Writes the records of all recorder files in `directory` to `output`.
 ///
 /// # Errors
-/// [`Error::Io`] when the directory cannot be read or the trace not be written. A file that is no
-/// recorder file, or of another version, is listed as unreadable.
+/// [`Error::Io`] when the directory cannot be read or the trace cannot be written. A file that is not a recorder file, or
+/// has another version, is listed as unreadable.
 pub fn recover(directory: &Path, options: &TextOptions, output: &Path) -> Result<Recovered, Error> {
     let (pools, mut recovered) = found_in(directory)?;
     let mut readers: Vec<_> = pools.iter().map(PoolFile::reader).collect();
@@ -36,7 +35,7 @@ fn begin(reader: &PoolReader<'_>) -> (u64, i32) {
     (reader.start_boot_ns(), reader.pid())
 }
 
-/// The recorder files of a directory, and what is known without their records.
+/// The recorder files of a directory, and their data besides records.
 pub(crate) fn found_in(directory: &Path) -> Result<(Vec<PoolFile>, Recovered), Error> {
     let mut recovered = Recovered::default();
     let mut pools = Vec::new();

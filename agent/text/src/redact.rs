@@ -1,9 +1,8 @@
-//! Redaction: what is kept out of names before they leave the recorder's memory.
+//! Redaction: removes private data from names before they leave the recorder's memory.
 //!
-//! Rules by regular expression, applied one after the other to each name as the text is written
-//! (to a dump, a stream, a recovered trace). regex-lite does not backtrack: a search takes time in
-//! proportion to the name and to the pattern, whatever they are. No rule makes a name longer than 4 KiB.
-//! Names repeat, so what a name became is remembered.
+//! Rules by regular expression, applied one after the other to each name as the text is written (to a dump, a stream, a
+//! recovered trace). regex-lite does not backtrack: a search always takes time proportional to the name and to the pattern.
+//! No rule makes a name longer than 4 KiB. Names repeat, so results are cached.
 
 use regex_lite::{Regex, RegexBuilder};
 use std::borrow::Cow;
@@ -14,8 +13,8 @@ use tracetee_protocol::redaction;
 pub(crate) use tracetee_protocol::redaction::{Action, Replacement, Rule};
 use tracetee_recorder::record::Record;
 
-/// Maximum number of rules, each of which is tried on each new name. Twice that of a document, because the
-/// rules of two may apply at once.
+/// Maximum number of rules, each of which is tried on each new name. Twice the limit of a document, because the rules of two
+/// documents may apply at once.
 const MAX_RULES: usize = 2 * redaction::MAX_RULES;
 /// Bytes of one compiled expression.
 const MAX_COMPILED_BYTES: usize = 256 * 1024;
@@ -44,7 +43,7 @@ impl RuleSet {
     /// Compiles rules; `key` is the key of the hashes.
     ///
     /// # Errors
-    /// The index of the rule that is wrong, and the reason.
+    /// The index of the invalid rule, and the reason.
     pub fn new(rules: &[Rule], key: u64) -> Result<Self, (usize, String)> {
         if rules.len() > MAX_RULES {
             return Err((MAX_RULES, format!("{} rules, at most {MAX_RULES}", rules.len())));
@@ -138,18 +137,17 @@ pub struct Redactor {
     rules: RuleSet,
     /// Names with their outcomes; emptied when it is full.
     known: HashMap<Box<[u8]>, Outcome>,
-    /// For each thread's open sections, true if the section was left out.
+    /// For each thread's open sections, true if the section was omitted.
     open: Vec<Vec<bool>>,
     /// Sections on tracks that were left out: their ends do not name them.
     tracks: Vec<(Box<[u8]>, i64)>,
-    /// Records that came out with other names.
+    /// Number of records with changed names.
     pub(crate) changed: u64,
     /// Records left out.
     pub(crate) dropped: u64,
 }
 
-/// A record's names as they may be written: the track (or counter's group) and the name; `None`
-/// for one that stays.
+/// A record's names as they may be written: the track (or counter's group) and the name; `None` for an unchanged one.
 pub(crate) type Names = [Option<Arc<str>>; 2];
 
 impl Redactor {
@@ -202,7 +200,7 @@ impl Redactor {
         Some(names)
     }
 
-    /// A thread has nothing open any more.
+    /// A thread no longer has open sections.
     pub(crate) fn close(&mut self, thread: usize) {
         self.of(thread).clear();
     }

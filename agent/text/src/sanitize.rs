@@ -1,11 +1,10 @@
-//! Makes names safe for every viewer: what would end a field or a line becomes something else.
+//! Makes names safe for every viewer: replaces characters that would end a field or a line.
 //!
-//! As `android.os.Trace` does, a field separator or a line break becomes a space. Also replaced:
-//! the two characters backslash-n, where catapult cuts (the backslash becomes a slash), the
-//! Unicode line separators, which end JavaScript's `.`, and invalid UTF-8 (U+FFFD). A name that
-//! quotes a line of ftrace text would be taken for that line by catapult, whose expression looks
-//! for the last match: the bracket of its `(tgid) [cpu]` becomes round. The end of a script element, at which
-//! Perfetto stops reading plain text too, is broken up by a space.
+//! As `android.os.Trace` does, a field separator or a line break becomes a space. Also replaced: the two characters
+//! backslash-n, where catapult cuts (the backslash becomes a slash), the Unicode line separators, which end JavaScript's
+//! `.`, and invalid UTF-8 (U+FFFD). Catapult would treat a name that quotes a line of ftrace text as that line, because its
+//! expression looks for the last match: the bracket of its `(tgid) [cpu]` becomes round. The end of a script element, at
+//! which Perfetto also stops reading plain text, is split by a space.
 
 use std::borrow::Cow;
 
@@ -47,12 +46,12 @@ fn quotes_a_line(before: &[u8], after: impl Iterator<Item = char>) -> bool {
         && after.next() == Some(']')
 }
 
-/// ASCII that stays as it is wherever it stands.
+/// ASCII that never needs a change.
 const fn is_plain(byte: u8) -> bool {
     !matches!(byte, b'|' | b'\n' | b'\r' | 0 | b'\\' | b'[' | b'<' | 0x80..)
 }
 
-/// A thread's name as it may stand at the start of a line: never empty, never `<...>` (which
+/// A thread's name in the form for the start of a line: never empty, never `<...>` (which
 /// means "unknown" to the viewers), no control characters, no end of a script element.
 pub(crate) fn thread_name(comm: &[u8], tid: i32) -> String {
     let text = String::from_utf8_lossy(comm);

@@ -1,8 +1,8 @@
 //! Writes the text to a file: plain, or as independent zstd frames.
 //!
-//! The file is written under a temporary name and renamed when it is whole, so that a failure
-//! leaves no half trace behind. A frame holds at most 256 KiB of text and ends with a line, so a
-//! truncated file is readable up to its last whole frame, and memory stays flat.
+//! The file is written under a temporary name and renamed when it is complete, so that a failure leaves no partial trace. A
+//! frame holds at most 256 KiB of text and ends with a line, so a truncated file is readable up to its last whole frame, and
+//! memory stays flat.
 //!
 //! The first frame has the header as it is: the uploader reads the capture's metadata there, without a decoder.
 
@@ -24,7 +24,7 @@ pub struct Sink {
     text_bytes: u64,
     file_bytes: u64,
     finished: bool,
-    /// True to keep what is written if a later write fails.
+    /// True to keep the written part if a later write fails.
     keeps: bool,
     /// Gets the text of each part that was written.
     listener: Option<fn(&[u8])>,
@@ -38,15 +38,15 @@ impl Sink {
         Self::with(path, temporary, file, 0)
     }
 
-    /// Starts a trace in a file that others may read meanwhile; compressed when `path` ends in `.zst`.
+    /// Starts a trace in a file that others may read while it is written; compressed when `path` ends in `.zst`.
     pub(crate) fn in_place(path: &Path, file: File) -> Result<Self, Error> {
         let mut sink = Self::with(path, path.to_owned(), file, 0)?;
         sink.keep();
         Ok(sink)
     }
 
-    /// Goes on with a trace for `path` that process `pid` did not finish, behind its first `bytes`.
-    /// `None` when it is not there, or shorter.
+    /// Continues a trace for `path` that process `pid` did not finish, after its first `bytes`. `None` if it does not exist,
+    /// or is shorter.
     pub(crate) fn resume(path: &Path, pid: i32, bytes: u64) -> Result<Option<Self>, Error> {
         let io = |what, source| Error::Io { what, path: path.to_owned(), source };
         let temporary = temporary_of(path, pid);
@@ -82,7 +82,7 @@ impl Sink {
         })
     }
 
-    /// A failure later leaves what was written: it is not to be had a second time.
+    /// A later failure keeps the written part, which could not be produced again.
     pub(crate) const fn keep(&mut self) {
         self.keeps = true;
     }
@@ -103,7 +103,7 @@ impl Sink {
         if self.buffer.len() > TEXT_BYTES - 32 * 1024 { self.flush() } else { Ok(()) }
     }
 
-    /// Writes out all that is there. Gives the bytes of the file.
+    /// Flushes all buffered text. Returns the size of the file.
     pub(crate) fn flush_all(&mut self) -> Result<u64, Error> {
         self.flush()?;
         Ok(self.file_bytes)

@@ -13,7 +13,7 @@ use tracetee_recorder::stored::parse_stored;
 
 /// Names that are known; the sampler's are fewer.
 const MAX_NAMES: usize = 8192;
-/// Bytes of an argument beside its key and text, and of the item that counts those left out.
+/// Bytes of an argument besides its key and text, and of the item that counts omitted arguments.
 const HEAD_BYTES: usize = 8;
 
 /// Functions by the sampler's thread and the function's code.
@@ -21,7 +21,7 @@ const HEAD_BYTES: usize = 8;
 pub(crate) struct StackNames(HashMap<(usize, Vec<u8>), Vec<u8>>);
 
 impl StackNames {
-    /// Looks at a record before the window.
+    /// Processes a record before the window.
     pub(crate) fn look_at(&mut self, thread: usize, record: &Record<'_>, details: Details<'_>) {
         if !is_instant(record, STACK_NAMES) {
             return;
@@ -35,7 +35,7 @@ impl StackNames {
         }
     }
 
-    /// Returns records that name what a record in the window needs from before it.
+    /// Returns records with the names from before the window that its records need.
     pub(crate) fn missing(&mut self, thread: usize, form: Form, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut scratch = Vec::new();
         if self.0.is_empty() || form != Form::Rich {
@@ -54,7 +54,7 @@ impl StackNames {
                         }
                     }
                 }
-                // A name that the window has itself.
+                // A name that occurs in the window itself.
                 Detail::Argument(code, _) if is_instant(&record, STACK_NAMES) => {
                     self.0.remove(&(thread, code.to_vec()));
                 }

@@ -11,10 +11,10 @@ use tracetee_recorder::record::Kind;
 /// Counts of a trace that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// The counts that are in the summary as they are.
+    /// The counts that the summary contains unchanged.
     pub(crate) summary: Summary,
     by_kind: [u64; Kind::ALL.len()],
-    /// By the index of the thread.
+    /// Indexed by thread.
     by_thread: Vec<u64>,
     first_ns: Option<u64>,
     /// Boot time of the last event.
@@ -76,12 +76,12 @@ fn count_dropped(summary: &mut Summary, dropped: &[u64; Loss::ALL.len()]) {
     }
 }
 
-/// Records of a thread that newer ones have overwritten, or are about to.
+/// Number of a thread's records that newer ones have overwritten, or will soon overwrite.
 fn overwritten(source: &Source<'_>, facts: &ThreadFacts) -> u64 {
     facts.overwritten + source.snapshot.outlived(facts.incarnation)
 }
 
-/// Adds what the pools say of themselves and of losses.
+/// Adds the pools' own data and their losses.
 fn add_sources(summary: &mut Summary, sources: &[Source<'_>]) {
     summary.processes = sources.len() as u64;
     for source in sources {
@@ -97,7 +97,7 @@ fn add_sources(summary: &mut Summary, sources: &[Source<'_>]) {
 
 /// Takes the number of records of each kind.
 fn set_records(summary: &mut Summary, by_kind: &[u64; Kind::ALL.len()]) {
-    // Collecting them would bring a sort of its own.
+    // Collecting them would add another sort function.
     summary.records.clear();
     for (kind, &count) in Kind::ALL.iter().zip(by_kind) {
         if count > 0 {

@@ -1,7 +1,7 @@
-//! The threads of a trace: their ids, and the names that stand on their lines.
+//! The threads of a trace: their ids, and the names on their lines.
 //!
-//! A thread's lines carry the name that it had at that time. Thread ids are reused within one
-//! capture; a thread here is an incarnation, so two threads of one id stay two.
+//! A thread's lines carry its name at that time. Thread ids are reused within one capture; a thread
+//! here is an incarnation, so two threads of one id stay two.
 
 use crate::line;
 use crate::sanitize::thread_name;
@@ -28,7 +28,7 @@ pub(crate) struct Thread {
     /// Thread id.
     pub(crate) tid: i32,
     pub(crate) incarnation: u32,
-    /// The name of the last segment taken, as the kernel has it.
+    /// The kernel's name in the last segment taken.
     comm: [u8; NAME_BYTES],
     /// Current prefix of the thread's lines.
     prefix: Vec<u8>,
@@ -40,7 +40,7 @@ impl Thread {
     fn new(process: usize, pid: i32, incarnation: u32, tid: i32, comm: [u8; NAME_BYTES]) -> Self {
         let mut thread =
             Self { process, pid, tid, incarnation, comm, prefix: Vec::new(), sequence: [None; 2] };
-        // Until its first segment says its name.
+        // Until its first segment gives its name.
         thread.prefix = line::prefix(&format!("Thread-{tid}"), tid, pid);
         thread
     }
@@ -80,7 +80,7 @@ impl Thread {
         self.prefix = line::prefix(&name, self.tid, self.pid);
     }
 
-    /// A segment begins or goes on: takes its name. `true` when records are missing before it.
+    /// A segment begins or continues: takes its name. `true` when records are missing before it.
     pub(crate) fn enter(&mut self, segment: &Segment) -> bool {
         self.comm = segment.name;
         let Some(last) = self.sequence.get_mut(usize::from(segment.lane)) else { return false };
@@ -92,7 +92,7 @@ impl Thread {
     }
 }
 
-/// A name from a thread's entry, as it stands in reports.
+/// A name from a thread's entry, in the form for reports.
 pub(crate) fn name_of(comm: &[u8; NAME_BYTES], tid: i32) -> String {
     thread_name(comm.split(|&byte| byte == 0).next().unwrap_or(comm), tid)
 }
@@ -114,7 +114,7 @@ impl Threads {
         self.threads.get_mut(index)
     }
 
-    /// The index of a thread that is known; otherwise where it belongs in [`Threads::by_incarnation`].
+    /// The index of a known thread; otherwise its position in [`Threads::by_incarnation`].
     pub(crate) fn find(&self, process: usize, incarnation: u32) -> Result<usize, usize> {
         let known = &self.by_incarnation;
         let at = known.binary_search_by_key(&(process, incarnation), |&(key, _)| key)?;

@@ -20,7 +20,7 @@ pub struct Span {
     pub to_ns: u64,
 }
 
-/// A begin whose end has not come before the span.
+/// A begin whose end does not come before the span.
 pub(crate) struct Early {
     pub(crate) time_ns: u64,
     pub(crate) thread: usize,
@@ -103,7 +103,7 @@ impl TimeWindow {
         if is_inside { Phase::Inside } else { Phase::After }
     }
 
-    /// Looks at a record before the span.
+    /// Processes a record before the span.
     pub(crate) fn look_at(&mut self, record: &Record<'_>, details: Details<'_>, early: Early) {
         self.stack_names.look_at(early.thread, record, details);
         // Begins and ends of one name, or of one track, have one key: FNV-1a.
@@ -126,12 +126,12 @@ impl TimeWindow {
         }
     }
 
-    /// Before the span: what the thread had open is over, or not known.
+    /// Before the span: the thread's open sections have ended, or are unknown.
     pub(crate) fn forget(&mut self, thread: usize) {
         self.of(thread).open.clear();
     }
 
-    /// The span begins: what is open then, by thread, the outermost first, and asynchronous slices. Once.
+    /// Called once, as the span begins. Returns the open sections by thread, outermost first, and asynchronous slices.
     pub(crate) fn begin(&mut self) -> Vec<Early> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Vec::new();

@@ -23,7 +23,7 @@ use tracetee_recorder::record::{Kind, Record};
 use tracetee_recorder::rich::{COMPLETE, Rich, remove_cpu};
 use tracetee_recorder::stored::parse_stored;
 
-/// A step of a thread, with its own memory, so that its snapshot can be freed.
+/// A step of a thread; it owns its memory, so that the snapshot can be freed.
 #[derive(Debug)]
 enum Step {
     Record(Form, Vec<u8>, Option<PoolPosition>),
@@ -31,7 +31,7 @@ enum Step {
     Segment([u8; NAME_BYTES], bool),
     ThreadEnd(Option<PoolPosition>),
     CaptureEnd,
-    /// A complete event, whose halves came before.
+    /// A complete event, whose halves came earlier.
     Complete(Option<PoolPosition>),
 }
 
@@ -60,7 +60,7 @@ impl Trace {
     /// # Errors
     /// [`Error::Rule`] for a wrong rule, [`Error::Io`] when the file cannot be made.
     pub fn create(path: &Path, options: &TextOptions) -> Result<Self, Error> {
-        // The file last: none is left behind for wrong rules.
+        // The file is created last, so that invalid rules leave none behind.
         let mut trace = Self::with(None, options)?;
         trace.writer.sink = Some(Sink::create(path)?);
         Ok(trace)
@@ -86,7 +86,7 @@ impl Trace {
         })
     }
 
-    /// Writes only what lies in `span`.
+    /// Writes only events in `span`.
     pub(crate) fn cut_to(&mut self, span: Span) {
         self.window = Some(TimeWindow::new(span));
     }
@@ -96,7 +96,7 @@ impl Trace {
         self.comments.push(comment_line(text));
     }
 
-    /// Writes lines where the trace is now: comments may stand anywhere.
+    /// Writes lines at the current position: comments may be anywhere.
     pub(crate) fn write_comments(&mut self, comments: &[String]) {
         if let Some(sink) = &mut self.writer.sink {
             comments.iter().for_each(|text| sink.buffer().extend(comment_line(text).bytes()));
@@ -108,7 +108,7 @@ impl Trace {
         self.writer.header(pid, at, &self.comments, false)
     }
 
-    /// Keeps account of what was taken and written, and the file on a failure.
+    /// Tracks the taken and written records, and keeps the file on a failure.
     pub fn keep_places(&mut self) {
         self.positions.keep();
         if let Some(sink) = &mut self.writer.sink {
@@ -140,7 +140,7 @@ impl Trace {
         u32::try_from(depth).unwrap_or(u32::MAX)
     }
 
-    /// Goes on behind a streamed part: threads have sections open.
+    /// Continues after a streamed part: threads have open sections.
     pub(crate) fn go_on_behind(&mut self, reader: &PoolReader<'_>) {
         self.writer.goes_on();
         for facts in reader.threads().iter().filter(|facts| facts.open > 0) {
@@ -186,7 +186,7 @@ impl Trace {
         let parts = complete::plan(sources, &self.threads, bounds, &mut self.asyncs, summary);
         let mut merge = Merge::new(sources, &parts, &mut self.threads);
         while let Some(event) = merge.next_until(limit_ns) {
-            // A later part's times may come out some ns before the last of the earlier part.
+            // A later part's times may be some ns before the last of the earlier part.
             let mut time_ns = event.time_ns().max(self.tally.last_ns);
             if let Event::Record { thread, form: Form::Rich, bytes, end, .. } = event
                 && bytes.first() == Some(&COMPLETE)
@@ -210,7 +210,7 @@ impl Trace {
                     continue;
                 }
                 time_ns = match event {
-                    // The recording goes on behind the span, or has ended in it.
+                    // The recording continues after the span, or has ended in it.
                     Event::End { .. } => window.span.to_ns,
                     _ => time_ns.min(window.span.to_ns),
                 };
@@ -280,12 +280,12 @@ impl Trace {
         }
     }
 
-    /// With the first event of the span: begins what is open then.
+    /// With the first event of the span: begins the open sections.
     fn begin_span(&mut self) -> Result<(), Error> {
         let Some(window) = &mut self.window else { return Ok(()) };
         let from_ns = window.span.from_ns;
         for Early { thread, form, mut bytes, position, .. } in window.begin() {
-            // The processor time is that of the begin, not of the span's.
+            // The processor time belongs to the original begin, not to the begin of the span.
             if form == Form::Rich {
                 remove_cpu(&mut bytes);
             }
@@ -294,7 +294,7 @@ impl Trace {
         Ok(())
     }
 
-    /// A record on its way: counted, and left out where the options say so.
+    /// Processes a record: counts it, and omits it if the options say so.
     fn record(
         &mut self,
         time_ns: u64,
@@ -338,7 +338,7 @@ impl Trace {
         self.let_go(time_ns)
     }
 
-    /// Something else than a record: takes its turn behind the records that are held back.
+    /// An event that is not a record: waits for the records that are held back.
     fn pass(&mut self, time_ns: u64, thread: usize, step: Step) -> Result<(), Error> {
         match &mut self.min_duration {
             Some(min_duration) => {
@@ -428,7 +428,7 @@ impl Trace {
         self.positions.take(sources, process, end?)
     }
 
-    /// Writes out what is formatted, so far. Gives the bytes that the file holds then.
+    /// Flushes the text formatted so far. Returns the resulting size of the file.
     ///
     /// # Errors
     /// [`Error::Io`] when the trace cannot be written.
@@ -436,7 +436,7 @@ impl Trace {
         self.writer.sink.as_mut().map_or(Ok(0), Sink::flush_all)
     }
 
-    /// The counts so far, with what the pools know of losses.
+    /// The counts so far, with the losses in the pools.
     pub fn summary(&mut self, sources: &[Source<'_>]) -> Summary {
         self.tally.complete(&mut self.writer, &self.threads, sources)
     }

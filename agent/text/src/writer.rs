@@ -1,6 +1,6 @@
-//! The end of a record's way: redacts it, keeps its thread's sections balanced, writes its line.
+//! The end of a record's path: redacts it, keeps its thread's sections balanced, writes its line.
 //!
-//! Used by [`crate::trace`], which decides what comes here and in which order.
+//! Used by [`crate::trace`], which decides which records arrive in which order.
 
 use crate::balance::{Balance, Fate};
 use crate::comment;
@@ -16,7 +16,7 @@ use tracetee_recorder::record::Record;
 
 /// The writer.
 pub(crate) struct Writer {
-    /// `None`: nothing is written, only counted.
+    /// `None`: records are only counted, not written.
     pub(crate) sink: Option<Sink>,
     pub(crate) balance: Balance,
     pub(crate) redactor: Option<Redactor>,
@@ -41,7 +41,7 @@ impl Writer {
         })
     }
 
-    /// The file has its header: this writer goes on after a streamed part.
+    /// The file has its header: this writer continues after a streamed part.
     pub(crate) const fn goes_on(&mut self) {
         self.has_header = true;
     }

@@ -1,7 +1,7 @@
-//! The agent's library that travels inside this program, put where the dynamic linker of a traced
-//! program finds it. This program itself does not load it.
+//! The agent's library embedded in this program, installed where the dynamic linker of a traced program finds it. This
+//! program itself does not load it.
 //!
-//! It lies in the user's cache directory, if it has one, under the hash of its bytes, not in the session's
+//! It is in the user's cache directory, if it has one, under the hash of its bytes, not in the session's
 //! directory: a traced program may start others long after `tracetee run` has ended.
 
 use crate::embedded;
@@ -27,8 +27,8 @@ pub(crate) fn write_to(directory: &Path) -> Result<[PathBuf; 2]> {
     Ok(files)
 }
 
-/// Puts a copy of the library where it stays, for LD_PRELOAD, and gives its path: the user's cache, or, for a user without a home that can
-/// be written, as services have, a directory of the user's own for temporary files.
+/// Installs a permanent copy of the library for LD_PRELOAD, and returns its path: in the user's cache, or, for a user
+/// without a writable home, such as a service, in the user's own directory for temporary files.
 pub(crate) fn install() -> Result<PathBuf> {
     let library = embedded::library()?;
     let mut hasher = DefaultHasher::new();
@@ -39,7 +39,9 @@ pub(crate) fn install() -> Result<PathBuf> {
     in_cache.or_else(|error| {
         let in_temporary = temporary_directory()
             .and_then(|directory| install_in(&directory.join(&name), &library));
-        in_temporary.map_err(|other| error.context(format!("{other:#}; nor in the user's cache")))
+        in_temporary.map_err(|other| {
+            error.context(format!("{other:#}; it cannot be installed in the user's cache either"))
+        })
     })
 }
 
@@ -61,8 +63,8 @@ fn install_in(directory: &Path, library: &[u8]) -> Result<PathBuf> {
         create(directory)?;
         replace_file(&path, library)?;
     }
-    // glibc replaces `$LIB` with the name of its own libraries' directory. musl looks for a file of that very name and
-    // goes on without it: the library needs glibc, and its failure to load would end the program.
+    // glibc replaces `$LIB` with the name of its own libraries' directory. musl looks for a file of exactly that name and
+    // continues without it: the library needs glibc, and its failure to load would end the program.
     for lib in [&*format!("lib/{}-linux-gnu", std::env::consts::ARCH), "lib64", "lib"] {
         let link = directory.join(lib).join("libtracetee.so");
         create(&directory.join(lib))?;
@@ -86,7 +88,8 @@ fn cache_directory() -> Result<PathBuf> {
     }
 }
 
-/// Makes this user's directory for temporary files. Nobody else may have made it: the library in it runs in the user's programs.
+/// Makes this user's directory for temporary files. No other user may have made it, because the library in it runs in the
+/// user's programs.
 fn temporary_directory() -> Result<PathBuf> {
     let user = geteuid().as_raw();
     let directory = std::env::temp_dir().join(format!("tracetee-{user}"));

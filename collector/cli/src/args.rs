@@ -1,4 +1,4 @@
-//! The command line: commands and options, parsed by clap. Knows nothing of what the commands do.
+//! The command line: commands and options, parsed by clap. Independent of the commands' implementation.
 
 mod config;
 mod gate;
@@ -33,13 +33,13 @@ use tracetee_protocol::recording::PassOnSetting;
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Use colours; `auto`: on a terminal, and as NO_COLOR and CLICOLOR_FORCE say.
+    /// Use colours; `auto`: on a terminal; NO_COLOR and CLICOLOR_FORCE override this.
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, help_heading = EVERYWHERE)]
     pub(crate) color: ColorChoice,
     /// Print nothing but errors to stderr.
     #[arg(short, long, global = true, help_heading = EVERYWHERE)]
     pub(crate) quiet: bool,
-    /// Log to stderr what the command does, for people who look for a fault.
+    /// Log the command's steps to stderr, for troubleshooting.
     #[arg(short, long, global = true, conflicts_with = "quiet", help_heading = EVERYWHERE)]
     pub(crate) verbose: bool,
 }
@@ -55,8 +55,8 @@ pub(crate) enum Command {
     /// Report why frames of captures and Perfetto's traces are janky.
     ///
     /// Reads the store of a collector (--store) or trace files: Perfetto's protobuf, ftrace text of tracetee, atrace and
-    /// systrace, plain or compressed with gzip, zstd or zlib. Of the apps in a trace, the one that was touched and draws most
-    /// is reported, and the others are named; --app or --pid chooses another.
+    /// systrace, plain or compressed with gzip, zstd or zlib. Reports the app of a trace that was touched and drew most, and
+    /// names the others; --app or --pid chooses another.
     #[command(display_order = 1)]
     Report(ReportArgs),
     /// Convert traces between Perfetto, systrace and other tools' formats.
@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Dmtracedump(DmtracedumpArgs),
     /// Print the completions of a shell.
     ///
-    /// Packages install them. By hand, for bash: tracetee completions bash >
+    /// Packages install them. To install them yourself, for bash: tracetee completions bash >
     /// ~/.local/share/bash-completion/completions/tracetee
     Completions {
         /// Shell that reads them.
@@ -85,58 +85,59 @@ pub(crate) enum Command {
     },
 }
 
-/// Commands for Linux alone: they run programs under the agent, or have the collector's store.
+/// Commands only for Linux: they run programs under the agent, or use the collector's store.
 ///
 /// Help lists the others among them: `display_order` counts these.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LinuxCommand {
     /// Run a program with the agent and write its trace.
     ///
-    /// Traces child processes too. Exits with the program's status (128 + n after signal n), or with 125 if tracetee
-    /// itself failed, 126 if the program cannot be executed, 127 if it was not found.
+    /// Traces child processes too. Exits with the program's status (128 + n after signal n), or with 125 if tracetee itself
+    /// failed, 126 if the program cannot be executed, and 127 if it was not found.
     Run(RunArgs),
     /// Receive captures from devices and serve their remote configuration.
     ///
     /// Serves PUT /v1/captures/ID, PUT /v1/losses/ID, PUT /v1/ledgers/ID, PUT /v1/mappings/APP/VERSION, GET /v1/config, /healthz,
     /// /readyz and /metrics, and the report page at / of --page. Runs until Ctrl-C or SIGTERM, and finishes the requests in flight before
-    /// it exits. SIGHUP reads --token-file, --tls-cert and --tls-key again.
+    /// it exits. SIGHUP makes it reload --token-file, --tls-cert and --tls-key.
     Collect(Box<CollectArgs>),
-    /// Say whether a rollout may go on.
+    /// Decide whether a rollout may continue.
     ///
-    /// Compares devices under two versions, and may be run as often as wanted: a rollout without a regression raises an alarm
-    /// with a probability of at most 1 %. Exits with 0 for go, 1 for stop (a cause takes more time under the later version), 2 for
-    /// not yet (and says how many devices are missing), and 125 after an error. The state is in the store.
+    /// Compares devices under two versions, and can be run any number of times: a rollout without a regression raises an
+    /// alarm with a probability of at most 1 %. Exits with 0 for go, 1 for stop (a cause takes more time under the later
+    /// version), 2 for not yet (and says how many devices are missing), and 125 after an error. The state is in the store.
     Guard(GuardArgs),
-    /// Find the version with which a cause became worse.
+    /// Find the version in which a cause became worse.
     ///
     /// Compares each version with the earlier ones on devices that sent both. Prints the changes of all causes and screens,
-    /// the surest first.
+    /// the most certain first.
     Bisect(BisectArgs),
     /// Compare two builds by their macrobenchmarks.
     ///
-    /// Says whether the build is slower: compares runs in pairs, names the sections whose time changed, and with --field
-    /// estimates the late frames that the app's users would have more. Let the builds run in turn, on one phone, at least
-    /// eight times each. Exits with 1 if a metric is worse, which has a probability of at most 1 % for a build without a
-    /// change, and with 125 after an error.
+    /// Decides whether the build is slower: compares runs in pairs, names the sections whose time changed, and with --field
+    /// estimates how many more late frames the app's users would see. Alternate the builds on one phone, at least eight runs
+    /// each. Exits with 1 if a metric is worse, which has a probability of at most 1 % for a build without a change, and
+    /// with 125 after an error.
     Gate(GateArgs),
     /// Capture with the options of atrace, and most of systrace.py's.
     ///
-    /// Does not take systrace.py's -e, -j, --ktrace, --no-compress, --process-dump, --target and --timeout.
+    /// Does not accept systrace.py's -e, -j, --ktrace, --no-compress, --process-dump, --target and --timeout.
     /// Runs PROGRAM if one is given. Otherwise captures in running processes that have called tracetee_install: those
     /// that -a or --pid selects, or all; on a phone, through `adb forward` and --connect. Prints atrace's output, or
     /// writes an HTML page if -o ends in .html.
     Atrace(AtraceArgs),
-    /// Answer agents by the Model Context Protocol, read-only.
+    /// Answer AI agents over the Model Context Protocol, read-only.
     ///
-    /// Speaks MCP on stdin and stdout, for a client that starts it. A collector's page serves the same protocol at /mcp.
+    /// Speaks MCP on stdin and stdout, for a client that starts this program. A collector's page serves the same protocol at
+    /// /mcp.
     Mcp(McpArgs),
     /// Maintain the store of a collector.
     #[command(subcommand)]
     Store(StoreCommand),
     /// Send captures of a simulated fleet with known jank causes.
     ///
-    /// The plan has versions, causes, devices, a rollout, and a world: knobs for what else moves jank, such as dates, first
-    /// days after an update, bots and records that cannot be right.
+    /// The plan has versions, causes, devices, a rollout, and a world: knobs for other influences on jank, such as dates,
+    /// first days after an update, bots and implausible records.
     Simulate(SimulateArgs),
     /// Capture a sample app, upload the captures, and report them.
     Demo(DemoArgs),
@@ -147,9 +148,9 @@ pub(crate) enum LinuxCommand {
     Doctor(DoctorArgs),
     /// Test over adb whether the agent works on a device.
     ///
-    /// Installs the sample app of a release, has it do each scenario, prints a table, and writes a file to send to the makers.
-    /// Needs the screen on; removes the app at the end. Exits with 1 unless each scenario has passed or
-    /// was measured. ANDROID_SERIAL chooses one of several devices.
+    /// Installs the sample app of a release, runs each scenario in it, prints a table, and writes a file to send to the
+    /// developers of tracetee. The screen must be on. Removes the app at the end. Exits with 1 unless each scenario has
+    /// passed or was measured. ANDROID_SERIAL chooses one of several devices.
     DeviceTest(DeviceTestArgs),
     /// Write the agent's library and C header to a directory.
     ///
@@ -164,9 +165,10 @@ pub(crate) enum LinuxCommand {
     ///
     /// Writes the files to a directory, and prints the lines for the app and the command for the server.
     Init(InitArgs),
-    /// Ask a collector whether it works; for health checks.
+    /// Check whether a collector works.
     ///
-    /// Succeeds if the answer is 200. /readyz in place of /healthz also asks the object store.
+    /// For health checks: succeeds if the answer is 200. With /readyz in place of /healthz, the collector also asks the
+    /// object store.
     Probe(ProbeArgs),
     /// Check and sign remote configurations.
     #[command(subcommand)]
@@ -223,13 +225,13 @@ pub(crate) struct CollectArgs {
     pub(crate) store: String,
     /// Directory for the tables of an object store [default: a temporary one].
     ///
-    /// They are made anew from the bucket if it is empty. No other process may use it.
+    /// If it is empty, the tables are rebuilt from the bucket. No other process may use it.
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
     /// File with tokens: lines APP TOKEN RIGHT (upload, mappings, read, admin, metrics).
     ///
-    /// Without RIGHT, it is upload. TOKEN may be sha256: and the token's digest. APP user:NAME read is a user that a proxy names; * is all
-    /// apps, or any user; metrics are of all apps.
+    /// The default RIGHT is upload. TOKEN may be sha256: and the token's digest. In APP user:NAME read, NAME is a user named
+    /// by a proxy. * means all apps, or any user. The right metrics covers all apps.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Certificate chain for TLS (PEM).
@@ -243,30 +245,30 @@ pub(crate) struct CollectArgs {
     /// A file that devices would refuse is not served: the last good one stays, and the log says why.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Public key of the configuration; what another key has signed is not served.
+    /// Public key of the configuration; one signed by another key is not served.
     #[arg(long, value_name = "FILE", requires = "config")]
     pub(crate) public_key: Option<PathBuf>,
     /// Address for the report page [default: the --listen address].
     ///
-    /// Readers need a token that may read, as bearer or as the password of HTTP Basic. Without --token-file, the page is for a browser
-    /// on this machine only, at a loopback address.
+    /// Readers need a token with the right to read, as a bearer token or as the password of HTTP Basic. Without
+    /// --token-file, the page serves only browsers on this machine, at a loopback address.
     #[arg(long, value_name = "ADDR")]
     pub(crate) page: Option<SocketAddr>,
     /// Header in which a --trusted-proxy names the user, such as X-Forwarded-User.
     ///
-    /// The proxy must set or remove the header in each request: a client's own would be believed.
+    /// The proxy must set or remove the header in each request, because the collector trusts it.
     #[arg(long, value_name = "NAME", requires_all = ["trusted_proxy", "token_file"])]
     pub(crate) page_user_header: Option<String>,
     /// Delete captures that arrived more than DAYS ago.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36_500))]
     pub(crate) keep_days: Option<u64>,
-    /// Delete the oldest captures when the store exceeds GIB, those of the apps that take most.
+    /// Delete the oldest captures of the largest apps when the store exceeds GIB.
     #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) keep_gb: Option<u64>,
-    /// Delete the oldest captures of an app that exceed GIB.
+    /// Delete the oldest captures of an app when they exceed GIB.
     #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) app_gb: Option<u64>,
-    /// Captures a second that one app may send in the long run; more wait, then receive 429.
+    /// Average number of captures a second that one app may send; others wait, then receive 429.
     #[arg(long, value_name = "N", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) app_rate: u32,
     /// Maximum number of open connections [default: 4096, or fewer if the descriptor limit is lower].
@@ -275,12 +277,12 @@ pub(crate) struct CollectArgs {
     /// Maximum number of open connections from one address [default: a quarter of --max-connections].
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     pub(crate) connections_per_client: Option<usize>,
-    /// Address of a proxy in front, which names the client in X-Forwarded-For; may be repeated.
+    /// Address of a reverse proxy, which names the client in X-Forwarded-For; may be repeated.
     #[arg(long, value_name = "IP")]
     pub(crate) trusted_proxy: Vec<IpAddr>,
     /// Rollouts to guard (JSON).
     ///
-    /// Reads the file again at each look. Logs a finding when it begins and when it ends; /metrics has it meanwhile.
+    /// Reads the file again at each check. Logs a finding when it begins and when it ends; /metrics shows it in between.
     #[arg(long, value_name = "FILE")]
     pub(crate) guard: Option<PathBuf>,
     /// Format of the log lines on stderr.
@@ -337,7 +339,7 @@ pub(crate) struct SimulateArgs {
     /// Plan of the simulation (JSON) [default: the one that --print-plan prints].
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
-    /// Simulate a rollout: version 2.1, which has more jank, reaches one device after the other.
+    /// Simulate a rollout: devices update one by one to version 2.1, which has more jank.
     #[arg(long, conflicts_with = "plan")]
     pub(crate) rollout: bool,
     /// Print the plan as JSON and exit.
@@ -368,7 +370,7 @@ pub(crate) struct DoctorArgs {
     /// Processes to examine, or files with the health report of an app.
     #[arg(value_name = "PID|FILE", required_unless_present = "app")]
     pub(crate) targets: Vec<OsString>,
-    /// App on a device to examine over adb; exit status 1 if something is missing.
+    /// App to examine on a device over adb; exit status 1 if something is missing.
     ///
     /// With several devices, ANDROID_SERIAL chooses one.
     #[arg(long, value_name = "PACKAGE", conflicts_with = "targets")]
@@ -387,10 +389,10 @@ pub(crate) struct DeviceTestArgs {
     /// File to write: JSON with the table, the measurements and the health report.
     #[arg(short, long, value_name = "FILE", default_value = "tracetee-device-test.json")]
     pub(crate) output: PathBuf,
-    /// Seconds for which frames are measured without the agent, with it, and while it records.
+    /// Seconds to measure frames: each without the agent, with it, and while it records.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(2..=3600))]
     pub(crate) seconds: u32,
-    /// Starts of the app that are measured with the agent, and as many without it.
+    /// Number of app starts to measure with the agent, and without it.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) starts: u32,
 }

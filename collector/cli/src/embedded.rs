@@ -1,4 +1,4 @@
-//! Parts that a release of the program carries inside, built by `build.rs`; a debug build looks for the agent's
+//! Parts embedded in a release of the program, built by `build.rs`; a debug build looks for the agent's
 //! library beside itself and has no sample app.
 
 use anyhow::Result;

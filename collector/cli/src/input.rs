@@ -1,4 +1,4 @@
-//! Traces that a command is given: their mapping, and what is said of how they were read.
+//! Traces given to a command: their mapping, and messages about reading them.
 
 use crate::progress;
 use crate::stored;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tracetee_trace::quoted;
 use tracetee_trace::{Error, Kind, Losses, Mapping};
 
-/// Bytes of stdin that are taken: as many as of a file's content.
+/// Maximum bytes of stdin: the limit of a file's content.
 const MAX_STDIN_BYTES: u64 = tracetee_trace::MAX_TEXT_BYTES;
 
 /// Replaces `-` among the inputs by a file with what stdin has: commands read an input more than once. The file exists as
@@ -25,9 +25,9 @@ pub(crate) fn with_stdin(paths: &mut [PathBuf]) -> Result<Option<TempDir>> {
     if given.next().is_some() {
         bail!("stdin (-) is given twice; it can be read once");
     }
-    let directory = tempfile::tempdir().context("cannot make a file for stdin")?;
+    let directory = tempfile::tempdir().context("cannot create a file for stdin")?;
     let path = directory.path().join("stdin");
-    let mut file = File::create(&path).context("cannot make a file for stdin")?;
+    let mut file = File::create(&path).context("cannot create a file for stdin")?;
     let mut stdin = io::stdin().lock().take(MAX_STDIN_BYTES + 1);
     let bytes = io::copy(&mut stdin, &mut file).context("cannot read stdin")?;
     if bytes > MAX_STDIN_BYTES {
@@ -72,7 +72,7 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Error> {
     Kind::sniff(&mut *unpacked(path)?).map_err(in_file)
 }
 
-/// Says what of a file could not be read.
+/// Reports the parts of a file that could not be read.
 pub(crate) fn say_losses(path: &Path, losses: &Losses) {
     let name = path.display();
     if let Some((offset, why)) = &losses.truncated {
@@ -109,7 +109,7 @@ pub(crate) fn say_losses(path: &Path, losses: &Losses) {
 /// Kinds that are named; the others are counted together.
 const MAX_KINDS: usize = 32;
 
-/// Counts by kind as one text, the largest first.
+/// Counts by kind as one string, largest first.
 pub(crate) fn counted(counts: &BTreeMap<String, u64>) -> String {
     let mut kinds: Vec<(&String, u64)> =
         counts.iter().map(|(name, &count)| (name, count)).collect();

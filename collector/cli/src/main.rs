@@ -1,8 +1,8 @@
-//! The program `tracetee`: off the device, around the agent.
+//! The program `tracetee`: for servers and workstations.
 //!
-//! `args` says what can be said on the command line, and `terminal` prints; each command is a module of
-//! [`commands`]. The server behind `collect` is a crate of its own, `tracetee-server`. The agent's library
-//! is [`embedded`] in a release; [`agent_library`] installs and loads it.
+//! `args` defines the command line, and `terminal` prints; each command is a module of [`commands`].
+//! The server of `collect` is a separate crate, `tracetee-server`. The agent's library is
+//! [`embedded`] in a release; [`agent_library`] installs and loads it.
 //!
 //! On other systems than Linux, the program has the commands that read traces: `report`, `convert` and `dmtracedump`.
 
@@ -35,7 +35,7 @@ mod verbosity;
 
 use std::process::ExitCode;
 
-/// Exit status when tracetee itself fails, as env(1) and timeout(1) have it.
+/// Exit status when tracetee itself fails, as in env(1) and timeout(1).
 const EXIT_OWN_FAILURE: u8 = 125;
 
 fn main() -> ExitCode {

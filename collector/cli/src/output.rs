@@ -1,4 +1,4 @@
-//! A file that a command writes: whole or not at all, packed as its name says.
+//! A file that a command writes: completely or not at all, compressed according to its name.
 //!
 //! A file that is absent, or regular, gets its content by a rename, and keeps mode and owner. Links are followed. Everything
 //! else that `-o` may name (a FIFO, a device such as /dev/null, /dev/stdout, a file with several names) is written in place:
@@ -14,18 +14,18 @@ use tempfile::TempPath;
 
 /// The way in which a file gets its content.
 pub(crate) enum Target {
-    /// By a rename to this path; the metadata is that of a file that is replaced.
+    /// By a rename to this path, with the metadata of the replaced file.
     Renamed(PathBuf, Option<Metadata>),
-    /// By writing to what is there.
+    /// By writing in place.
     InPlace(PathBuf),
 }
 
 impl Target {
-    /// Decides by what is at a path.
+    /// Decides from the file at a path.
     pub(crate) fn at(path: &Path) -> Result<Self> {
         let failed = || format!("cannot write {}", path.display());
         let in_place = || Ok(Self::InPlace(path.to_owned()));
-        // /dev/stdout and its like lead to open files: a rename would leave what is open without a name.
+        // /dev/stdout and similar paths lead to open files: a rename would leave the open file without a name.
         if path.starts_with("/proc")
             || path.starts_with("/dev/fd")
             || path.parent() == Some("/dev".as_ref())
@@ -59,7 +59,7 @@ impl Target {
         path
     }
 
-    /// Gives a finished file its name, or copies it to what is there.
+    /// Gives a finished file its name, or copies it in place.
     pub(crate) fn publish(&self, finished: &Path) -> Result<()> {
         let failed = || format!("cannot write {}", self.path().display());
         match self {
@@ -83,7 +83,7 @@ mod modes {
     use std::fs::{File, Metadata, Permissions};
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 
-    /// Mode of a new file, of which the umask takes away.
+    /// Mode of a new file, before the umask.
     const NEW_FILE: u32 = 0o666;
     /// Bits of a mode that a file keeps.
     const MODE: u32 = 0o7777;
@@ -101,13 +101,13 @@ mod modes {
         let is_ours = file
             .metadata()
             .is_ok_and(|ours| (ours.uid(), ours.gid()) == (replaced.uid(), replaced.gid()));
-        // The owner first: a change of it takes bits of the mode away.
+        // The owner first, because changing it clears bits of the mode.
         (is_ours || fchown(file, Some(replaced.uid()), Some(replaced.gid())).is_ok())
             && file.set_permissions(Permissions::from_mode(replaced.mode() & MODE)).is_ok()
     }
 }
 
-/// A system that has no modes, and no owners to keep.
+/// A system without modes and owners.
 #[cfg(not(unix))]
 mod modes {
     use std::fs::{File, Metadata};
@@ -127,9 +127,9 @@ mod modes {
 #[cfg(unix)]
 pub(crate) const STDOUT: &str = "/dev/stdout";
 
-/// Opens what is at a path, to write over it.
+/// Opens the file at a path, to overwrite it.
 pub(crate) fn open_in_place(path: &Path) -> io::Result<File> {
-    // Opened by its name, a file would be truncated, and written over by a program that has it as stdout, too.
+    // If it were opened by name, the file would be truncated, and also overwritten by a program that has it as stdout.
     #[cfg(unix)]
     if path == Path::new(STDOUT) {
         use std::os::fd::AsFd;
@@ -162,7 +162,7 @@ impl Packer {
     }
 }
 
-/// An output under way.
+/// An output in progress.
 pub(crate) struct Output {
     packer: Packer,
     /// Temporary path and target, unless it is written in place.
@@ -178,7 +178,7 @@ impl Output {
             let target = Target::at(path)?;
             match target.directory().map(temporary).transpose() {
                 Ok(Some((file, made))) => (Box::new(file) as Sink, Some((made, target))),
-                // In place, too, if only the file, and not its directory, may be written.
+                // Writes in place also if the file is writable and its directory is not.
                 Ok(None) => (in_place(path)?, None),
                 Err(_) if path.exists() => (in_place(path)?, None),
                 Err(error) => {
@@ -199,7 +199,7 @@ impl Output {
         Ok(Self { packer, renamed })
     }
 
-    /// All of it is written: it gets its name.
+    /// Everything is written, so it gets its name.
     pub(crate) fn finish(self) -> Result<()> {
         let out = match self.packer {
             Packer::Plain(out) => out,

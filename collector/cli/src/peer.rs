@@ -10,12 +10,12 @@ use tracetee_protocol::control_socket;
 /// Connects to the agent of a process.
 ///
 /// # Errors
-/// [`ErrorKind::PermissionDenied`] when another process listens under its name; what the kernel says.
+/// [`ErrorKind::PermissionDenied`] when another process listens under its name; otherwise the kernel's error.
 pub(crate) fn connect(pid: u32) -> Result<UnixStream> {
     let address = SocketAddr::from_abstract_name(control_socket::name(pid))?;
     let stream = UnixStream::connect_addr(&address)?;
     let listens = socket_peercred(&stream)?;
-    // The kernel says who listened: the process that the name says, in this namespace of ids.
+    // The kernel reports the listener: it must be the process in the name, in this pid namespace.
     let listener = listens.pid.as_raw_nonzero();
     if u32::try_from(listener.get()) == Ok(pid) {
         return Ok(stream);
@@ -29,7 +29,7 @@ pub(crate) fn connect(pid: u32) -> Result<UnixStream> {
     ))
 }
 
-/// Sends a line, and reads all that comes back.
+/// Sends a line, and reads the complete answer.
 ///
 /// # Errors
 /// [`ErrorKind::PermissionDenied`] when the agent refuses this user.

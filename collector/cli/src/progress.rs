@@ -6,13 +6,13 @@ use std::io::{Read, Seek};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Most commands are done by then.
+/// Most commands have finished by then.
 const QUIET: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);
 
 static PROGRESS: OnceLock<ProgressBar> = OnceLock::new();
 
-/// Begins with what the command does.
+/// Begins with the command's activity.
 pub(crate) fn begin(doing: &'static str) {
     tracing::debug!("{doing}");
     if is_quiet() {
@@ -31,7 +31,7 @@ pub(crate) fn begin(doing: &'static str) {
     });
 }
 
-/// Shows a line, in place of the last one.
+/// Shows a line, replacing the last one.
 #[cfg(target_os = "linux")]
 pub(crate) fn show(line: String) {
     if is_quiet() {
@@ -42,7 +42,7 @@ pub(crate) fn show(line: String) {
     bar.tick();
 }
 
-/// A file, or what stands for one.
+/// A file, or a stand-in for one.
 pub(crate) trait Source: Read + Seek {}
 
 impl<T: Read + Seek> Source for T {}
@@ -56,7 +56,7 @@ pub(crate) fn reading(file: impl Source + 'static, bytes: u64) -> Box<dyn Source
     Box::new(bar.wrap_read(file))
 }
 
-/// Counts one more of so many.
+/// Counts one more of the total.
 #[cfg(target_os = "linux")]
 pub(crate) fn count(all: u64) {
     let Some(bar) = PROGRESS.get() else { return };
@@ -67,7 +67,7 @@ pub(crate) fn count(all: u64) {
     bar.inc(1);
 }
 
-/// Writes something to the terminal while the progress is not on it.
+/// Writes to the terminal while the progress line is hidden.
 pub(crate) fn aside(write: impl FnOnce()) {
     match PROGRESS.get() {
         Some(bar) => bar.suspend(write),

@@ -1,4 +1,5 @@
-//! Reads the files that a collector's store has beside a capture. Stores exist on Linux only; on other systems no file is in one.
+//! Reads the files beside a capture in a collector's store. Stores exist only on Linux; on other systems no file is in a
+//! store.
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};

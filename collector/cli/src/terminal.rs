@@ -1,7 +1,8 @@
 //! Prints: requested output to stdout, messages and the log to stderr.
 //!
-//! Messages of our own carry the program's name, so that a traced program's output stays its own. All of it may have names from
-//! captures, files and peers, whose control characters are escaped here; a file in a format is written elsewhere, as it is.
+//! Our own messages have the program's name as a prefix, to distinguish them from a traced program's output. All output may
+//! contain names from captures, files and peers, whose control characters are escaped here; formatted files are written
+//! elsewhere, unchanged.
 
 use crate::progress;
 use crate::verbosity::is_quiet;
@@ -21,7 +22,7 @@ pub(crate) fn set_color(choice: ColorChoice) {
     .write_global();
 }
 
-/// Writes a message of ours to stderr: one line.
+/// Writes one of the program's messages to stderr, in one line.
 pub(crate) fn say(message: &str) {
     say_labelled(None, message);
 }
@@ -40,7 +41,7 @@ fn say_labelled(label: Option<(Tone, &str)>, message: &str) {
         format!("{style}{label}:{style:#} ")
     });
     progress::aside(|| {
-        // A closed stderr is no reason to fail.
+        // A closed stderr is not an error.
         let (label, message) = (label.unwrap_or_default(), shown(message.trim_end()));
         let _ = writeln!(anstream::stderr(), "tracetee: {label}{message}");
     });
@@ -59,7 +60,7 @@ pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> any
     Hinted { message: message.into(), hint: hint.into() }.into()
 }
 
-/// Writes an error to stderr, and its hint on a line of its own.
+/// Writes an error to stderr, and its hint on its own line.
 pub(crate) fn fail(error: &anyhow::Error) {
     let (mut message, mut found) = (String::new(), None);
     for cause in error.chain() {
@@ -99,21 +100,21 @@ pub(crate) fn print_report(text: &str) {
     let mut out = anstream::stdout().lock();
     for (tone, words) in pieces(text) {
         let (style, words) = (tone.map_or_else(Style::new, style), shown_lines(words));
-        // A closed pipe is no reason to fail.
+        // A closed pipe is not a reason to fail.
         let _ = write!(out, "{style}{words}{style:#}");
     }
 }
 
-/// Writes a text of ours to stderr, which may have several lines.
+/// Writes one of the program's texts to stderr; it may have several lines.
 #[cfg(target_os = "linux")]
 pub(crate) fn say_lines(text: &str) {
     text.lines().for_each(say);
 }
 
-/// Writes output that was asked for to stdout.
+/// Writes requested output to stdout.
 pub(crate) fn print(text: &str) {
     progress::end();
-    // A closed pipe (`| head`) is no reason to fail.
+    // A closed pipe (`| head`) is not a reason to fail.
     let _ = Plain(io::stdout().lock(), Vec::new()).write_all(text.as_bytes());
 }
 

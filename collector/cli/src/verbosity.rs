@@ -7,13 +7,13 @@ use tracing_subscriber::filter::Targets;
 /// True with `--quiet`.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Leaves out notes and progress from now on.
+/// Suppresses notes and progress.
 pub(crate) fn be_quiet() {
     // ORDERING: Relaxed; nothing else is published.
     IS_QUIET.store(true, Ordering::Relaxed);
 }
 
-/// True if nothing but errors is wanted on stderr.
+/// True if only errors are wanted on stderr.
 pub(crate) fn is_quiet() -> bool {
     // ORDERING: Relaxed; as in `be_quiet`.
     IS_QUIET.load(Ordering::Relaxed)
@@ -23,7 +23,7 @@ pub(crate) fn is_quiet() -> bool {
 pub(crate) fn levels(is_verbose: bool) -> Targets {
     let [ours, others] =
         if is_verbose { [Level::DEBUG, Level::DEBUG] } else { [Level::INFO, Level::WARN] };
-    // The client of object stores has a line for each of its attempts; that of the call tells enough.
+    // The client of object stores logs a line for each attempt; the line of the call is enough.
     Targets::new()
         .with_default(Level::INFO)
         .with_target("tracetee", ours)

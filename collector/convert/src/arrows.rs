@@ -25,7 +25,7 @@ pub(crate) fn arrows(trace: &Trace) -> Vec<(SliceKey, SliceKey)> {
     arrows
 }
 
-/// The slice that a point of a flow is at, or that the instant which has it is in.
+/// The slice of a flow's point, or the slice around the instant that has the point.
 pub(crate) fn slice_of(trace: &Trace, flow: &Flow) -> Option<u32> {
     let thread = trace.threads.get(&flow.thread)?;
     match flow.record {

@@ -26,7 +26,7 @@ impl Caller<'_> {
 
 /// Returns the threads that have slices or samples.
 pub(crate) fn callers(trace: &Trace) -> Vec<Caller<'_>> {
-    // Threads of two processes may have one id in JSON.
+    // Threads of two processes may have the same id in JSON.
     let mut samples: BTreeMap<u32, BTreeMap<u32, Vec<&Sample>>> = BTreeMap::new();
     for sample in &trace.samples {
         let of_tid = samples.entry(sample.tid).or_default();

@@ -1,8 +1,9 @@
 //! The details of records, as comments before them in the agent's form (docs/TRACE-FORMAT.md): arguments, categories,
 //! processor times, exact values of counters, points of flows. Other readers of text skip them.
 //!
-//! [`crate::text`] asks for the comment of each record that it writes. A point of a flow belongs to the begin or the end of its
-//! slice, or to its instant; within a slice to another record of its thread and time, or else to the slice's begin.
+//! [`crate::text`] asks for the comment of each record that it writes. A point of a flow belongs to the begin or the end of
+//! its slice, or to its instant; in the middle of a slice, to another record of its thread at that time, or else to the
+//! slice's begin.
 
 use crate::arrows::slice_of;
 use crate::json::quoted;
@@ -13,7 +14,7 @@ use tracetee_protocol::notes::DETAILS;
 use tracetee_trace::text::FLOW;
 use tracetee_trace::{Event, Flow, FlowKind, FlowRecord, NameId, Trace, UNFINISHED};
 
-/// Counter values with fractions. Perfetto drops a counter's record whose value is no integer.
+/// Counter values with fractions. Perfetto drops a counter's record whose value is not an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fractions {
     /// They stay: our page reads them.
@@ -22,10 +23,10 @@ pub(crate) enum Fractions {
     Rounded,
 }
 
-/// Limit of a comment in bytes: our reader takes no longer ones.
+/// Limit of a comment in bytes: our reader rejects longer ones.
 const MAX_BYTES: usize = 60_000;
 
-/// Content that only comments have, and what is reported of it.
+/// Content that only comments have, with its description in reports.
 const IN_COMMENTS: [(Content, &str); 4] = [
     (Content::Categories, "slice categories, in comments that only tracetee reads"),
     (Content::Arguments, "slice arguments, in comments that only tracetee reads"),
@@ -65,13 +66,13 @@ pub(crate) struct Comments<'a> {
     /// `begin:17` …, by the record that has them.
     points: HashMap<Place, Vec<String>>,
     comment: String,
-    /// Number of records whose arguments, or all details, no comment has room for.
+    /// Number of records whose arguments, or all details, do not fit into a comment.
     too_long: u64,
 }
 
 impl<'a> Comments<'a> {
     pub(crate) fn for_trace(trace: &'a Trace, fractions: Fractions, dropped: &mut Dropped) -> Self {
-        // A page has all this elsewhere, too.
+        // A page also has all this elsewhere.
         let mut elsewhere = Dropped::default();
         let dropped = if fractions == Fractions::Kept { &mut elsewhere } else { dropped };
         for (content, label) in IN_COMMENTS {
@@ -125,7 +126,7 @@ impl<'a> Comments<'a> {
         out
     }
 
-    /// Counts what the comments do not have.
+    /// Counts the content that is missing in the comments.
     pub(crate) fn count_dropped(&self, dropped: &mut Dropped) {
         dropped.add("details longer than a comment may be", self.too_long);
     }
@@ -230,7 +231,7 @@ fn at_slice(trace: &Trace, flow: &Flow, slice: u32) -> Option<Place> {
     (found.ended && found.end_ns == flow.at_ns).then_some(Place::End(flow.thread, slice))
 }
 
-/// Returns the threads and times of flows, and whether there is a record that is neither of a slice nor an instant.
+/// Returns the threads and times of flows, and whether a record belongs to neither a slice nor an instant.
 fn others(trace: &Trace) -> HashMap<(u32, u64), bool> {
     let mut others: HashMap<_, _> =
         trace.flows.iter().map(|flow| ((flow.thread, flow.at_ns), false)).collect();

@@ -1,5 +1,5 @@
-//! The table of formats: name, file endings, reader, writer, and what the format cannot represent. The library writes
-//! by it, the program takes `--to` and its inference from it, and docs/reference/FORMATS.md is printed from it.
+//! The table of formats: name, file endings, reader, writer, and what the format cannot represent. The library writes with
+//! it, the program gets `--to` and its inference from it, and docs/reference/FORMATS.md is generated from it.
 
 use crate::details::Fractions;
 use crate::lossiness::{Content, Dropped};
@@ -167,7 +167,7 @@ formats! {
         name: "folded",
         endings: [".folded"],
         reader: None,
-        // Of samples, those that say for which time they stand.
+        // Of the samples, those that state which time they cover.
         lacks: |content| all_but_wall_time(content) && content != Samples,
         writer: |trace, mut out, dropped| stacks::folded(trace, &mut out, dropped),
     }
@@ -233,8 +233,8 @@ impl Format {
         all.filter(move |&content| content.is_event() && !self.lacks(content))
     }
 
-    /// True if the trace has something that the format can represent. A header is enough for text; a flame graph needs a
-    /// stack of a microsecond.
+    /// True if the trace has something that the format can represent. For text a header is enough; a flame graph needs a
+    /// stack of at least a microsecond.
     #[must_use]
     pub fn can_represent_any_of(self, trace: &Trace) -> bool {
         if self == Self::Folded {
@@ -263,13 +263,13 @@ impl Format {
         }
         if self != Self::Perfetto && !self.lacks(AsyncSlices) {
             let count = trace.losses.tracks_of_nobody;
-            dropped.add("tracks of no process, written as those of process 0", count);
+            dropped.add("tracks without a process, written as those of process 0", count);
         }
         if self.is_text() {
             let count = trace.losses.nested_asyncs;
             dropped.add("async slices within others of their track, shown apart", count);
         }
-        // Thread states are made of the kernel's events, and come back with those; a page has them itself.
+        // Thread states are made from kernel events, and reappear with them; a page has the states itself.
         let has_states = self == Self::Html || self.lacks(ThreadStates);
         if !has_states && trace.kernel.is_empty() {
             dropped.add(ThreadStates.label(), ThreadStates.count(trace));

@@ -14,10 +14,10 @@ pub(crate) enum Dialect {
     Dart,
 }
 
-/// Dart's events have a stream; those of others are the embedder's.
+/// Dart's events have a stream; other events go to the embedder's.
 const EMBEDDER: &str = "Embedder";
 
-/// catapult leaves out async slices without a category; our reader takes this one off.
+/// catapult ignores async slices without a category; our reader removes this one.
 pub(crate) const IN_ASYNC: &str = "async slices without a category, put into category async";
 
 pub(crate) fn write(
@@ -81,7 +81,7 @@ pub(crate) fn write(
             placed as u64,
         );
         let named = trace.threads.values().filter(|thread| !thread.names.is_empty()).count();
-        dropped.add("thread names written with the thread's id behind them", named as u64);
+        dropped.add("thread names, written with the thread's id appended", named as u64);
     }
     if dialect == Dialect::Chrome {
         let placed = trace.asyncs.iter().filter(|one| one.category == NameId::NONE).count();
@@ -90,7 +90,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// True for counters that Perfetto takes for the device's in the kernel's text, not a process'.
+/// True for counters in kernel text that Perfetto assigns to the device, not to a process.
 fn is_of_battery(trace: &Trace, name: NameId) -> bool {
     trace.names.text(name).starts_with("battery_stats.")
 }
@@ -119,10 +119,10 @@ struct Writer<'a, W> {
     out: &'a mut W,
 }
 
-/// The id of an async slice, of its process: its cookie, and a hash of what else tells it from others. Perfetto
-/// pairs by the id alone.
+/// The id of an async slice, of its process: its cookie, and a hash of its other distinguishing properties. Perfetto pairs
+/// only by id.
 fn async_id(trace: &Trace, one: &Async) -> String {
-    // Chrome's own are told apart by their category, others by their track or their name.
+    // Chrome's own slices are distinguished by category, others by track or name.
     let key = match (one.track, one.category) {
         (Some(track), _) => track,
         (None, NameId::NONE) => one.name,
@@ -222,8 +222,8 @@ impl<W: Write> Writer<'_, W> {
         self.ts(at_ns)
     }
 
-    /// The same, of a record that belongs to a process: one of another process than its thread's is on that one's main
-    /// thread.
+    /// The same for a record that belongs to a process: a record of a process other than its thread's is on that process's
+    /// main thread.
     fn head_of_process(&mut self, ph: &str, key: u32, pid: u32, at_ns: u64) -> io::Result<()> {
         let own = self.trace.threads.get(&key).and_then(|thread| thread.pid);
         if own.is_none_or(|own| own == pid) {
@@ -373,12 +373,12 @@ impl<W: Write> Writer<'_, W> {
             let (its_counter, key) = series(one.name);
             let is_of_event = (its_counter, one.thread, one.pid, one.at_ns)
                 == (counter, first.thread, first.pid, at_ns);
-            // Keys are sorted: one that comes again is another event's.
+            // Keys are sorted, so a repeated key belongs to another event.
             if !is_of_event || before.is_some_and(|before| key <= before) {
                 break;
             }
             let comma = if before.is_some() { "," } else { "" };
-            // JSON has neither NaN nor infinities; Perfetto reads both from text. Dart's values are text, all of them.
+            // JSON has neither NaN nor infinities; Perfetto reads both from text. All of Dart's values are strings.
             let is_number = self.dialect == Dialect::Chrome && one.value.is_finite();
             let quote = if is_number { "" } else { "\"" };
             write!(self.out, "{comma}{}:{quote}{}{quote}", quoted(key), one.value)?;

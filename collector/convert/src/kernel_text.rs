@@ -2,7 +2,7 @@
 
 use tracetee_trace::{KernelEvent, KernelKind, NameId, Task, state_text};
 
-/// Returns the text of an event; `name` returns the text of a name as a line may have it.
+/// Returns the text of an event; `name` returns the text of a name in a form that is valid in a line.
 pub(crate) fn payload<'a>(event: &KernelEvent, name: impl Fn(NameId) -> &'a str) -> String {
     // An idle processor's thread has the processor's number.
     let named = |task: Task| match (task.tid, name(task.name)) {
@@ -48,7 +48,7 @@ pub(crate) fn payload<'a>(event: &KernelEvent, name: impl Fn(NameId) -> &'a str)
         KernelKind::NewTask { tid, name: own, flags, oom } => {
             format!("pid={tid} comm={} clone_flags={flags:x} oom_score_adj={oom}", name(own))
         }
-        // As it was read.
+        // In the original form.
         KernelKind::Text { .. } => String::new(),
     }
 }

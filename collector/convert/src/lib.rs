@@ -1,7 +1,7 @@
 //! Writes traces in the formats of other tools.
 //!
 //! [`write()`] writes a [`Trace`] in any [`Format`] of the table in `format.rs`; content that a format cannot represent
-//! is dropped and counted ([`Dropped`]). [`text_passthrough()`] is the short way from text to text, which loses nothing.
+//! is dropped and counted ([`Dropped`]). [`text_passthrough()`] converts text to text directly, without losses.
 //! [`profile`] makes the reports of Traceview and dmtracedump.
 
 #![forbid(unsafe_code)]
@@ -41,7 +41,7 @@ pub fn write(trace: &Trace, format: Format, mut out: impl Write) -> io::Result<D
     format.write(trace, &mut out)
 }
 
-/// Writes a trace in Perfetto's format beside copies of other traces, on the tracks that those have for threads and processes.
+/// Writes a trace in Perfetto's format next to copies of other traces, on their tracks for threads and processes.
 ///
 /// # Errors
 /// The error of `out`.

@@ -1,4 +1,4 @@
-//! A line of ftrace text in the one shape that Perfetto, catapult and systrace take.
+//! A line of ftrace text in the only form that Perfetto, catapult and systrace all accept.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use tracetee_trace::text::{self, Line};
 /// The kernel's name of a thread whose name it does not know.
 pub(crate) const NAMELESS: &str = "<...>";
 
-/// Writes an event with what is known of its thread from elsewhere: `name`, where the line has none, and `pid`.
+/// Writes an event with facts about its thread from elsewhere: `name`, where the line has none, and `pid`.
 pub(crate) fn write(
     out: &mut (impl Write + ?Sized),
     line: &Line<'_>,
@@ -51,12 +51,12 @@ pub(crate) fn write(
     out.write_all(b"\n")
 }
 
-/// Text without the end of a script element, at which Perfetto stops reading plain text too: a space breaks it up.
+/// Text in which a space splits a script element's end tag. Perfetto stops reading plain text at such a tag.
 pub(crate) fn unscripted(text: &[u8]) -> Cow<'_, [u8]> {
     without(text, &[b"</script"])
 }
 
-/// Text in which a space breaks up these marks, each of which begins with `<`, in any case.
+/// Text in which a space splits these marks, each of which begins with `<`, in any letter case.
 pub(crate) fn without<'a>(text: &'a [u8], marks: &[&[u8]]) -> Cow<'a, [u8]> {
     let mut made: Vec<u8> = Vec::new();
     let mut done = 0;

@@ -33,7 +33,7 @@ pub enum Content {
     ProcessNames,
     /// The capture's header.
     Header,
-    /// Events that are no markers, mostly the kernel's.
+    /// Events that are not markers, mostly the kernel's.
     KernelEvents,
     /// Frames as SurfaceFlinger sees them.
     Frames,

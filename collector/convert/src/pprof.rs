@@ -1,7 +1,7 @@
-//! pprof's protobuf: a stack of slices with the time that its innermost slice has to itself, and samples of callstacks with the time
-//! for which they stand.
+//! pprof's protobuf: stacks of slices with the self time of the innermost slice, and samples of callstacks with the time
+//! that they cover.
 //!
-//! The messages are those of `profile.proto` of google/pprof; its fields have never changed their numbers.
+//! The messages are from google/pprof's `profile.proto`, whose field numbers have never changed.
 
 use crate::{calls, stacks};
 use prost::Message;

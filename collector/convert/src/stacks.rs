@@ -1,4 +1,4 @@
-//! Stacks with the time spent in their innermost slice, and those of samples with the time for which they stand: folded text.
+//! Stacks with the time spent in their innermost slice, and those of samples with the time that they cover, as folded text.
 
 use crate::calls;
 use crate::lossiness::Dropped;
@@ -73,9 +73,9 @@ fn lines(trace: &Trace, dropped: &mut Dropped) -> Vec<String> {
     lines
 }
 
-/// Each stack of a thread with the time that its innermost slice has to itself.
+/// Each stack of a thread, with the self time of its innermost slice.
 pub(crate) fn stacks(thread: &Thread) -> Vec<(Vec<NameId>, u64)> {
-    // Stacks are nodes of a tree: parent, name, own time, depth. What is deeper counts for the stack above.
+    // Stacks are nodes of a tree: parent, name, own time, depth. Deeper slices count for the stack above.
     const MAX_DEPTH: u32 = 1000;
     let mut nodes: Vec<(usize, NameId, u64, u32)> = Vec::new();
     let mut places: HashMap<(usize, NameId), usize> = HashMap::new();

@@ -127,7 +127,7 @@ fn lost(dropped: &Dropped) -> usize {
     dropped.iter().filter(|&(what, _)| !is_restored(what)).count()
 }
 
-/// Describes all of a trace, with names as text, because the order of names is no part of it.
+/// Describes all of a trace, with names as text, because the order of names is not a part of it.
 fn described(trace: &Trace) -> String {
     use std::fmt::Write;
     let name = |id: NameId| trace.names.text(id);
@@ -432,7 +432,7 @@ fn members_that_only_json_has_survive_json() {
          2 slice categories, in comments that only tracetee reads"
     );
     let (_, dropped) = written(&before, Format::Dart);
-    assert_eq!(dropped.to_string(), "1 thread names written with the thread's id behind them");
+    assert_eq!(dropped.to_string(), "1 thread names, written with the thread's id appended");
     for format in [Format::Dart, Format::Perfetto] {
         let (text, _) = written(&before, format);
         let after = read_any(Cursor::new(text)).unwrap();
@@ -631,7 +631,7 @@ fn changes_that_only_other_readers_see_are_counted() {
         said(Format::Dart),
         format!(
             "{both}, 3 slices and instants without a category, put into category Embedder, \
-            1 thread names written with the thread's id behind them"
+            1 thread names, written with the thread's id appended"
         )
     );
 }

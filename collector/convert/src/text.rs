@@ -128,7 +128,7 @@ impl<'a> Lines<'a> {
         self.names.get(id.number() as usize).map_or("", |name| name.trim_ascii())
     }
 
-    /// The same of a name that must not be empty: that of all but slices.
+    /// The same for a name that must not be empty: any name except a slice's.
     fn last_label(&self, id: NameId) -> Cow<'_, str> {
         one_field(Some(self.name(id)).filter(|name| !name.is_empty()).unwrap_or(NO_NAME))
     }
@@ -287,18 +287,18 @@ fn slice(trace: &Trace, key: u32, index: u32) -> Option<(&Thread, &tracetee_trac
     Some((thread, thread.slices.get(index as usize)?))
 }
 
-/// The name that a thread has then; before its first one that.
+/// The thread's name at that time; before its first name, the first one.
 fn name_at(thread: &Thread, at_ns: u64) -> Option<NameId> {
     let later = thread.names.partition_point(|&(from_ns, _)| from_ns <= at_ns);
     thread.names.get(later.saturating_sub(1)).map(|&(_, name)| name)
 }
 
-/// A name that is one field of several. That of a slice is the rest of its record.
+/// A name that is one of several fields. The name of a slice is the rest of its record.
 fn one_field(name: &str) -> Cow<'_, str> {
     if name.contains('|') { name.replace('|', " ").into() } else { name.into() }
 }
 
-/// A name without what breaks a line, or (backslash and n) catapult.
+/// A name without characters that break a line, or (backslash and n) catapult.
 fn cleaned(name: &str) -> String {
     let clean = name.replace(['\n', '\r', '\0', '\u{2028}', '\u{2029}'], " ");
     let clean = clean.replace("\\n", " ");

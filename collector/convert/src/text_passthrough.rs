@@ -1,5 +1,5 @@
 //! From text to text: every line, in the one form that all viewers accept, with processes filled in from elsewhere in the
-//! file, which the caller has outlined. Keeps no line.
+//! file, from the caller's outline. Buffers no lines.
 
 use std::io::{self, BufRead, Write};
 use tracetee_protocol::notes::HEADER;

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracetee_protocol::CaptureReport;
 
-/// Records of one cost measurement, and how many there are: the least counts, which other programs have disturbed least.
+/// Records of one cost measurement, and the number of measurements: the smallest result counts, because other programs
+/// disturbed it least.
 const COST_RECORDS: &str = "200000";
 const COST_RUNS: usize = 5;
 
@@ -25,7 +26,7 @@ pub struct SampleApp {
     pub libcutils: &'static [u8],
 }
 
-/// The sample app, unpacked into a directory that goes when it is dropped.
+/// The sample app, unpacked into a directory that is deleted when it is dropped.
 pub(crate) struct RunningApp<'a> {
     host: &'a Program<'a>,
     directory: TempDir,
@@ -47,8 +48,8 @@ impl<'a> RunningApp<'a> {
         self.directory.path()
     }
 
-    /// Runs the app with the agent installed in it until a time or an event, and tells what the configuration makes it do.
-    /// Gives what the agent says of its captures.
+    /// Runs the app with the agent installed in it until a time or an event, and prints the effects of the configuration.
+    /// Returns the agent's report on its captures.
     pub(crate) fn run_installed(
         &self,
         url: &str,

@@ -1,17 +1,16 @@
-//! `tracetee demo`: a sample app with the agent installed, and a collector, the real way, in half a
-//! minute.
+//! `tracetee demo`: runs a sample app with the agent installed and a real collector, in half a minute.
 //!
 //! The app's first start has its configuration from the collector, and one capture by schedule, from which the fleet's
 //! report has its rates. At the second start the configuration opens and closes the window at the start, and arms the
 //! flight recorder for the jank that follows. All captures go to the collector, which is where the demo's traces are
 //! taken from.
 //!
-//! The app plants late frames of known causes: sections, a function that only samples of the callstack show (the app
-//! samples itself, as the Android library does), and a frame that the compositor made late. Linux has no compositor to ask,
-//! so the app itself says so of that frame, through the API by which the Android library passes on JankData.
+//! The app plants late frames of known causes: sections, a function that only samples of the callstack show (the app samples
+//! itself, as the Android library does), and a frame that the compositor made late. Linux has no such compositor, so the app
+//! itself reports that frame, through the API with which the Android library passes on JankData.
 //!
-//! The sample app and the stand-in libcutils that it calls are C programs of ours under `tests/`,
-//! compiled by the program's `build.rs` and carried inside a release of it.
+//! The sample app and the stand-in libcutils that it calls are our C programs under `tests/`, compiled by the program's
+//! `build.rs` and embedded in its releases.
 //!
 //! [`send`] is `tracetee simulate`: a simulated fleet sends its captures to a collector.
 
@@ -39,11 +38,11 @@ use tracetee_protocol::health::TagReport;
 use tracetee_protocol::{CaptureReport, HealthReport, Summary};
 use tracetee_server::{Options, Server, StoredCapture, tables_of};
 
-/// Running time of the sample app: at most until the capture by schedule, on a busy machine, too; then the start-up
-/// window, and a capture behind it in which each kind of its late frames has room.
+/// Running time of the sample app: at most until the scheduled capture, even on a busy machine; then the start-up window,
+/// and a later capture with room for each kind of late frame.
 const FIRST_SECONDS: &str = "60";
 const SECONDS: &str = "10";
-/// Number of further starts, until a capture of jank has come.
+/// Maximum number of further starts until a capture of jank has arrived.
 const MORE_STARTS: usize = 2;
 /// The address that the collector listens on.
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -61,7 +60,7 @@ const REMOTE_CONFIG: &str = r#"{
 }
 "#;
 
-/// Parts of the program that the demo is a command of.
+/// Parts of the program to which the demo belongs.
 #[derive(Debug, Clone, Copy)]
 pub struct Program<'a> {
     /// The agent's library, for LD_PRELOAD.
@@ -72,16 +71,16 @@ pub struct Program<'a> {
     pub print: fn(&str),
     /// Asks the agent of a process for its health report.
     pub health: fn(pid: u32) -> Option<HealthReport>,
-    /// Says where the marker is open.
+    /// Prints where the marker is open.
     pub marker: fn(&TagReport) -> String,
-    /// Appends what a trace contains and lacks, a line each.
+    /// Appends the contents and the gaps of a trace, one line each.
     pub push_summary: fn(&mut String, &Summary),
 }
 
 /// Runs the demo, and writes its traces and reports to a directory.
 ///
 /// # Errors
-/// A text for people.
+/// A human-readable text.
 pub fn demo(program: &Program<'_>, output: &Path) -> Result<()> {
     std::fs::create_dir_all(output)
         .with_context(|| format!("cannot create {}", output.display()))?;
@@ -102,7 +101,7 @@ pub fn demo(program: &Program<'_>, output: &Path) -> Result<()> {
     print(&format!("3. It starts again and runs for {SECONDS} s …\n"));
     let mut captures = app.run_installed(&url, SECONDS, |_| false)?;
     let is_start_up = |capture: &CaptureReport| capture.window == "start-up";
-    // A busy machine may have left no time to keep both captures, and to send that of jank.
+    // A busy machine may not have had time to keep both captures, and to send that of jank.
     for _ in 0..MORE_STARTS {
         if captures.iter().any(is_start_up) && collector.captures().iter().any(is_of_jank) {
             break;
@@ -167,11 +166,11 @@ fn push_report(
     let pages = ["report-jank.html", "timeline-jank.html"].map(|name| out.join(name));
     // The end of a start may have cut the others short.
     let Some(jank) = longest_of_jank(collected) else {
-        // Those of an earlier demo.
+        // Files of an earlier demo.
         pages.iter().for_each(|page| drop(std::fs::remove_file(page)));
         let _ = writeln!(
             text,
-            "6. No capture of jank has come to the collector; run the demo again when the machine is less busy. Fleet report: {}",
+            "6. No capture of jank has arrived at the collector; run the demo again when the machine is less busy. Fleet report: {}",
             page.display()
         );
         return Ok(());
@@ -225,7 +224,7 @@ fn is_of(capture: &StoredCapture, window: &str) -> bool {
     capture.meta.window.as_deref() == Some(window)
 }
 
-/// Copies a capture to where the demo leaves it; that of the start-up as plain text too.
+/// Copies a capture to the output directory; that of the start-up also as plain text.
 fn keep(capture: &StoredCapture, out: &Path) -> Result<()> {
     if is_of_jank(capture) {
         std::fs::copy(&capture.path, out.join("demo-jank.ftrace.zst"))?;

@@ -1,4 +1,4 @@
-//! Progress of the sample app, by the agent's health reports: what is new is printed.
+//! Prints the progress of the sample app from the agent's health reports.
 
 use crate::{Program, bytes};
 use std::fmt::Write;
@@ -28,7 +28,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Says what is new.
+    /// Prints the changes.
     pub(crate) fn tell(&mut self, stats: &HealthReport, after: Duration) {
         let Some(control) = &stats.control else { return };
         let print = self.host.print;

@@ -1,4 +1,4 @@
-//! A simulated fleet sends to a collector, as fast as it takes it.
+//! Sends a simulated fleet's captures to a collector, as fast as it accepts them.
 
 use anyhow::{Result, bail};
 use base64::Engine;
@@ -37,7 +37,7 @@ pub struct Fleet<'a> {
     pub note_device: fn(u64),
 }
 
-/// Counts of what was sent.
+/// Counts of sent objects.
 #[derive(Debug, Default)]
 pub struct Sent {
     /// The truth about it.
@@ -84,11 +84,11 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// One connection: device after device, until there is none left.
+    /// One connection sends for one device after another, until all have sent.
     fn send(&self) -> Result<()> {
         let mut http = Http::new(self.fleet.ca_file)?;
         loop {
-            // ORDERING: Relaxed; a number that nobody else gets.
+            // ORDERING: Relaxed; only a unique number.
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if number >= self.fleet.devices || self.stop.load(Ordering::Relaxed) {
                 return Ok(());

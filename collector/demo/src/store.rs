@@ -6,7 +6,7 @@ use std::path::Path;
 /// File in a store that a demo has made, which the next demo may delete.
 const OF_DEMO: &str = "made-by-tracetee-demo";
 
-/// Makes an empty store in place of that of an earlier demo. Another store is not touched.
+/// Makes an empty store, replacing that of an earlier demo. Another store is not touched.
 pub(super) fn make(store: &Path) -> Result<()> {
     let mark = store.join(OF_DEMO);
     if store.exists() {

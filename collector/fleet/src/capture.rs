@@ -1,5 +1,5 @@
-//! From a capture as it is stored to its rows: reads, analyses. Needs nothing but the capture, so that
-//! any number of machines may do it.
+//! Converts a stored capture to its rows: reads and analyzes it. Needs only the capture, so any number of machines can do
+//! it.
 
 use crate::error::Error;
 use crate::object_keys::is_profile;
@@ -26,7 +26,7 @@ pub fn read_file(path: &Path, options: &Options<'_>) -> Result<Capture, Error> {
     analyzed(tracetee_trace::read_file(path)?, options)
 }
 
-/// Reads a capture and the profile of Android's own that belongs to it as one trace, on the profile's clock, and analyzes it.
+/// Reads a capture and its Android profile as one trace, on the profile's clock, and analyzes it.
 ///
 /// # Errors
 /// As [`read_file`].
@@ -117,7 +117,7 @@ pub fn rows_of_text(
 ) -> Result<Rows, Error> {
     let watch = &limits.watch;
     let mut text = Watched { text, watch: watch.clone(), left: limits.text_bytes, since: 0 };
-    // A profile has the frames of its capture, which count once. It may be a dump, which is no trace.
+    // A profile has the frames of its capture, which count once. It may be a dump, which is not a trace.
     let is_profile = is_profile(&about.capture_id);
     let kind = if is_profile { Kind::Text } else { Kind::sniff(&mut text)? };
     let trace = match kind {
@@ -132,7 +132,7 @@ pub fn rows_of_text(
         trace.about = about.meta.clone();
         trace.about.pid = app_of(&trace, about);
     }
-    // For people what is there is better than nothing; a fleet's tables hold whole captures.
+    // A user is better served by a partial capture than by none; a fleet's tables contain only complete captures.
     if let Some((offset, why)) = &trace.losses.truncated {
         let error = std::io::Error::other(why.clone());
         return Err(tracetee_trace::Error::Broken { at: *offset, error }.into());
@@ -140,14 +140,14 @@ pub fn rows_of_text(
     let analyze = |process| {
         let watch = limits.watch.clone();
         let (death, dump) = (about.meta.death.as_ref(), about.dump.as_deref());
-        // A dump is no other death than its capture.
+        // A dump belongs to the same death as its capture.
         let death = trace.about.death.as_ref().or(death).filter(|_| !is_profile);
         let options = Options { process, mapping, watch, without_details: true, death, dump };
         tracetee_jank::analyze(&trace, &options)
     };
     let analysis = match analyze(Which::App) {
         Err(tracetee_jank::Error::Stopped(stopped)) => Err(stopped.into()),
-        // A capture without a record has no process; its rows say that it came.
+        // A capture without a record has no process; its rows record its arrival.
         Err(_) => analyze(Which::Pid(trace.pids().first().copied().unwrap_or_default())),
         found => found,
     }?;
@@ -174,7 +174,7 @@ struct Watched {
     text: Box<dyn BufRead>,
     watch: Watch,
     left: u64,
-    /// Bytes since the last look at the clock.
+    /// Bytes since the last check of the clock.
     since: u64,
 }
 

@@ -24,7 +24,7 @@ pub enum Error {
         "the table {0} has damaged rows; run `tracetee store rebuild` to make the tables from the captures"
     )]
     Damaged(&'static str),
-    /// A table whose digest differs, or a structure of the file, is not as it was written.
+    /// A table whose digest differs, or a structure of the file, has changed since it was written.
     #[error(
         "the tables are damaged ({0} is not as it was written); stop the collector and run `tracetee store rebuild` to \
          make them from the captures"

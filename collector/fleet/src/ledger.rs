@@ -38,7 +38,7 @@ pub fn id_of(device: &str, part: &Part) -> String {
     id
 }
 
-/// Returns a part as it is stored: what came with it, a line of JSON, and then the part.
+/// Returns a part in its stored form: its metadata, a line of JSON, and then the part.
 #[must_use]
 pub fn stored(meta: &CaptureMeta, part: &[u8]) -> Vec<u8> {
     [meta.to_json().as_bytes(), b"\n", part].concat()
@@ -62,7 +62,7 @@ impl Ledger {
             Some((CaptureMeta::from_json(json)?, Part::decode(part)?))
         };
         let (mut meta, part) = read().ok_or(Error::Report("a part of a ledger"))?;
-        // The part decides, not what came with it.
+        // The part decides, not its metadata.
         meta.version_code = Some(part.version_code).filter(|&code| code > 0);
         let app = app_of_report(&key.name);
         let (day, sums) =
@@ -160,7 +160,7 @@ type Names = [Symbol; 6];
 pub(crate) struct Histograms(HashMap<Names, HashMap<u64, i64, RandomState>, RandomState>);
 
 impl Histograms {
-    /// Gives the sums what it has.
+    /// Adds its counts to the sums.
     pub(crate) fn flush(self, sums: &mut Sums) {
         for ([app, dt, ver, kind, screen, name], buckets) in self.0 {
             for (bucket_ns, amount) in buckets {

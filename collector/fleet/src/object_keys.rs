@@ -1,5 +1,5 @@
 //! Keys of stored captures: `raw/v1/app=A/dt=YYYY-MM-DD/ver=V/ID.ftrace.zst`, the same in a directory and on an object
-//! store. A key is made of the capture's own facts alone, so that storing a capture twice gives one object.
+//! store. A key is made only from the capture's own facts, so that storing a capture twice gives one object.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -42,7 +42,7 @@ impl RawKey {
         format!("raw/v1/app={}/", encode(&self.app))
     }
 
-    /// Returns the name of what belongs to this capture: the id alone may be that of another app's capture, too.
+    /// Returns the name for data of this capture: the id alone may also belong to another app's capture.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}.{}", self.id, encode(&self.app))
@@ -118,7 +118,7 @@ pub fn app_of_report(name: &str) -> Option<String> {
     Some(decode(name.split_once('.')?.1))
 }
 
-/// A kind of report: what a device sends beside captures.
+/// A kind of report, which a device sends in addition to captures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReportKind {
     /// A loss report.

@@ -48,8 +48,8 @@ pub fn directory(table: &Table) -> String {
     format!("tables/v{VERSION}/{}", table.name)
 }
 
-/// Makes the parts of these captures and reports, in the order in which they are to be written: captures and days of ledgers
-/// last, so that whoever sees such a row finds all others.
+/// Makes the parts of these captures and reports, in the order of writing: captures and days of ledgers last, so that a
+/// reader of such a row finds all others.
 ///
 /// # Errors
 /// [`Error::Parquet`].
@@ -157,7 +157,7 @@ impl Group<'_> {
     }
 }
 
-/// Merges a row's own values with those of its capture or ledger, and fills in the part's name.
+/// Merges a row's values with those of its capture or ledger, and fills in the part's name.
 fn full_row(
     table: &Table,
     (head, common): &(Table, Vec<Value>),

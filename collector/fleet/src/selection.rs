@@ -62,7 +62,7 @@ impl Since {
     /// rounded down to a minute (`36h`, `7d`).
     ///
     /// # Errors
-    /// The forms that are known, if it has none of them.
+    /// The supported forms, if the text has none of them.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form =
             || "not a day (2026-11-21), a time (2026-11-21T09:30Z) or a span (36h, 7d)".to_owned();

@@ -54,7 +54,7 @@ struct Output {
 }
 
 impl Benchmark {
-    /// Reads the benchmarks of an arm, each by class and name. The runs of several files come one after the other.
+    /// Reads the benchmarks of an arm, each by class and name. The runs of several files are concatenated.
     pub(crate) fn read(paths: &[PathBuf]) -> Result<BTreeMap<String, Vec<Self>>, Error> {
         let mut all: BTreeMap<String, Vec<Self>> = BTreeMap::new();
         for path in paths {
@@ -100,7 +100,7 @@ impl Benchmark {
         single.chain(sampled).filter(|(name, runs)| is_time(name, runs)).collect()
     }
 
-    /// Returns the files of the traces, by run. A name that leads out of the directory is none.
+    /// Returns the files of the traces, by run. A name that leads out of the directory is ignored.
     pub(crate) fn traces(&self) -> Vec<PathBuf> {
         let traces = self.profiler_outputs.iter().filter(|output| output.r#type == TRACE);
         let inside = traces.filter(|output| {

@@ -1,8 +1,8 @@
-//! The change that the field would see: frames of its captures, in which a section takes as much longer as in the lab.
+//! Estimates the change in the field: in frames of its captures, a section takes longer by the same factor as in the lab.
 //!
 //! A factor, not a time: a phone on which the section takes twice the time loses twice the time. A frame ends later by the
-//! section's time on its main thread; it is late where that exceeds what its deadline leaves. A frame that it delays in turn is not counted, nor
-//! is a section that the field's build does not have.
+//! section's time on its main thread; it is late if that exceeds the time left to its deadline. A frame that it delays in
+//! turn is not counted, nor is a section that the field's build does not have.
 
 use crate::lab::{each, ms_of, rated};
 use fastrand::Rng;
@@ -20,7 +20,7 @@ const LEAST_DEVICES: usize = 10;
 #[derive(Debug, Default)]
 pub struct Field {
     devices: BTreeMap<String, Device>,
-    /// The sections that are looked for.
+    /// The sections to search for.
     sections: Vec<String>,
     /// Source of the app's ledgers that has most frames, and its late frames, percent.
     pub of_ledgers: Option<(String, f64)>,
@@ -59,7 +59,7 @@ pub struct Expected {
     pub with_percent: [f64; 2],
     /// Late frames today, percent of all frames.
     pub late_percent: f64,
-    /// Origin of that: `captures`, those that were read, or a source of ledgers, those of all devices.
+    /// Origin of that number: `captures` (the captures read), or a source of ledgers (all devices).
     pub late_from: String,
     /// Expected change, percentage points.
     pub points: f64,
@@ -68,7 +68,7 @@ pub struct Expected {
 }
 
 impl Field {
-    /// Makes an empty field, in which these sections are looked for.
+    /// Makes an empty field, in which these sections are searched for.
     #[must_use]
     pub fn new(sections: Vec<String>) -> Self {
         Self { sections, ..Self::default() }
@@ -100,7 +100,7 @@ impl Field {
             let allowed_ns = frame.deadline_ns.saturating_sub(frame.start_ns);
             let left = ms_of(allowed_ns) - ms_of(frame.dur_ns);
             let factor = 1.0 + left / ms_of(ns.max(1));
-            // The display's data may judge otherwise than the deadline.
+            // The display's data may contradict the deadline.
             let factor = if frame.slow { factor.min(1.0) } else { factor.max(1.0) };
             with.push(With { factor, was_late: frame.slow });
         }
@@ -155,7 +155,7 @@ impl Field {
     }
 }
 
-/// Returns the frames that are late with this factor, less those that were.
+/// Returns the number of frames that are late with this factor, minus those that were late without it.
 fn more_late(frames: &[With], ratio: f64) -> f64 {
     let change = frames.iter().map(|frame| match (frame.was_late, frame.factor < ratio) {
         (false, true) => 1.0,

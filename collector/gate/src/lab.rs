@@ -14,7 +14,7 @@ const MOST_NAMES: usize = 20_000;
 pub(crate) struct Run {
     /// Number of frames.
     pub(crate) frames: usize,
-    /// Each section in all frames.
+    /// The time of each section in all frames.
     pub(crate) sections: BTreeMap<String, Total>,
 }
 

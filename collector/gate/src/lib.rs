@@ -1,8 +1,8 @@
-//! Tells whether a build is slower than another one by their macrobenchmarks, which sections of the app take the time, and how
-//! many more late frames the field would see.
+//! Decides from macrobenchmarks whether a build is slower than another one, which sections of the app take the time, and
+//! how many more late frames the field would see.
 //!
-//! [`pairs`] has the statistic, [`benchmark`] reads androidx.benchmark's results, [`field`] the translation. An answer is never
-//! "same" where the runs do not show it.
+//! [`pairs`] has the statistic, [`benchmark`] reads androidx.benchmark's results, [`field`] the translation. An answer is
+//! never "same" unless the runs show it.
 
 mod benchmark;
 mod field;
@@ -22,21 +22,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tracetee_fleet::capture::Capture;
 
-/// Probability that a build without a change is called worse: one half by its metrics, the other by its sections. Its metrics are
-/// called better with half of it.
+/// Probability that a build without a change is called worse: one half by its metrics, the other by its sections. Its
+/// metrics are called better with half of it.
 pub const LEVEL: f64 = 0.01;
 /// Minimum change for a verdict, percent.
 const LEAST_PERCENT: f64 = 2.0;
 /// Limit of the sections that explain a benchmark's change.
 const MOST_SECTIONS: usize = 5;
-/// Limit of the sections of a benchmark that make it worse by themselves: those with most time.
+/// Limit of the sections that can make a benchmark worse by themselves: those with the most time.
 const TESTED_SECTIONS: usize = 3;
 /// Minimum change of a section in a frame, ms.
 const LEAST_MS: f64 = 0.02;
 /// Draws of a section's factor, and their seed.
 const DRAWS: usize = 200;
 const SEED: u64 = 7;
-/// A metric that may be below 0: frameDurationCpuMs tells the same change as a share.
+/// A metric that may be below 0: frameDurationCpuMs shows the same change as a share.
 const OVERRUN: &str = "frameOverrunMs";
 
 /// Error that ends a comparison.
@@ -46,7 +46,7 @@ pub enum Error {
     /// A file cannot be read.
     #[error("cannot read {}: {}", .0.display(), .1)]
     Io(PathBuf, std::io::Error),
-    /// A file is no result of a macrobenchmark.
+    /// A file is not a result of a macrobenchmark.
     #[error("{} is no benchmarkData.json: {}", .0.display(), .1)]
     Json(PathBuf, serde_json::Error),
     /// A file exceeds a limit.
@@ -63,7 +63,7 @@ pub enum Error {
 pub enum Answer {
     /// The build takes more time.
     Worse,
-    /// The runs do not tell.
+    /// The runs are not conclusive.
     Unknown,
     /// The change is less than a limit.
     Same,
@@ -89,21 +89,21 @@ pub struct Metric {
     /// Size and evidence, ms.
     #[serde(flatten)]
     pub change: Change,
-    /// Number of pairs that an answer needs at least, with as many metrics.
+    /// Minimum number of pairs for an answer with this many metrics.
     pub pairs_needed: usize,
 }
 
-/// The change of a section, which explains that of its benchmark.
+/// The change of a section; it explains the change of its benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Section {
     /// Name of the benchmark.
     pub benchmark: String,
     /// Name of the section.
     pub section: String,
-    /// Size and evidence: the section's time in a frame without the sections within it, ms.
+    /// Size and evidence of the change: the section's self time per frame, ms.
     #[serde(flatten)]
     pub change: Change,
-    /// The change is that of a call, at the same number of calls. It makes a benchmark worse whose metrics cannot tell.
+    /// The change per call, at the same number of calls. It makes a benchmark worse if its metrics cannot tell.
     pub is_by_call: bool,
     /// Factor of its time; `None` for a section that only one of the builds has.
     pub factor: Option<f64>,
@@ -134,8 +134,8 @@ pub struct Gate {
     pub answer: Answer,
     /// The metrics, the worst answers first.
     pub metrics: Vec<Metric>,
-    /// Sections whose time changed in benchmarks that are worse or better, the largest change first; of benchmarks that cannot tell,
-    /// those whose calls take longer.
+    /// Sections whose time changed in benchmarks that are worse or better, the largest change first; for benchmarks that
+    /// cannot tell, those whose calls take longer.
     pub sections: Vec<Section>,
     /// Benchmarks that only one of the builds has: they are not compared.
     pub not_compared: Vec<String>,
@@ -146,7 +146,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Compares the results of a build with those of its base. Within `same_percent` a change counts as none. `read` analyzes a trace.
+    /// Compares the results of a build with those of its base. A change within `same_percent` counts as none. `read`
+    /// analyzes a trace.
     ///
     /// # Errors
     /// [`Error`].
@@ -235,16 +236,17 @@ impl Gate {
                     None
                 }
             };
-            // A pair of which one is missing says nothing.
+            // A pair with a missing run is not evidence.
             runs.extend(run(base).zip(run(head)).map(|(base, head)| [base, head]));
         }
         if runs.is_empty() {
-            self.unread.push(format!("{name}: no traces of both builds lie beside the results"));
+            self.unread
+                .push(format!("{name}: there are no traces of both builds beside the results"));
         }
         runs
     }
 
-    /// Returns the sections that a [`Field`] has to look for.
+    /// Returns the sections that a [`Field`] must search for.
     #[must_use]
     pub fn sections_with_factor(&self) -> Vec<String> {
         let known = self.sections.iter().filter(|section| section.factor.is_some());
@@ -252,7 +254,7 @@ impl Gate {
         names.into_iter().collect()
     }
 
-    /// Takes what the field would see of the sections.
+    /// Adds the estimated change of the sections in the field.
     pub fn translate(&mut self, field: &Field) {
         for section in &mut self.sections {
             let Some(factor) = section.factor else { continue };
@@ -291,8 +293,8 @@ fn explaining(benchmark: &str, runs: &[[Run; 2]]) -> Vec<Section> {
     sections
 }
 
-/// Returns the sections with most time whose calls take longer. How often a section is called differs between runs by chance more
-/// than its calls do, so they can tell where a benchmark's metrics cannot.
+/// Returns the sections with the most time whose calls take longer. The number of calls varies more between runs than their
+/// duration, so durations can be conclusive when a benchmark's metrics are not.
 fn slower(benchmark: &str, runs: &[[Run; 2]], level: f64) -> Vec<Section> {
     let mut totals: BTreeMap<&String, Total> = BTreeMap::new();
     for (name, section) in runs.iter().flatten().flat_map(|run| &run.sections) {
@@ -321,7 +323,7 @@ fn arms(runs: &[[Run; 2]], time: impl Fn(&Run) -> f64) -> [Vec<f64>; 2] {
 }
 
 fn answer(change: &Change, level: f64, same_percent: f64) -> Answer {
-    // Of nothing, any time is large.
+    // Compared with zero, any time is large.
     let is_large = change.base <= 0.0 || change.percent().abs() >= LEAST_PERCENT;
     if change.p_value <= level && is_large {
         return if change.by > 0.0 { Answer::Worse } else { Answer::Better };
@@ -347,7 +349,7 @@ fn factors(base: &[f64], head: &[f64]) -> (Option<f64>, Vec<f64>) {
     (factor(&mut pairs.iter().copied()), draws)
 }
 
-/// Returns true unless the names of the traces tell that all runs of one build came before those of the other.
+/// Returns true unless the names of the traces show that all runs of one build came before those of the other.
 fn ran_in_turn(base: &[PathBuf], head: &[PathBuf]) -> bool {
     let ends = |paths: &[PathBuf]| {
         let times: Option<Vec<String>> = paths.iter().map(|path| time_of(path)).collect();
@@ -394,7 +396,7 @@ mod tests {
         assert_eq!(answer(&Change::of(&none, &none).unwrap(), LEVEL, 5.0), Answer::Unknown);
     }
 
-    /// Ten pairs of runs, in which a call of a section takes so many ms. How often it is called varies.
+    /// Ten pairs of runs, in which a call of a section takes this many ms. How often it is called varies.
     fn runs(call_ms: [f64; 2], ms: f64) -> Vec<[Run; 2]> {
         let run = |pair: usize, arm: usize| {
             let calls = [70, 130, 90, 120, 75, 110, 125, 80, 95, 115][(pair + 3 * arm) % 10];

@@ -1,10 +1,10 @@
 //! The change between two arms whose runs alternate, by the median of their pairs.
 //!
-//! The first run of an arm belongs to the first of the other, and so on: a drift of the phone concerns both of a pair. The size is the
-//! Hodges-Lehmann estimate with its interval, the evidence Wilcoxon's signed-rank test; both are exact for any number of
-//! pairs, and assume of the differences only that they are symmetric if nothing changed.
+//! The first run of an arm belongs to the first of the other, and so on: a drift of the phone concerns both of a pair. The
+//! size is the Hodges-Lehmann estimate with its interval, the evidence Wilcoxon's signed-rank test; both are exact for any
+//! number of pairs, and assume of the differences only that they are symmetric if nothing changed.
 
-/// Limit of the pairs: more add nothing but time.
+/// Maximum number of pairs: more only take time.
 pub(crate) const MOST_PAIRS: usize = 200;
 
 /// The change of a value.
@@ -18,7 +18,7 @@ pub struct Change {
     pub by: f64,
     /// Interval of the change, 95 %; `None` with fewer pairs than it needs.
     pub interval: Option<[f64; 2]>,
-    /// Probability of ranks as uneven, in either direction, if nothing changed.
+    /// Probability of ranks that are at least as uneven, in either direction, if there was no change.
     pub p_value: f64,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(low, high))
 }
 
-/// Returns the p-value of the signed-rank test. Differences of 0 say nothing; equal ones share their ranks.
+/// Returns the p-value of the signed-rank test. Differences of 0 are omitted; equal ones share their ranks.
 fn p_value(mut differences: Vec<f64>) -> f64 {
     differences.retain(|difference| *difference != 0.0);
     differences.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
@@ -96,7 +96,7 @@ fn p_value(mut differences: Vec<f64>) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// Returns the probability of each sum of ranks whose signs are those of coins.
+/// Returns the probability of each sum of ranks if the signs are random.
 fn chances(ranks: &[usize]) -> Vec<f64> {
     let mut chances = vec![1.0];
     for &rank in ranks {
@@ -113,7 +113,8 @@ fn chances(ranks: &[usize]) -> Vec<f64> {
     chances
 }
 
-/// Returns how many of the lowest means of two lie outside of an interval. `chances`: those of twice the sum of ranks.
+/// Returns how many of the lowest pairwise means are outside an interval. `chances`: probabilities of twice the sum of
+/// ranks.
 fn lowest(chances: &[f64], tail: f64) -> Option<usize> {
     let mut sum = 0.0;
     let whole = chances.iter().step_by(2).map(|chance| {

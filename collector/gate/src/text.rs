@@ -114,7 +114,9 @@ impl Section {
             text.push_str(" at the same number of calls");
         }
         match (factor, field) {
-            (None, _) => text.push_str("; the base does not have it: the field cannot tell"),
+            (None, _) => {
+                text.push_str("; the base does not have it, so the field cannot be estimated")
+            }
             (_, Some(field)) => {
                 let _ = write!(text, "\n                in the field: {}", field.to_text());
             }

@@ -133,7 +133,7 @@ pub(crate) fn attribute(
                     add((at, piece.slice, Wait::Code(code)), piece);
                     continue;
                 }
-                // The wait is what the other thread did, for as long as it did something.
+                // The wait is attributed to the other thread's work while it worked.
                 let inside = waits.followed(tid, piece, wait, cause).and_then(|followed| {
                     let thread = trace.threads.get(&followed.1)?;
                     let inside = pieces(thread, piece.span.from_ns, piece.span.to_ns, looks)?;
@@ -243,7 +243,7 @@ impl<'a> Judge<'a> {
         Ok(cause.map(|(cause, _)| cause))
     }
 
-    /// Returns what a piece of a thread's time is, and the cause of its slice.
+    /// Classifies a piece of a thread's time, and returns the cause of its slice.
     fn explain(
         &mut self,
         at: At,
@@ -274,8 +274,8 @@ impl<'a> Judge<'a> {
         Ok((wait, cause))
     }
 
-    /// True if a wait of a thread ends at a given time, whenever the thread begins to wait: another thread ends it that was busy
-    /// already, and that this one has not woken since a time.
+    /// True if a wait ends at a fixed time, whenever the thread begins to wait: it is ended by another thread that was
+    /// already busy, and that this thread has not woken since.
     fn is_given(&self, tid: u32, span: &Span, since_ns: u64, looks: &mut u64) -> bool {
         let Waker::Thread(other) = span.waker else { return false };
         let Some(other) = self.trace.threads.get(&other) else { return false };

@@ -17,7 +17,7 @@ const COUNTED_NS: u64 = 1_000_000;
 /// A layer is the app's if this share of its buffers, of at least so many, were queued by the app.
 const OWN_PERCENT: usize = 80;
 const LEAST_BUFFERS: usize = 3;
-/// Buffers that can wait in a layer: more are no queue.
+/// Maximum number of buffers that can wait in a layer: more are not a queue.
 const MAX_WAITING: usize = 64;
 
 /// A buffer of a layer.
@@ -81,7 +81,7 @@ pub(crate) fn layers(trace: &Trace, process: &Process) -> (Vec<Layer>, Vec<Layer
     (own, views)
 }
 
-/// True for the name of a `SurfaceView` of a process: of its package, or of one that is no process of the trace.
+/// True for the name of a `SurfaceView` of a process: of its package, or of one that is not a process of the trace.
 fn is_view_of(trace: &Trace, process: &Process, layer: &str) -> bool {
     let package = layer.split('/').next().and_then(|start| start.rsplit(['[', ' ']).next());
     package.filter(|_| layer.contains("SurfaceView")).is_some_and(|package| {
@@ -123,7 +123,7 @@ fn queueings(trace: &Trace, pid: Option<u32>) -> Queueings {
 }
 
 impl Layer {
-    /// Follows the buffers through the queue; those that wait at the first count came before the trace.
+    /// Follows the buffers through the queue; those waiting at the first count were queued before the trace.
     fn from_counts(counts: &[(u64, usize)]) -> Self {
         let mut all = Self::default();
         let (mut waiting, mut before) = (VecDeque::new(), None);

@@ -37,7 +37,7 @@ pub enum Cause {
     Graphics,
     /// Asleep in a section that names no wait, until a timer or another interrupt: `Thread.sleep`, waits with a limit.
     Sleep,
-    /// Asleep in a section that names no wait, until another thread went on, known or not.
+    /// Asleep in a section that names no wait, until another thread, known or not, continued.
     Wait,
     /// Between two messages, with nothing to do.
     Idle,
@@ -71,7 +71,7 @@ impl Cause {
     /// All causes.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Says what the thread did in this time: the end of a sentence that begins with "The thread".
+    /// Describes the thread's activity in this time: the end of a sentence that begins with "The thread".
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -169,7 +169,7 @@ enum Is {
 
 use Is::{Begins, Composable, Has, Name};
 
-/// Begin of the name that `dev.tracetee:androidx-tracing` gives a recomposition; the rest is its reason.
+/// Prefix of the name that `dev.tracetee:androidx-tracing` gives a recomposition; the rest is its reason.
 const RECOMPOSITION: &str = "Recompose group";
 
 /// The names of AOSP's frameworks/base, libhwui, libgui and ART, the first that fits counts.
@@ -259,7 +259,7 @@ const RULES: &[(Is, Cause)] = &[
     (Composable, Cause::Compose),
 ];
 
-/// Steps of the framework, which are no causes.
+/// Steps of the framework, which are not causes.
 const STEPS: &[Is] = &[
     Begins("Choreographer#"),
     Begins("DrawFrame"),

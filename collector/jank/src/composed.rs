@@ -73,7 +73,7 @@ impl<'a> Composer<'a> {
     }
 
     /// Names the compositor after the state in which its main thread spent most of this time. `composes`: it had work all this
-    /// time, so it did not sleep for want of work.
+    /// time, so it did not sleep for lack of work.
     pub(crate) fn name(
         &self,
         (from_ns, to_ns): (u64, u64),

@@ -1,4 +1,4 @@
-//! ART's words about a lock: who holds it, where, and who waits where.
+//! ART's description of a lock: its holder, its waiter, and their places.
 //!
 //! `monitor contention with owner NAME (TID) at METHOD(FILE:LINE) waiters=N blocking from
 //! METHOD(FILE:LINE)`.
@@ -46,7 +46,7 @@ pub(crate) fn known_tid(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&tid| tid != 0)
 }
 
-/// `NAME (TID` and the method, at the first `) at ` behind a number.
+/// `NAME (TID` and the method, at the first `) at ` after a number.
 fn split_owner(head: &str) -> Option<(&str, &str)> {
     head.match_indices(") at ").find_map(|(at, text)| {
         let owner = head.get(..at)?;

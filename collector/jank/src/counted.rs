@@ -59,7 +59,7 @@ impl Counted {
                 (false, &[only]) => only,
                 (false, _) => continue,
             };
-            // Values below 0 and beyond are a text that the agent has not written.
+            // Values outside the range come from text that the agent has not written.
             let value =
                 if counter.value.is_finite() { counter.value.clamp(0.0, MAX_VALUE) } else { 0.0 };
             #[allow(
@@ -93,7 +93,7 @@ impl Counted {
         all.iter().skip(first).take_while(move |between| between.from_ns < to_ns)
     }
 
-    /// Returns the time by state of a thread between two times, which is unknown where no whole reading lies.
+    /// Returns the time by state of a thread between two times, which is unknown where there is no complete reading.
     pub(crate) fn states(&self, tid: u32, from_ns: u64, to_ns: u64) -> Option<StateTimes> {
         let mut times = StateTimes::default();
         let mut known_ns = 0;
@@ -203,7 +203,7 @@ fn begin_of(trace: &Trace, tid: u32, end_ns: u64) -> Option<u64> {
 /// Sections of a frame among which its own is looked for.
 const MAX_CHILDREN: usize = 4_096;
 
-/// Moves what lies before a time from `found` to `to`.
+/// Moves the pieces before a time from `found` to `to`.
 fn cut(
     found: &mut std::iter::Peekable<std::vec::IntoIter<Piece>>,
     until_ns: u64,

@@ -143,7 +143,7 @@ impl Paths<'_> {
             Some(slice) => self.names.named(slice.name).name.as_ref().to_owned(),
             None => raw.without.to_owned(),
         };
-        // Of a wait in the kernel, the function that waits.
+        // The waiting function, for a wait in the kernel.
         let reason = thread.zip(raw.span.reason).filter(|_| raw.joined == 1);
         let blocked = reason.and_then(|(thread, index)| thread.blocked.get(index as usize));
         let what = match blocked.map_or("", |blocked| self.trace.names.text(blocked.function)) {

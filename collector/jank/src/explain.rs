@@ -1,4 +1,4 @@
-//! The explanation of a late frame: when it was due, what it waited for, and on which threads its time went.
+//! The explanation of a late frame: its due time, its waits, and the threads on which its time was spent.
 
 use crate::cause::Cause;
 use crate::counted::Counted;

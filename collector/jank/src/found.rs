@@ -10,7 +10,7 @@ pub(crate) struct Found {
     pub(crate) pipeline: Pipeline,
     /// The vsync's id, or the number that the pipeline gives its frames.
     pub(crate) vsync_id: Option<i64>,
-    /// True for a turn of a loop that the display holds back.
+    /// True for a turn of a loop that the display delays.
     pub(crate) is_loop: bool,
     /// The thread of `ui`, and its role.
     pub(crate) ui_tid: u32,
@@ -73,7 +73,7 @@ impl Found {
         self.last_draw().map_or(0, |(_, slice)| slice.end_ns).max(self.ui.end_ns)
     }
 
-    /// The draw that ended last, if behind the main thread's part.
+    /// The draw that ended last, if after the main thread's part.
     pub(crate) fn last_draw(&self) -> Option<(u32, Slice)> {
         self.draws.iter().copied().max_by_key(|(_, slice)| slice.end_ns)
     }

@@ -1,7 +1,7 @@
 //! The time that a frame may take: the display's refresh period.
 //!
-//! Best said by the app ([`BudgetSource::Said`]); a system trace shows the vsyncs; an app's own trace
-//! shows how far apart its frames begin. Otherwise it is 60 Hz.
+//! The app's statement has precedence ([`BudgetSource::Said`]); a system trace shows the vsyncs; an app's own trace shows
+//! the intervals between its frames. Otherwise it is 60 Hz.
 
 use serde::Serialize;
 use strum::IntoStaticStr;

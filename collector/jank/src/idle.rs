@@ -40,7 +40,7 @@ pub(crate) fn is_loop(name: &str) -> bool {
 
 /// True for `a.b.Class.method`, with a package or without, and with a signature or without.
 fn is_one_of(name: &str, names: &[&str]) -> bool {
-    // Before the arguments, after the type of the result. Most names have neither, and end in another way than the known ones.
+    // Before the arguments, after the type of the result. Most names have neither, and do not end like the known ones.
     let end = memchr::memchr(b'(', name.as_bytes()).unwrap_or(name.len());
     let name = name.get(..end).unwrap_or(name).trim_ascii_end();
     if !name.as_bytes().last().is_some_and(u8::is_ascii_lowercase) {

@@ -36,7 +36,7 @@ impl Judgement {
         Self { evidence, outcome, late, missed, deadline_ns, end_ns, waited }
     }
 
-    /// The same frame as a late one. If nothing shows its end after the deadline, it is a period behind.
+    /// The frame, marked as late. If nothing shows its end after the deadline, it is one period late.
     pub(crate) fn late(self, period_ns: u64) -> Self {
         let period_ns = period_ns.max(1);
         let end_ns = if self.end_ns > self.deadline_ns {

@@ -17,7 +17,7 @@ use tracetee_trace::{NO_PARENT, NameId, Seeded, Slice, Thread, Trace, UNFINISHED
 const ANR_NS: u64 = 5_000_000_000;
 /// A user notices a tap that is answered later than this.
 const LONG_NS: u64 = 100_000_000;
-/// A frame inside of a section without an end shows that the end is lost, not that the thread hangs.
+/// A frame inside a section without an end shows that the end is lost, not that the thread hangs.
 const INPUT: &str = "deliverInputEvent";
 /// Counter of the input events that wait in a window's queue.
 const PENDING: &str = "aq:pending:";
@@ -45,7 +45,7 @@ pub struct LongSlice {
     pub start_ns: u64,
     /// Duration, without waits for messages.
     pub dur_ns: u64,
-    /// True if 5 s or longer: Android reports the app as not responding.
+    /// True for 5 s or longer: Android then reports that the app does not respond.
     pub anr: bool,
     /// The kind.
     pub kind: LongKind,
@@ -183,7 +183,7 @@ fn unanswered(trace: &Trace, process: &Process, still: &Still) -> Vec<(u64, u64,
         if !trace.names.text(counter.name).starts_with(PENDING) {
             continue;
         }
-        // Each value is a step: as long as it does not fall, no event was answered.
+        // Values are steps: until the value falls, no event was answered.
         if let Some(since_ns) = pending.remove(&counter.name) {
             waits.push((since_ns, counter.at_ns, counter.name));
         }

@@ -1,4 +1,4 @@
-//! The names of a trace as people read them, each worked out once.
+//! The names of a trace in human-readable form, each computed once.
 
 use crate::cause::{self, Cause};
 use crate::contention::Contention;
@@ -42,7 +42,7 @@ impl<'a> NameIndex<'a> {
         Self { names, mapping, named: RefCell::default() }
     }
 
-    /// Returns the name as it is in the source code.
+    /// Returns the name as in the source code.
     pub(crate) fn mapped(&self, id: NameId) -> Cow<'a, str> {
         let text = cut(self.names.text(id));
         self.mapping.map_or(Cow::Borrowed(text), |mapping| mapping.apply(text))

@@ -3,7 +3,7 @@
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// A UUID, an address, an object's hash, a long hexadecimal id, a number that stands for itself.
+/// A UUID, an address, an object's hash, a long hexadecimal id, a standalone number.
 #[allow(clippy::unwrap_used, reason = "a constant expression; every test runs it")]
 static CHANGING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(

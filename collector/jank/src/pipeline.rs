@@ -42,7 +42,7 @@ impl Pipeline {
         !matches!(self, Self::VsyncCallback)
     }
 
-    /// True if a layer's buffers alone show its frames.
+    /// True if only a layer's buffers show its frames.
     pub(crate) const fn is_layer(self) -> bool {
         matches!(self, Self::Video | Self::Surface)
     }
@@ -79,7 +79,7 @@ pub(crate) fn of_swap(name: &str) -> Option<Pipeline> {
     }
 }
 
-/// True for a slice that stands for a frame of a pipeline other than the views, of whatever thread.
+/// True for a slice that represents a frame of a pipeline other than the views, on any thread.
 pub(crate) fn is_frame(name: &str) -> bool {
     name == UNITY_LOOP || FLUTTER_BEGIN.contains(&name) || FLUTTER_DRAW.contains(&name)
 }

@@ -12,9 +12,10 @@ use tracetee_trace::{NameId, NameSet, Thread, TimelineFrame, Trace, is_system_pr
 pub struct Process {
     /// The process id, which is also the id of the main thread.
     pub pid: u32,
-    /// The name of the process; that of its main thread if the trace has no other.
+    /// The name of the process; its main thread's name if the trace has no other.
     pub name: String,
-    /// The ids of the threads with `DrawFrame` slices; if FrameTimeline alone shows the frames, of those that draw by their name.
+    /// The ids of the threads with `DrawFrame` slices; if only FrameTimeline shows the frames, of those whose name shows
+    /// that they draw.
     pub render_tids: Vec<u32>,
     /// Other processes that draw, apps first, then those that were touched, then by frames.
     pub others: Vec<OtherProcess>,
@@ -126,12 +127,12 @@ impl Process {
         Ok(Self { pid, name, render_tids, others: ranked })
     }
 
-    /// The one process that a name stands for; of several the one with most frames, if it is one.
     /// Returns the threads of the process in a trace.
     pub(crate) fn threads<'t>(&self, trace: &'t Trace) -> impl Iterator<Item = (u32, &'t Thread)> {
         threads_of(trace, self.pid)
     }
 
+    /// Returns the process with a name. If several have it, the one with the most frames, unless two are equal.
     fn named(trace: &Trace, name: &str, processes: &BTreeMap<u32, usize>) -> Result<u32, Error> {
         let frames = |pid: &u32| processes.get(pid).copied().unwrap_or(0);
         let mut found = trace.processes_named(name);
@@ -230,14 +231,14 @@ struct Counts {
     callbacks: usize,
     traversals: usize,
     draws: usize,
-    /// Slices that stand for a frame of another pipeline, by name: a frame has one of each.
+    /// Slices that represent a frame of another pipeline, by name: a frame has one of each.
     others: BTreeMap<NameId, usize>,
     /// FrameTimeline's frames.
     timeline: usize,
 }
 
 impl Counts {
-    /// Frames that are drawn: `doFrame`s that neither traverse the views nor draw are none.
+    /// Frames that are drawn: `doFrame`s that neither traverse the views nor draw do not count.
     fn drawn(&self) -> usize {
         let views = self.callbacks.min(self.traversals.max(self.draws));
         match views + self.others.values().max().copied().unwrap_or(0) {

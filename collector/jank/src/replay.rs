@@ -29,7 +29,7 @@ pub struct Gain {
     pub halved: bool,
     /// The cause is moved off the frame's first thread, and nothing waits for it.
     pub moved: bool,
-    /// Of the causes whose removal alone is enough, this one gains most: each frame counts for one cause.
+    /// This cause has the largest gain of those whose removal alone is enough: each frame counts for one cause.
     pub most: bool,
 }
 
@@ -127,7 +127,7 @@ struct Earlier {
     draw_cut_ns: u64,
 }
 
-/// The late frame before, on a thread: what it delays.
+/// The delay caused by the previous late frame on a thread.
 #[derive(Debug, Default)]
 struct Before {
     due_ns: u64,
@@ -225,7 +225,7 @@ impl<'a> Replay<'a> {
         gains
     }
 
-    /// True if a frame that is earlier by so much is in time, by the rules that found it late.
+    /// True if a frame that is earlier by this much is in time, by the rules that found it late.
     fn is_in_time(&self, late: &Late<'_>, earlier: &Earlier, changed: (u32, Change)) -> bool {
         if matches!(late.frame.outcome, Outcome::System | Outcome::Display) {
             // The app was in time already.
@@ -239,7 +239,7 @@ impl<'a> Replay<'a> {
         let judged = Judged::new(found, self.periods.at(found.ui.start_ns));
         let mut dur_ns = judged.dur_ns.saturating_sub(earlier.end_ns);
         if judged.is_loop {
-            // The display holds it back until a vsync, whenever it is ready before.
+            // The display delays it until a vsync, however early it is ready.
             let work_ns =
                 dur_ns.saturating_sub(self.held_ns(late.steps, changed, judged.period_ns));
             dur_ns = work_ns.div_ceil(judged.period_ns.max(1)).saturating_mul(judged.period_ns);
@@ -306,7 +306,7 @@ impl<'a> Late<'a> {
             earlier.due_ns = before.due_earlier_ns(&delay, frame.start_ns, period_ns);
         }
         let start_ns = frame.start_ns - earlier.due_ns;
-        // Time until then is that of the frame before.
+        // The time until then belongs to the previous frame.
         let from_ns = if is_delayed { before.ui_end_ns } else { start_ns };
         let mut now_ns = if is_delayed { from_ns - delay.ui_ns } else { from_ns };
         let (mut has_begun, mut ui_end_ns) = (false, None);

@@ -15,12 +15,12 @@ use crate::window;
 use std::collections::HashMap;
 use tracetee_trace::{Seeded, Trace};
 
-/// Number of frames in time that show what is usual, at least and at most.
+/// Minimum and maximum number of frames in time that define the usual values.
 const LEAST_FRAMES: usize = 10;
 const MOST_FRAMES: usize = 300;
 /// A clock below this share of another one, percent, is low.
 const SLOW_PERCENT: u128 = 60;
-/// A wait of up to this share of the usual one, percent, is no longer.
+/// A wait of up to this share of the usual one, percent, counts as usual.
 const AS_LONG_PERCENT: u64 = 125;
 
 /// Tells slow processors from usual ones.
@@ -106,7 +106,7 @@ impl<'a> Slowness<'a> {
         found: Vec<(Piece, Option<Wait>)>,
         looks: &mut u64,
     ) -> Vec<(Piece, Option<Wait>)> {
-        // Clock, usual clock, and what is slow.
+        // Clock, usual clock, and the kind of slowness.
         let mut speed = |(piece, wait): &(Piece, Option<Wait>)| {
             let is_run = piece.span.state == ThreadState::Running && wait.is_none();
             let run = (role, piece.span.cpu, piece.span.from_ns, piece.span.to_ns);

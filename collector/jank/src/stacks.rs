@@ -43,14 +43,14 @@ pub struct Stack {
 pub(crate) struct Kin {
     /// Node of the slice's stack.
     pub(crate) node: u32,
-    /// The slice whose name stands for it: itself, unless it is too deep.
+    /// The slice whose name represents it: itself, unless it is too deep.
     pub(crate) shown: u32,
     /// The slice that determines the cause: the slice itself or its nearest ancestor that has one, else [`NO_PARENT`].
     pub(crate) cause_slice: u32,
     depth: u32,
 }
 
-/// The [`Kin`] of a thread's slices, each found when it is first asked for: most frames are not late.
+/// The [`Kin`] of a thread's slices, each found on demand, because most frames are not late.
 #[derive(Debug)]
 pub(crate) struct Lineage<'a> {
     root: u32,
@@ -129,7 +129,7 @@ pub(crate) struct Stacks {
     sums: HashMap<(u32, u32), (u64, u64), Seeded>,
 }
 
-/// The first number of a node; lower numbers stand for the threads.
+/// The first number of a node; lower numbers represent the threads.
 #[allow(clippy::cast_possible_truncation, reason = "a few roles")]
 const FIRST_NODE: u32 = ThreadRole::ALL.len() as u32;
 

@@ -109,7 +109,7 @@ pub(crate) struct Span {
     pub(crate) state: ThreadState,
     /// Processor, while running.
     pub(crate) cpu: u16,
-    /// Origin of the wake-up that ended the wait; of runnable time, the wait before it.
+    /// Origin of the wake-up that ended the wait; for runnable time, the wait before it.
     pub(crate) waker: Waker,
     /// Index of the reason in [`Thread::blocked`].
     pub(crate) reason: Option<u32>,
@@ -176,7 +176,8 @@ pub fn state_times(thread: &Thread, from_ns: u64, to_ns: u64) -> StateTimes {
     times
 }
 
-/// A thread that arms a timer for another one has it fire at once: it runs then, or stopped less than this before.
+/// A timer that a thread sets for another one fires at once: the setting thread is then running, or stopped less than this
+/// before.
 const ARMED_NS: u64 = 200_000;
 
 /// True if a thread ran at a time, or just before: long enough to have armed the timer that fired.

@@ -14,7 +14,7 @@ use tracetee_trace::{INTERRUPT, NO_WAKER, Slice, Thread, Trace};
 
 /// A sleep of the main thread that the freezer may have made is at least this long.
 const LEAST_FROZEN_NS: u64 = 100_000_000;
-/// The freezer wakes all threads of a process within this time; a process has at least so many beside the main thread.
+/// The freezer wakes all threads of a process within this time; a process has at least this many besides the main thread.
 const THAWED_NS: u64 = 5_000_000;
 const LEAST_THREADS: usize = 2;
 /// The scheduler is silent if this many of its events were expected and none came, for at least this time.
@@ -173,7 +173,7 @@ impl Still {
     }
 }
 
-/// Returns how much of some spans lies between two times.
+/// Returns how much of some spans is between two times.
 pub(crate) fn within(spans: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
     let first = spans.partition_point(|&(_, end_ns)| end_ns <= from_ns);
     let spans = spans.iter().skip(first).take_while(|&&(begin_ns, _)| begin_ns < to_ns);

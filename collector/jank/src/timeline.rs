@@ -1,4 +1,4 @@
-//! FrameTimeline's frames of a process, by vsync id: when each was expected, and how it came to the display.
+//! FrameTimeline's frames of a process, by vsync id: their expected times, and their way to the display.
 
 use crate::frame::{Evidence, Outcome, TimelineVerdict};
 use crate::judge::Judgement;
@@ -17,7 +17,7 @@ const PRESENTED_LATE: u8 = 2;
 const PRESENTED_NEVER: u8 = 4;
 
 impl TimelineVerdict {
-    /// Returns who made the frame late. Jitter of a prediction and a change of the display's mode make none late.
+    /// Returns what delayed the frame. Jitter of a prediction and a change of the display's mode delay none.
     fn outcome(self) -> Outcome {
         let has = |bits: i32| self.jank & bits != 0;
         if has(DROPPED) || self.present == PRESENTED_NEVER {
@@ -112,7 +112,7 @@ impl Timeline {
         };
         let outcome = verdict.outcome();
         let end_ns = verdict.end_ns.max(own_end_ns);
-        // Which deadline was missed, and by what: that of the app's part, or that of the display's frame.
+        // The deadline that was missed: that of the app's part, or of the display's frame.
         let displayed = self.displays.get(&shown_by).filter(|(expected, actual)| actual > expected);
         let (deadline_ns, end_ns) = match (outcome, displayed) {
             (Outcome::App, _) => (deadline_ns, verdict.end_ns),

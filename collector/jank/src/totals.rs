@@ -82,7 +82,7 @@ impl Judged {
         period_ns: u64,
     ) -> BTreeMap<Evidence, Self> {
         let mut all: BTreeMap<Evidence, Self> = BTreeMap::new();
-        // The variance of a capture's own number, whose share of the display's misses differs by chance.
+        // The variance of a capture's own number, whose share of missed vsyncs varies randomly.
         let mut variance = 0;
         for frame in frames {
             let sum = all.entry(frame.evidence).or_default();

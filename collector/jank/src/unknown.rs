@@ -22,14 +22,15 @@ pub enum Unknown {
     BinderPeers,
     /// No `cpu_frequency`: the processors' clocks.
     Clocks,
-    /// No FrameTimeline, no FrameMetrics, no `VSYNC-app`: when a frame's vsync was; the frames' own distance tells.
+    /// No FrameTimeline, no FrameMetrics, no `VSYNC-app`: the time of a frame's vsync, which is estimated from the intervals
+    /// between frames.
     Vsyncs,
     /// No FrameTimeline, no verdicts of the platform, no buffers of layers: whether the display missed a vsync.
     Display,
 }
 
 impl Unknown {
-    /// Names what is not shown, and the events or categories that show it, in one line.
+    /// Names the missing information, and the events or categories that show it, in one line.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -46,7 +47,7 @@ impl Unknown {
         }
     }
 
-    /// Finds what a trace with these frames leaves open.
+    /// Finds the questions that a trace with these frames leaves open.
     pub(crate) fn find(trace: &Trace, pid: u32, frames: &[Frame], counted: &Counted) -> Vec<Self> {
         let has = |event: &str| trace.kernel_events.contains_key(event);
         let names = || trace.counters.iter().map(|counter| trace.names.text(counter.name));

@@ -23,9 +23,9 @@ use tracetee_trace::{Instant, Seeded, Trace};
 /// Bits of `SurfaceControl.JankData`.
 const COMPOSER: u64 = 1;
 const APPLICATION: u64 = 2;
-/// Durations beyond are none of a frame, ns.
+/// Longer durations are not those of a frame, ns.
 const MAX_NS: u64 = 600_000_000_000;
-/// A frame's `doFrame` may begin so much before its intended vsync: the times are those of two readings of a clock.
+/// A frame's `doFrame` may begin this much before its intended vsync: the times are those of two readings of a clock.
 const TOLERANCE_NS: u64 = 200_000;
 /// Name of the section inside a frame that began too late for its vsync; the id of the vsync that it is for then.
 const RESYNCED: &str = "Choreographer#doFrame - resynced to ";
@@ -45,7 +45,7 @@ pub(crate) struct Verdict {
     jank: Option<Jank>,
     metrics: Option<Metrics>,
     due: Option<Due>,
-    /// True if the library saw no window draw in a frame that it had asked for.
+    /// True if the library saw no window draw in a frame that it had requested.
     is_undrawn: bool,
 }
 
@@ -70,7 +70,7 @@ struct Jank {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Metrics {
     intended_ns: u64,
-    /// Time for which the device slept between the frame and its report, at most: the vsync may lie so much before.
+    /// Time for which the device slept between the frame and its report, at most: the vsync may be this much earlier.
     suspended_ns: u64,
     /// None before Android 12.
     allowed_ns: Option<u64>,
@@ -114,7 +114,7 @@ impl Metrics {
 #[derive(Deserialize)]
 struct Args<'a> {
     source: &'a str,
-    /// `vsync=4711 intended_ns=…`: in one text, because the agent's redaction takes long numbers for a person's, except beside
+    /// `vsync=4711 intended_ns=…`: in one string, because the agent's redaction treats long numbers as private, except after
     /// `vsync`.
     frame: &'a str,
 }
@@ -227,7 +227,7 @@ impl Verdicts {
         self.frames.get(&index)
     }
 
-    /// True if the library had asked for this frame's vsync, and saw no window draw.
+    /// True if the library had requested this frame's vsync, and saw no window draw.
     pub(crate) fn is_undrawn(&self, index: usize) -> bool {
         self.verdict(index).is_some_and(|verdict| verdict.is_undrawn)
     }
@@ -274,7 +274,7 @@ impl FrameIndex {
         self.by_id.get(&id).copied()
     }
 
-    /// Returns the frame that began first at the intended vsync or after it, if it did so before it was complete.
+    /// Returns the first frame that began at or after the intended vsync, if it began before the frame's end.
     fn by_time(&self, metrics: &Metrics) -> Option<usize> {
         metrics.vsyncs_ns().find_map(|vsync_ns| {
             let earliest_ns = vsync_ns.saturating_sub(TOLERANCE_NS);
@@ -359,8 +359,8 @@ impl Verdict {
         Some(Judgement { outcome, end_ns, ..frame }.late(period_ns))
     }
 
-    /// Judges the frame by FrameMetrics, if that has a deadline. Of a frame whose vsync is unknown, the trace must have some time: its
-    /// duration would be in none of it.
+    /// Judges the frame by FrameMetrics, if that has a deadline. A frame whose vsync is unknown needs some time in the
+    /// trace, to which its duration can be attributed.
     pub(crate) fn by_metrics(
         &self,
         start_ns: u64,

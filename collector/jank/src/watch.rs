@@ -1,6 +1,6 @@
-//! Ends an analysis that takes too long, or that nobody wants any longer.
+//! Ends an analysis that takes too long, or that is no longer wanted.
 //!
-//! A caller that analyses traces of strangers sets a limit of time, and a flag that ends the analysis at once;
+//! A caller that analyzes untrusted traces sets a time limit, and a flag that ends the analysis at once;
 //! every loop that grows with the trace checks both regularly.
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use tracetee_trace::NameId;
 
 /// Name of the time that is assumed for a missing render thread.
 const ASSUMED: &str = "(no render thread: 5 ms assumed)";
-/// Name of the time of a frame that FrameTimeline alone shows, and which the main thread did not hand to a render thread.
+/// Name for the time of a frame that only FrameTimeline shows, and that the main thread did not pass to a render thread.
 const UNSEEN: &str = "(no thread is known to draw it)";
 /// Name of the time of such a frame that another process makes.
 const MOVED: &str = "(another process moves its layer)";
@@ -37,7 +37,7 @@ pub(crate) struct Window {
     pub(crate) to_ns: u64,
 }
 
-/// Returns the windows of a late frame; none of another, which nobody asks for.
+/// Returns the windows of a late frame; none for other frames, which are not needed.
 pub(crate) fn of_late(frame: &Frame, found: &Found) -> Vec<Window> {
     if frame.jank_ns > 0 { windows(frame, found) } else { Vec::new() }
 }

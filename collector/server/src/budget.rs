@@ -1,9 +1,10 @@
-//! A bound on what the collector keeps for many apps or people, shared fairly among them.
+//! A limit on the data that the collector keeps for many apps or users, shared fairly among them.
 //!
-//! A [`Budget`] has entries by key (an app, a person, an address) and name, each with a weight. If all of them weigh too much, the
-//! heaviest key loses its oldest entry. So a key that has no more than an equal share of the limit loses nothing, whatever others add.
-//! Entries that cannot be taken back, such as a body on its way, ask first ([`Budget::admits`]): a key may have as much as is left. One
-//! key then has at most half, two have a third each. As each entry weighs something, the limit bounds the number of keys, too.
+//! A [`Budget`] has entries by key (an app, a user, an address) and name, each with a weight. If the total is too large, the
+//! heaviest key loses its oldest entry. So a key with no more than an equal share of the limit loses nothing, whatever
+//! others add. Entries that cannot be revoked, such as a body being received, ask first ([`Budget::admits`]): a key may have
+//! as much as is left. One key then has at most half, two have a third each. As each entry weighs something, the limit
+//! bounds the number of keys, too.
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
@@ -67,13 +68,13 @@ impl<N: Hash + Eq, T> Of<N, T> {
 }
 
 impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
-    /// Makes one for entries that weigh `most` together, and at most `most_of_key` for each key.
+    /// Makes a budget for entries of at most `most` in total, and at most `most_of_key` for each key.
     pub(crate) fn new(most: u64, most_of_key: u64) -> Self {
         let (by_key, ranks, turns) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { most, most_of_key, used: 0, next: 0, by_key, ranks, turns }
     }
 
-    /// Adds or replaces an entry, as the newest of its key. Returns the entries that gave way, which may be this one.
+    /// Adds or replaces an entry, as the newest of its key. Returns the evicted entries, which may include this one.
     pub(crate) fn put(&mut self, key: K, name: N, weight: u64, value: T) -> Vec<(K, N, T)> {
         let (age, weight) = (self.next(), weight.max(1));
         self.change(&key, |entries| {
@@ -90,7 +91,7 @@ impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
         gone
     }
 
-    /// The key that has to give way now that `key` has more.
+    /// The key to evict from now that `key` has more.
     fn heaviest(&self, key: &K) -> Option<K> {
         if self.weight(key) > self.most_of_key {
             return Some(key.clone());
@@ -99,19 +100,19 @@ impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
         heaviest.map(|(_, key)| key.clone())
     }
 
-    /// True if `key` may have so much more without taking from others: all that it has then is at most what it leaves.
+    /// True if `key` may have this much more without taking from others: its total would be at most the remaining amount.
     pub(crate) fn admits(&self, key: &K, weight: u64) -> bool {
         let wanted = self.weight(key).saturating_add(weight);
         wanted <= self.most_of_key && wanted <= self.most.saturating_sub(self.used)
     }
 
-    /// True if so much more of `key` fits into the limits.
+    /// True if this much more of `key` fits into the limits.
     pub(crate) fn has_room(&self, key: &K, weight: u64) -> bool {
         self.weight(key).saturating_add(weight) <= self.most_of_key
             && self.used.saturating_add(weight) <= self.most
     }
 
-    /// True if the next entry of `key` would replace one of its own: nothing is left, and no other key has more.
+    /// True if the next entry of `key` would replace its own: nothing is left, and no other key has more.
     pub(crate) fn is_full_for(&self, key: &K) -> bool {
         let heaviest = self.ranks.last_key_value().map_or(0, |((weight, _), _)| *weight);
         self.used >= self.most && self.weight(key) >= heaviest
@@ -207,7 +208,7 @@ impl<K: Hash + Eq + Clone, N: Hash + Eq + Clone, T> Budget<K, N, T> {
 #[derive(Debug)]
 pub(crate) struct Bytes(Mutex<Budget<String, u64, ()>>);
 
-/// Bytes of a body, given back when this is dropped.
+/// Bytes of a body, released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     counted: Arc<Bytes>,
@@ -217,7 +218,7 @@ pub(crate) struct Claim {
 }
 
 impl Bytes {
-    /// Makes a limit of so many bytes for all apps.
+    /// Makes a limit of this many bytes for all apps.
     pub(crate) fn new(most: u64) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Budget::new(most, u64::MAX))))
     }

@@ -1,8 +1,8 @@
 //! The collector: receives captures and loss reports over HTTP, serves the remote configuration, stores and indexes
-//! what comes, and applies retention.
+//! captures, and applies retention.
 //!
 //! The journey of a capture: `http/serve.rs` accepts the connection, if `http/connections.rs` has a place for it;
-//! the routes in `http` ask `http/tokens.rs` which app sends; `http/ingest.rs` streams the body to a file and checks
+//! the routes in `http` ask `http/tokens.rs` for the app; `http/ingest.rs` streams the body to a file and checks
 //! it; `store/storage.rs` stores it once, and `store/index/indexer.rs` makes rows of it. People read the report in
 //! `http/page.rs`. What a client says becomes part of a path only as a UUID, and as the encoded names of app and
 //! version.

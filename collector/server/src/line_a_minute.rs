@@ -1,4 +1,4 @@
-//! Limits log lines about what strangers and peers do as often as they like: one a minute, which counts the others.
+//! Limits log lines about events that strangers and peers can cause at will: one a minute, which counts the others.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ pub(crate) struct LineAMinute {
 }
 
 impl LineAMinute {
-    /// Returns how many events since the last line had none; `None`: this one has none either.
+    /// Returns the number of events without a line since the last one; `None`: this one gets no line either.
     pub(crate) fn admit(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.duration_since(last) < PERIOD) {
             self.without_line += 1;

@@ -44,7 +44,7 @@ const RETENTION_EVERY: Duration = Duration::from_secs(3600);
 pub struct Options<'a> {
     /// The directory or object store that captures are stored in.
     pub store: StoreLocation<'a>,
-    /// Directory of an object store's tables; `None` is one that ends with the server.
+    /// Directory of an object store's tables; `None`: a temporary one, deleted when the server ends.
     pub cache: Option<PathBuf>,
     /// File of the remote configuration to serve.
     pub config: Option<PathBuf>,
@@ -54,13 +54,13 @@ pub struct Options<'a> {
     pub tokens: Option<Tokens>,
     /// TLS for devices; `None` is plain HTTP.
     pub tls: Option<TlsAcceptor>,
-    /// Address of the report page; `None` serves it where devices send to.
+    /// Address of the report page; `None`: the page is served at the address to which devices send.
     pub page: Option<SocketAddr>,
     /// Header in which a trusted proxy names the user who reads.
     pub user_header: Option<String>,
     /// Retention of captures.
     pub retention: Retention,
-    /// Captures a second that one app may send in the long run; `None` is no limit.
+    /// Average number of captures a second that one app may send; `None` is unlimited.
     pub captures_per_s: Option<u32>,
     /// Limits of connections.
     pub limits: Limits,
@@ -92,7 +92,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// A running server, on threads of its own.
+/// A running server, on its own threads.
 pub struct Server {
     /// Address that devices send to.
     pub address: SocketAddr,
@@ -118,7 +118,7 @@ impl Server {
         let config = options.config.map(|path| RemoteConfig::open(&path, key)).transpose()?;
         let (listener, address) = listen_on(listen)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        // With tokens there may be a proxy in front, through which the whole world comes from this machine.
+        // With tokens there may be a local proxy, so that all clients appear to be on this machine.
         let is_open = options.tokens.is_none();
         if let Some(page) = options.page.filter(|page| !page.ip().is_loopback() && is_open) {
             bail!(
@@ -171,7 +171,7 @@ impl Server {
         if let Some(at) = options.page {
             let (listener, at) = listen_on(at)?;
             page_at = at;
-            // Devices do not take people's places.
+            // Devices do not use up the connections for readers.
             let proxies = connections.proxies().to_vec();
             let people = Connections::new(Limits { all: 64, of_client: 64, proxies });
             // A browser on this machine would not know the certificate's name, and a proxy needs none.
@@ -198,7 +198,7 @@ impl Server {
         })
     }
 
-    /// Returns what `/metrics` has of the guard.
+    /// Returns the guard's part of `/metrics`.
     #[must_use]
     pub fn findings(&self) -> Arc<Findings> {
         Arc::clone(&self.collector.findings)
@@ -244,7 +244,7 @@ impl Server {
         drop(end);
         let _ = maintenance.join();
         runtime.shutdown_timeout(LAST_WORK);
-        // Somebody who still has it is not waited for: what is not in the tables comes at the next start.
+        // Does not wait for its other users: captures that are not in the tables are added at the next start.
         if let Some(collector) = Arc::into_inner(collector) {
             collector.storage.stop();
         }
@@ -259,7 +259,8 @@ fn listen_on(listen: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-/// Applies retention, indexes captures that the indexer had no room for, and ends commands that were killed, until the sender is dropped.
+/// Applies retention, indexes captures that the indexer had no room for, and ends commands that were killed, until the
+/// sender is dropped.
 fn maintain(
     collector: Arc<Collector>,
     retention: Retention,

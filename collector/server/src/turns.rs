@@ -1,7 +1,7 @@
-//! Turns at work that takes time: so much is done at once, and keys that wait (apps, people) take turns.
+//! Schedules slow work: a limited number of requests run at once, and waiting keys (apps, readers) take turns.
 //!
-//! Requests wait in [`Turns::take`]. If too many do, the key with most of them loses its oldest. A key may be kept from having all
-//! turns at once, so that another one need not even wait for the end of its work.
+//! Requests wait in [`Turns::take`]. If too many wait, the key with most of them loses its oldest. A key can be limited to a
+//! part of the turns, so that another one need not wait for the end of its work.
 
 use crate::budget::Budget;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 /// Requests that may wait.
 pub(crate) const MOST_WAITING: u64 = 4_096;
 
-/// Turns that are taken, and requests that wait for one.
+/// Turns in use, and requests that wait for one.
 #[derive(Debug)]
 pub(crate) struct Turns(Mutex<State>);
 
@@ -38,7 +38,7 @@ struct Place {
 struct Waiting(Place);
 
 impl Turns {
-    /// Gives so many turns at once, and `of_key` of them to one key.
+    /// Allows this many turns at once, and `of_key` of them for one key.
     pub(crate) fn new(at_once: usize, of_key: usize) -> Arc<Self> {
         let taken = Budget::new(at_once as u64, of_key as u64);
         let waiting = Budget::new(MOST_WAITING, u64::MAX);
@@ -49,7 +49,7 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a turn. `None`: this key has too many requests that wait, or there are no more turns.
+    /// Waits for a turn. `None`: this key has too many waiting requests, or turns have ended.
     pub(crate) async fn take(self: &Arc<Self>, key: &str) -> Option<Turn> {
         let (give, given) = oneshot::channel();
         let waiting = {
@@ -59,7 +59,7 @@ impl Turns {
             }
             state.next += 1;
             let number = state.next;
-            // The one that gives way sees that its sender is gone.
+            // The evicted request sees that its sender was dropped.
             drop(state.waiting.put(key.to_owned(), number, 1, give));
             self.give(&mut state);
             Waiting(Place { turns: Arc::clone(self), key: key.to_owned(), number })

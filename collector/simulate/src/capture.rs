@@ -156,7 +156,7 @@ struct Recording<'a> {
     before: Option<u64>,
     /// Begin of the last frame that began when it was due, ns.
     phase_ns: u64,
-    /// When the next frame is due, if the one before delays it, ns.
+    /// When the next frame is due, if the previous one delays it, ns.
     pending_ns: Option<u64>,
     /// Frames of a loop that must be in time.
     calm: u64,
@@ -183,7 +183,7 @@ impl Recording<'_> {
         let here = plan.causes.iter().filter(is_here);
         let causes: Vec<_> =
             here.filter(|cause| self.rng.u64(0..10_000) < rate(cause)).take(most).collect();
-        // A message before the frame delays it only if the frame before has asked for the vsync.
+        // A message before the frame delays it only if the previous frame requested the vsync.
         let can_be = |cause: &&&PlannedCause| {
             cause.plant != Plant::Before
                 || self.before.is_some_and(|before| at - before <= VSYNC_US + 1)
@@ -215,7 +215,7 @@ impl Recording<'_> {
         let slices: Vec<_> =
             planted.iter().map(|one| (&*one.cause.slice, one.cause.plant, one.us)).collect();
         let Drawn { begin, ui_end, end } = self.text.frame(self.rng, at, vsync, &slices, slow_us);
-        // Delayed frames were due a period after the frame before.
+        // A delayed frame was due one period after the previous frame.
         let due_ns = match (self.pending_ns.take(), self.before.filter(|_| begin != at)) {
             (Some(due_ns), _) => due_ns,
             (None, Some(before)) => before * 1000 + PERIOD_NS,
@@ -242,8 +242,8 @@ impl Recording<'_> {
         (planted, shown)
     }
 
-    /// Returns when the next frame begins: at the vsync for which this one has asked, or, if the main thread is busy then, at
-    /// the end of its part.
+    /// Returns when the next frame begins: at the vsync for which this one has asked, or, if the main thread is busy then,
+    /// at the end of its part.
     fn next_us(&mut self, due_ns: u64, begin: u64, ui_end: u64) -> u64 {
         let asked_ns = (begin * 1000).max(due_ns + PERIOD_NS / 2);
         let vsyncs = (asked_ns - self.phase_ns) / PERIOD_NS + 1;
@@ -277,7 +277,8 @@ impl Recording<'_> {
         (planted, shown)
     }
 
-    /// Writes a frame of a loop that swaps buffers. The display holds it back until a vsync; the first one is only the swap.
+    /// Writes a frame of a loop that swaps buffers. The display holds a frame back until a vsync; the first frame is only
+    /// the swap.
     fn swap<'a>(
         &mut self,
         plan: &Plan,
@@ -323,7 +324,7 @@ impl Shown {
     }
 }
 
-/// The vsyncs that a duration takes up, at least one.
+/// The number of vsyncs in a duration, at least one.
 pub(super) const fn vsyncs(us: u64) -> u64 {
     let whole = us.div_ceil(VSYNC_US);
     if whole == 0 { 1 } else { whole }

@@ -50,7 +50,7 @@ impl DeviceDay {
         zstd::bulk::compress(&bytes, 1)
     }
 
-    /// Makes a part of so many frames, of which about `late_percent` are late.
+    /// Makes a part with this many frames, of which about `late_percent` are late.
     #[must_use]
     pub fn new(
         rng: &mut Rng,
@@ -117,8 +117,8 @@ fn end(rng: &mut Rng, deaths: &[PlannedDeath], version: &str, sums: &mut Sums) {
 }
 
 impl Plan {
-    /// Makes the ledgers of a device that sends `captures`: one for each of its days and versions, with the frames of the captures.
-    /// A device with a wrong clock sends none: the collector refuses most of its days.
+    /// Makes the ledgers of a device that sends `captures`: one for each of its days and versions, with the frames of the
+    /// captures. A device with a wrong clock sends none: the collector refuses most of its days.
     pub(crate) fn ledgers(
         &self,
         rng: &mut Rng,

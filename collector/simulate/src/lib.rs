@@ -1,8 +1,8 @@
-//! A simulated fleet: devices whose captures have known causes of jank, and the ground truth about them. For load tests,
+//! A simulated fleet: devices whose captures have known causes of jank, and their ground truth. For load tests,
 //! demos, and tests of reports.
 //!
-//! A device depends on the plan, the seed and its number alone, so that any number of threads may make devices, and
-//! the same devices can be made again.
+//! A device depends only on the plan, the seed and its number, so any number of threads may make devices, and the same
+//! devices can be made again.
 
 use fastrand::Rng;
 use ledger::DeviceDay;
@@ -44,7 +44,7 @@ pub struct Simulated {
     pub meta: CaptureMeta,
     /// The text.
     pub text: String,
-    /// Counts of its frames, as the device's ledger has them.
+    /// Counts of its frames in the device's ledger.
     pub sums: Sums,
 }
 

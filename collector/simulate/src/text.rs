@@ -10,7 +10,7 @@ use tracetee_protocol::{CaptureMeta, notes};
 const MAIN: &str = "            main-4000   ";
 const WORKER: &str = "          worker-4011   ";
 const IDLE: &str = "          <idle>-0      ";
-/// Time before a vsync at which a message before the frame begins: the main thread has ended the frame before by then.
+/// Time before a vsync at which a message before the frame begins: the main thread has ended the previous frame by then.
 const LEAD_US: u64 = 200;
 
 /// Times at which a frame began on the main thread, and was complete, µs.
@@ -49,7 +49,7 @@ impl Text {
 
     fn event(&mut self, thread: &str, at: u64, event: &str) {
         let (s, us) = (at / 1_000_000, at % 1_000_000);
-        // Interrupts come on an idle processor.
+        // Interrupts occur on an idle processor.
         let flags = if thread == IDLE { "d.h1" } else { "...1" };
         let pid = if thread == IDLE { "-----" } else { " 4000" };
         self.lines.push((at, format!("{thread}({pid}) [000] {flags} {s}.{us:06}: {event}\n")));
@@ -108,7 +108,7 @@ impl Text {
         self.stops(at, "S");
         let ui_end = at;
         self.render(at, "B|4000|flush commands");
-        // On each device as long: a main thread that is busy until less than that before a vsync would delay the next frame.
+        // The same on each device: a main thread that is busy until shortly before a vsync would delay the next frame.
         at += 500 + rng.u64(0..600);
         self.render(at, "E|4000");
         at += 50;
@@ -116,7 +116,7 @@ impl Text {
         Drawn { begin, ui_end, end: at }
     }
 
-    /// Writes what FrameMetrics says of the frame of a vsync, as the Android library does.
+    /// Writes the FrameMetrics verdict on the frame of a vsync, as the Android library does.
     pub(super) fn metrics(&mut self, at: u64, vsync: u64, total_ns: u64) {
         let frame = format!(
             "vsync={vsync} intended_ns={} allowed_ns={PERIOD_NS} total_ns={total_ns}",
@@ -131,7 +131,7 @@ impl Text {
         self.main(at, &format!("I|4000|{}", notes::FRAME_VERDICT));
     }
 
-    /// Writes what the scheduler did with the main thread, which ran before and runs after.
+    /// Writes the scheduler's events of the main thread, which ran before and runs after.
     fn wait(&mut self, plant: Plant, from: u64, to: u64) {
         let (state, waker) = match plant {
             Plant::Work | Plant::Before => return,
@@ -152,12 +152,12 @@ impl Text {
         self.runs(to);
     }
 
-    /// The main thread runs from now on.
+    /// The main thread begins to run.
     fn runs(&mut self, at: u64) {
         self.switch(IDLE, at, ["swapper/0 prev_pid=0", "R", "main next_pid=4000"]);
     }
 
-    /// The main thread does not run from now on.
+    /// The main thread stops running.
     fn stops(&mut self, at: u64, state: &str) {
         self.switch(MAIN, at, ["main prev_pid=4000", state, "swapper/0 next_pid=0"]);
     }

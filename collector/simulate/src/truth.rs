@@ -11,11 +11,11 @@ pub struct Truth {
     pub versions: BTreeMap<String, TrueVersion>,
     /// Truth by cause and key.
     pub causes: BTreeMap<String, TrueCause>,
-    /// Devices and captures that the plan's world makes odd.
+    /// Devices and captures with anomalies from the plan's world.
     pub world: TrueWorld,
 }
 
-/// Counts of what a plan's world makes odd.
+/// Counts of the anomalies in a plan's world.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TrueWorld {
     /// Devices that installed the later version.
@@ -26,7 +26,7 @@ pub struct TrueWorld {
     pub wrong_clocks: u64,
     /// Captures that were not sent.
     pub unsent: u64,
-    /// Captures with a record of a frame that cannot be right; the truth counts the frame as it was.
+    /// Captures with an implausible record of a frame; the truth counts the actual frame.
     pub garbage: u64,
 }
 
@@ -38,7 +38,7 @@ pub struct TrueVersion {
     pub devices: BTreeSet<u64>,
     /// All captures.
     pub captures: u64,
-    /// Captures by schedule; the following fields count these alone.
+    /// Scheduled captures; the following fields count only these.
     pub counted: u64,
     /// All frames.
     #[serde(flatten)]
@@ -47,11 +47,11 @@ pub struct TrueVersion {
     pub pipelines: BTreeMap<String, TrueFrames>,
     /// Frames by the capture's day, counted from the plan's first; a wrong clock does not move them.
     pub days: BTreeMap<u64, TrueFrames>,
-    /// Frames on the days of devices' updates, after them.
+    /// Frames after the update on the days of devices' updates.
     pub first_days: TrueFrames,
     /// Ledgers.
     pub ledgers: u64,
-    /// Ends of processes by reason, and those of them that a user saw.
+    /// Process ends by reason, and how many of them a user saw.
     pub deaths: BTreeMap<String, [u64; 2]>,
 }
 

@@ -1,4 +1,4 @@
-//! Knobs of a simulated world: all that moves jank besides the app's code.
+//! Knobs of a simulated world: influences on jank other than the app's code.
 //!
 //! Each knob breaks an assumption that a comparison of two versions could make: that only the version changes on a date,
 //! that a device is the same each day, that each session is sent. The default turns all of them off. The generator of
@@ -35,7 +35,7 @@ pub struct World {
     pub newcomer_percent: u64,
     /// Spread of a device's days: the standard deviation of the logarithm of their factors.
     pub spread_percent: u64,
-    /// Correlation of the logarithm with that of the day before.
+    /// Correlation of the logarithm with that of the previous day.
     pub autocorrelation_percent: u64,
     /// Captures in a thousand whose times are multiplied by a draw of Pareto's distribution.
     pub tails_in_1000: u64,
@@ -48,7 +48,7 @@ pub struct World {
     pub bots_in_1000: u64,
     /// Devices in a thousand whose clocks are days or years wrong.
     pub wrong_clocks_in_1000: u64,
-    /// Captures in ten thousand with times that cannot be.
+    /// Captures with impossible times, per ten thousand.
     pub garbage_in_10000: u64,
     /// Screens that only the later version has.
     pub later_screens: Vec<String>,
@@ -62,7 +62,7 @@ pub struct DateEffect {
     pub from_day: i64,
     /// Factor from then on.
     pub percent: u64,
-    /// First word of the names of the models that have it; empty: all.
+    /// First word of the affected models' names; if empty, all.
     #[serde(default)]
     pub maker: String,
 }
@@ -120,13 +120,13 @@ fn normal(rng: &mut Rng) -> f64 {
     (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0
 }
 
-/// Draws whether something rare is so. A knob that is off draws nothing.
+/// Draws whether a rare event occurs. A knob that is off draws nothing.
 fn is_one_of(rng: &mut Rng, share: u64, all: u64) -> bool {
     share > 0 && rng.u64(0..all) < share
 }
 
 impl World {
-    /// Returns what is wrong with the knobs, if anything.
+    /// Returns an error in the knobs, if there is one.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         let percents = [
             self.weekend_percent,
@@ -189,7 +189,7 @@ impl World {
         (0..count).map(|_| next()).collect()
     }
 
-    /// Draws the factor of a capture beside that of its day.
+    /// Draws the factor of a capture, in addition to the factor of its day.
     #[must_use]
     pub fn tail(&self, rng: &mut Rng) -> f64 {
         if is_one_of(rng, self.tails_in_1000, 1000) {

@@ -1,4 +1,4 @@
-//! Events of an ftrace text as the text has them, for writers.
+//! Events of an ftrace text in their original form, for writers.
 
 use crate::kernel::{KernelEvent, KernelKind};
 use crate::model::Trace;

@@ -1,6 +1,6 @@
-//! Files that are no traces that this crate reads, but that people hand in: each is named, with what to do instead.
+//! Recognizes files that this crate cannot read but users pass, and says what to do instead.
 
-const UNPACK: &str = "unpack it, and pass the trace inside";
+const UNPACK: &str = "extract it, and pass the trace inside";
 const HEAP: &str = "heap dumps have no times; open it in a heap analyzer";
 const NO_TIMES: &str = "it has no trace events";
 
@@ -54,7 +54,7 @@ const INSTRUMENTS: &str = "traces of Apple's Instruments are not read";
 const BUGREPORT: &str =
     "it has no trace; pass the bug report's ZIP archive, in which there may be one";
 
-/// Returns what a file is and what to do with it, if its first bytes are those of a known kind that is not read.
+/// Describes a file and what to do with it, if its first bytes match a known unsupported kind.
 pub(crate) fn named(head: &[u8]) -> Option<String> {
     if let Some((_, what, instead)) = MAGICS.iter().find(|(magic, ..)| head.starts_with(magic)) {
         return Some(format!("it is {what}; {instead}"));
@@ -95,7 +95,7 @@ fn json(head: &[u8]) -> Option<String> {
     Some(format!("it is {what}; {instead}"))
 }
 
-/// Returns what a directory is.
+/// Describes a directory, and what to pass instead.
 pub(crate) fn directory(name: &str) -> String {
     if name.ends_with(".trace") || name.ends_with(".trace/") {
         format!("it is a directory, a bundle of Apple's Instruments; {INSTRUMENTS}")

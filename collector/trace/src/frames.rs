@@ -38,7 +38,7 @@ pub struct ActualFrame {
     pub on_time: bool,
     /// True if the GPU composed it.
     pub gpu: bool,
-    /// True for a frame of a buffer; false for one of an animation alone.
+    /// True for a frame of a buffer; false for a frame of only an animation.
     pub is_buffer: bool,
 }
 
@@ -76,7 +76,7 @@ impl ActualFrame {
     }
 }
 
-/// An event of a graphics buffer on its way to the display.
+/// An event of a graphics buffer between the app and the display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferEvent {
     /// Time.

@@ -50,7 +50,7 @@ pub(crate) fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
             builder.trace.losses.lines += 1;
             match frame(&columns, line) {
                 Some(Row { flags: 0, start_ns, end_ns, deadline_ns, token }) => {
-                    // Without the column of vsync ids (before Android 12), the line's number stands for one.
+                    // Without the column of vsync ids (before Android 12), the line's number replaces it.
                     let token = token.unwrap_or(number);
                     put(&mut builder, (pid, token), start_ns, (end_ns, deadline_ns));
                 }

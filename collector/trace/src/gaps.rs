@@ -7,7 +7,7 @@ pub(crate) const MAX_GAPS: usize = 10_000;
 /// Processors whose last record is remembered.
 const MAX_CPUS: usize = 1024;
 
-/// Time without a record at an end of a capture's window, or between two traces, from which it is a gap.
+/// Shortest time without a record that counts as a gap, at an end of a capture's window or between two traces.
 const SILENT_NS: u64 = 100_000_000;
 /// Longest plausible window of a capture.
 const MAX_WINDOW_NS: u64 = 3_600_000_000_000;

@@ -32,7 +32,7 @@ pub struct Task {
 /// Content of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelKind {
-    /// `sched_switch`: a processor goes on with another thread.
+    /// `sched_switch`: a processor switches to another thread.
     Switch {
         /// The thread that ran.
         prev: Task,
@@ -54,7 +54,7 @@ pub enum KernelKind {
     Blocked {
         /// The thread.
         tid: u32,
-        /// The function, with its offset if the trace has it, or its address.
+        /// The function, with its offset if the trace has one, or its address.
         function: NameId,
         /// True if it waited for a disk.
         io_wait: bool,
@@ -110,7 +110,7 @@ pub enum KernelKind {
         tid: u32,
         /// Name before.
         before: NameId,
-        /// Name from now on.
+        /// The new name.
         name: NameId,
         /// The thread's oom score.
         oom: i16,
@@ -126,7 +126,7 @@ pub enum KernelKind {
         /// The thread's oom score.
         oom: i16,
     },
-    /// An event of an ftrace text, as the text has it: an event of the kernel, or a marker of an unknown kind.
+    /// An event of an ftrace text in its original form: an event of the kernel, or a marker of an unknown kind.
     Text {
         /// Key of the thread that ran.
         thread: u32,
@@ -237,7 +237,7 @@ pub fn state_of_text(text: &[u8]) -> u16 {
     })
 }
 
-/// Returns a state's first letter, as [`crate::State::kind`] has it.
+/// Returns a state's first letter, as in [`crate::State::kind`].
 #[must_use]
 pub(crate) fn state_letter(state: u16) -> u8 {
     if state & !PREEMPTED == IDLE {
@@ -247,7 +247,7 @@ pub(crate) fn state_letter(state: u16) -> u8 {
     letter.and_then(|&(_, letter)| u8::try_from(letter).ok()).unwrap_or(b'R')
 }
 
-/// Converts a raw state of a kernel of this version into the bits of Linux 4.4; an unknown version counts as that.
+/// Converts a raw state of a kernel of this version into the bits of Linux 4.4; an unknown version counts as 4.4.
 pub(crate) fn state_of_kernel(raw: i64, version: Option<(u32, u32)>) -> u16 {
     let has = |bit: i64| raw & bit != 0;
     let version = version.unwrap_or((4, 4));

@@ -1,9 +1,9 @@
-//! Reads traces (Perfetto's protobuf, ftrace text, Chrome's and Dart's JSON, method traces, and listings of frames and samples) into one model: threads with slices, counters,
-//! instants, async slices and flows.
+//! Reads traces (Perfetto's protobuf, ftrace text, Chrome's and Dart's JSON, method traces, and listings of frames and
+//! samples) into one model: threads with slices, counters, instants, async slices and flows.
 //!
-//! The journey: [`open()`] decompresses a file (gzip, zstd, atrace's zlib); [`perfetto`], [`text`], [`json`] or [`method`] parses it;
-//! [`builder`] pairs and nests the events and puts them into the [`model`]; [`timeline`] returns them by time, for
-//! writers and merging. Bad lines are counted and shown with their number; they do not end the reading.
+//! The journey: [`open()`] decompresses a file (gzip, zstd, atrace's zlib); [`perfetto`], [`text`], [`json`] or [`method`]
+//! parses it; [`builder`] pairs and nests the events and puts them into the [`model`]; [`timeline`] returns them by time,
+//! for writers and merging. Bad lines are counted and shown with their number; they do not end the reading.
 
 #![forbid(unsafe_code)]
 
@@ -158,7 +158,7 @@ impl Kind {
     /// Detects the kind without consuming anything.
     ///
     /// # Errors
-    /// [`Error::Broken`] if it cannot be read; [`Error::NoTrace`] if it is a known kind of file that is no trace.
+    /// [`Error::Broken`] if it cannot be read; [`Error::NoTrace`] if it is a known kind of file that is not a trace.
     pub fn sniff(unpacked: &mut dyn std::io::BufRead) -> Result<Self, Error> {
         let head = unpacked.fill_buf().map_err(|error| Error::Broken { at: 0, error })?;
         if let Some(why) = foreign::named(head) {
@@ -200,7 +200,7 @@ fn is_packet(head: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A trace of two packets; the first has so many bytes.
+    /// A trace of two packets; the first has this many bytes.
     fn packets(bytes: u8) -> Vec<u8> {
         // A sequence of packets, and an event for testing (field 900) with a text.
         let text = usize::from(bytes - 5);

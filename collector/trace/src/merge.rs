@@ -1,4 +1,4 @@
-//! Several traces of one device as one.
+//! Merges several traces of one device.
 
 use crate::builder::{Builder, Live};
 use crate::model::{Async, AsyncKey, FlowRecord, Gap, LooseEnd, MAX_NS, Trace, UNFINISHED};
@@ -21,15 +21,15 @@ pub fn from_monotonic(trace: &Trace, clock: &MonotonicClock) -> Trace {
     merge_without(&[(trace, 0)], &Twins::default(), Some(clock))
 }
 
-/// Returns a trace without the records that `reference` has too. `shift_ns` is what is added to the trace's times to
-/// compare them; its own stay.
+/// Returns a trace without the records that are also in `reference`. `shift_ns` is added to the trace's times for the
+/// comparison; the times themselves stay.
 #[must_use]
 pub fn without_twins(trace: &Trace, shift_ns: i64, reference: &Trace) -> Trace {
     let twins = Twins::of(&[(reference, 0), (trace, shift_ns)]).of_second();
     merge_without(&[(trace, 0)], &twins, None)
 }
 
-/// Reason why records are on other tracks than in their own trace.
+/// Reason why records are on different tracks than in their own trace.
 const NOBODYS: &str =
     "records of process 0, written on tracks of no process, which the other trace has";
 
@@ -98,7 +98,7 @@ fn merge_without(
         Some((map.at(first_ns), map.at(last_ns)))
     });
     merged.gaps_between(spans.collect());
-    // Perfetto's format has one of the two, and a whole trace has it for all.
+    // Perfetto's format has one of the two, the same for a whole trace.
     let with_nobody = merged.losses.tracks_of_nobody > 0;
     let others = parts.iter().filter(|(part, _)| with_nobody && part.losses.tracks_of_nobody == 0);
     let of_process_0 = others.map(|(part, _)| part.of_process_0()).sum::<u64>();
@@ -115,7 +115,7 @@ fn merge_without(
     merged
 }
 
-/// From a part to the whole.
+/// Maps a part to the whole.
 pub(crate) struct Map<'a> {
     names: Vec<NameId>,
     lives: HashMap<u32, Live>,
@@ -141,7 +141,7 @@ impl Map<'_> {
         self.lives.get(&key).map_or(key, |&live| builder.key(live))
     }
 
-    /// Returns the end of an async slice as the whole has it.
+    /// Returns the end of an async slice in the whole trace.
     fn async_end(&self, builder: &Builder, end: LooseEnd) -> Option<LooseEnd> {
         let key = end.key?;
         let track = key.track.map(|track| self.name(track));
@@ -226,7 +226,7 @@ impl Map<'_> {
             builder.reshaped(what, *count);
         }
         let own = trace.realtime.map(|clock| clock.moved(|at_ns| self.at(at_ns)));
-        // An exact one is better than a rounded one; the first is that of the clock that all are on.
+        // An exact one is better than a rounded one; the first belongs to the common clock.
         let first = builder.trace.realtime;
         builder.trace.realtime = match (first, own) {
             (Some(first), Some(own)) if own.is_exact && !first.is_exact => Some(own),
@@ -322,11 +322,11 @@ fn end_asyncs(trace: &mut Trace, mut ends: Vec<LooseEnd>, within_ns: u64) {
     }
 }
 
-/// Ends that have no begin in their part, and slices that another part was too short for.
+/// Ends that have no begin in their part, and slices for which another part was too short.
 struct Cut {
     /// Ends, the last first: time, thread, part.
     ends: Vec<(u64, Live, usize)>,
-    /// Number of ends of each thread that are to come.
+    /// Number of remaining ends of each thread.
     to_come: HashMap<Live, usize>,
     /// Slices of each thread that wait for them, with their part.
     waiting: HashMap<Live, BTreeSet<(u32, usize)>>,
@@ -370,7 +370,7 @@ impl Cut {
         self.leave_open(builder, live, at_ns);
     }
 
-    /// Leaves slices open unless an end is to come.
+    /// Leaves slices open unless an end follows.
     fn leave_open(&mut self, builder: &mut Builder, live: Live, at_ns: u64) {
         if self.to_come.get(&live).is_none_or(|&to_come| to_come == 0)
             && let Some(waiting) = self.waiting.remove(&live)
@@ -382,8 +382,8 @@ impl Cut {
     }
 }
 
-/// Slices of all parts in the order of time: those of one thread nest, whichever part they are from. Returns the places of those
-/// that flows are at.
+/// Slices of all parts in the order of time: slices of one thread nest, even from different parts. Returns the places of
+/// slices with flows.
 fn put_slices(
     builder: &mut Builder,
     parts: &[(&Trace, i64)],

@@ -44,7 +44,7 @@ impl Map<'_> {
             (event.at_ns, event.layer) = (self.at(event.at_ns), self.name(event.layer));
             builder.trace.buffers.push(event);
         }
-        // Callers come before the frames that they call.
+        // Callers come before their callees.
         let mut nodes: Vec<u32> = Vec::with_capacity(trace.stacks.nodes.len());
         for &(caller, frame) in &trace.stacks.nodes {
             let caller = nodes.get(caller as usize).copied().unwrap_or(NO_PARENT);

@@ -63,7 +63,7 @@ pub struct Trace {
     pub samples: Vec<Sample>,
     /// Callstacks of the samples.
     pub stacks: Stacks,
-    /// Counters with several series: name of the counter and key of the series, by the name that has both, as
+    /// Counters with several series: name of the counter and key of the series, by the combined name, as
     /// [`Counter::name`] does.
     pub series: BTreeMap<NameId, (NameId, NameId)>,
     /// Units of counters, by process and name.
@@ -72,9 +72,9 @@ pub struct Trace {
     pub packages: Vec<Package>,
     /// Numbers of kernel events, by name: sched_switch …
     pub kernel_events: BTreeMap<String, u64>,
-    /// Rows of a Perfetto trace that are read and that no writer gives back as they were, by kind.
+    /// Rows of a Perfetto trace that are read but that no writer reproduces exactly, by kind.
     pub reshaped: BTreeMap<&'static str, u64>,
-    /// Errors in the file, and what was lost to them.
+    /// Errors in the file, and the data lost to them.
     pub losses: Losses,
 }
 
@@ -239,7 +239,7 @@ pub struct Counter {
     pub thread: u32,
     /// Process id.
     pub pid: u32,
-    /// Name; of one of several series (see [`Trace::series`]) with its key behind it, as in Perfetto.
+    /// Name; for one of several series (see [`Trace::series`]) followed by its key, as in Perfetto.
     pub name: NameId,
     /// Time.
     pub at_ns: u64,
@@ -267,7 +267,7 @@ impl Counter {
 /// Owner of a counter.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// The process; or nobody, if its id is 0.
+    /// The process; none, if its id is 0.
     #[default]
     Process,
     /// The thread that wrote it.
@@ -345,7 +345,7 @@ pub struct AsyncKey {
 /// A point of a flow, an arrow from slice to slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flow {
-    /// Key of the thread whose slice it is at.
+    /// Key of the thread to whose slice the point belongs.
     pub thread: u32,
     /// Name.
     pub name: NameId,
@@ -357,7 +357,7 @@ pub struct Flow {
     pub kind: FlowKind,
     /// Time.
     pub at_ns: u64,
-    /// Record that it is at. `None`: the slice around its time, or the next one, as its kind says.
+    /// The record of the point. `None`: the slice around its time, or the next one, depending on its kind.
     pub record: Option<FlowRecord>,
 }
 
@@ -410,7 +410,7 @@ pub struct Losses {
     pub nested_asyncs: u64,
     /// Tracks of no process, which only Perfetto's format has.
     pub tracks_of_nobody: u64,
-    /// Records that two merged traces had, kept once.
+    /// Number of records in two merged traces that were merged into one.
     pub twins: u64,
     /// Content that the reader does not read, by field and reason.
     pub unread: BTreeMap<String, u64>,
@@ -431,7 +431,7 @@ pub struct Gap {
     pub from_ns: u64,
     /// Time of the first record after it, or the trace's end.
     pub to_ns: u64,
-    /// Processor whose records are missing, if it is only that one.
+    /// Processor whose records are missing, if it is only one.
     pub cpu: Option<u32>,
     /// Number of records, if the recorder says it.
     pub count: Option<u64>,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A name of a trace. The default is no name, the empty text.
+/// A name of a trace. The default is not a name, the empty string.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct NameId(u32);
@@ -41,7 +41,7 @@ impl Default for Names {
 /// Some of a trace's names.
 #[derive(Debug, Clone)]
 pub struct NameSet {
-    /// By the name's number.
+    /// Indexed by the name's number.
     is_in: Vec<bool>,
     is_empty: bool,
 }
@@ -67,7 +67,7 @@ impl Names {
         if let Some(&id) = self.ids.get(&*name) {
             return id;
         }
-        // A trace of four thousand million different names is none that memory holds.
+        // A trace with four thousand million different names does not fit into memory.
         let id = NameId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
         let text: Arc<str> = name.into();
         self.bytes += text.len();
@@ -106,7 +106,7 @@ impl Names {
         self.bytes
     }
 
-    /// Iterates over names and ids in the order of their first use; the first is no name.
+    /// Iterates over names and ids in the order of their first use; the first is not a name.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, &str)> {
         (0..).zip(&self.texts).map(|(number, text)| (NameId(number), &**text))
     }

@@ -7,8 +7,8 @@ use crate::text::digits;
 use std::collections::BTreeSet;
 
 impl Trace {
-    /// Removes everything of other processes than these. Events of the kernel stay if they concern a thread that stays; those
-    /// of processor clocks stay, too, because they concern all.
+    /// Removes everything that belongs to other processes. Events of the kernel stay if they concern a thread that stays;
+    /// those of processor clocks also stay, because they concern all.
     pub fn keep_processes(&mut self, pids: &BTreeSet<u32>) {
         let is_kept = |pid: u32| pids.contains(&pid);
         self.threads.retain(|&key, thread| is_kept(thread.pid.unwrap_or(key)));
@@ -33,7 +33,7 @@ impl Trace {
         self.kernel = kernel;
     }
 
-    /// Returns the ids of all threads, also of those without events of their own.
+    /// Returns the ids of all threads, including those without events.
     #[must_use]
     pub fn tids(&self) -> BTreeSet<u32> {
         self.threads.values().map(|thread| thread.tid).chain(self.dumped.keys().copied()).collect()

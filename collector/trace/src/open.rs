@@ -1,5 +1,5 @@
-//! Decompresses a trace: gzip, zstd (one frame or many), ZIP, atrace's `TRACE:` and zlib, a page of catapult's trace2html; and
-//! makes UTF-8 of UTF-16.
+//! Decompresses a trace: gzip, zstd (one frame or many), ZIP, atrace's `TRACE:` and zlib, a page of catapult's trace2html;
+//! and makes UTF-8 of UTF-16.
 
 use crate::error::Error;
 use crate::zip;
@@ -19,17 +19,18 @@ const BUFFER_BYTES: usize = 256 * 1024;
 const WHOLE_FILE_BYTES: usize = 1 << 20;
 const WHOLE_TEXT_BYTES: usize = 16 << 20;
 
-/// Layers around a trace that come off; a bomb has more.
+/// Maximum number of layers around a trace that are removed; a decompression bomb has more.
 const MAX_LAYERS: usize = 4;
 
-/// Limits of an archive within another layer or of a page's trace, and of the viewer's program before that, in bytes.
+/// Limits, in bytes, of an archive within another layer, of a page's trace, and of the viewer's script before it.
 const WITHIN_BYTES: u64 = 256 << 20;
 const VIEWER_BYTES: u64 = 16 << 20;
 /// The element of a page of trace2html that has the trace: gzip in base64.
 const VIEWER_DATA: &[u8] = b"<script id=\"viewer-data\"";
 
-/// Returns the content of a file that somebody has: decompressed (also several times), of an archive or a page the trace, of UTF-16
-/// the text in UTF-8, in any order of these layers. It is read on demand; an archive within another layer is read into memory.
+/// Returns the content of a user's file: decompressed (also repeatedly), extracted from an archive or a page, and converted
+/// from UTF-16 to UTF-8, in any order of these layers. It is read on demand; an archive within another layer is read into
+/// memory.
 ///
 /// # Errors
 /// [`Error::Io`] if the beginning cannot be read, [`Error::Broken`] if it cannot be decompressed.
@@ -54,13 +55,13 @@ pub fn open<R: Read + Seek + 'static>(file: R) -> Result<Box<dyn BufRead>, Error
             }
             Wrapped::Page => {
                 let mut page = Vec::new();
-                // After an error the content gives it again, behind what was read.
+                // The content returns the error again after the bytes that were read.
                 let _ = content.by_ref().take(VIEWER_BYTES).read_to_end(&mut page);
                 let Some(at) = memchr::memmem::find(&page, VIEWER_DATA) else {
                     return Ok(Box::new(Cursor::new(page).chain(content)));
                 };
                 content.take(WITHIN_BYTES).read_to_end(&mut page).map_err(broken)?;
-                // Before the element, its attributes, its text.
+                // The states: before the element, in its attributes, in its text.
                 let mut parts = page.split_at(at).1.split(|byte| b"<>".contains(byte));
                 let text = parts.nth(2).unwrap_or_default();
                 match STANDARD.decode(text.trim_ascii()) {
@@ -130,8 +131,8 @@ fn begin<R: Read>(mut file: R) -> Result<(Vec<u8>, R), Error> {
     Ok((head, file))
 }
 
-/// Decompresses zstd frames at once, which takes less time than a stream. Returns `None` if they are damaged, do not state the
-/// sizes of their content, or have more than `most` bytes of it.
+/// Decompresses zstd frames at once, which takes less time than a stream. Returns `None` if they are damaged, do not state
+/// the sizes of their content, or have more than `most` bytes of it.
 #[must_use]
 pub fn decompress_whole(frames: &[u8], most: usize) -> Option<Vec<u8>> {
     let (mut rest, mut bytes) = (frames, 0_u64);
@@ -153,10 +154,10 @@ enum Wrapped {
     Page,
     /// Text as Windows' shells redirect it.
     Utf16,
-    /// A zlib stream after so many bytes.
+    /// A zlib stream after this many bytes.
     Zlib {
         skip: u64,
-        /// True if a terminal of adb has put a CR before each LF, those of the stream too.
+        /// True if adb's terminal has put a CR before each LF, also in the stream.
         is_of_terminal: bool,
     },
 }
@@ -177,7 +178,7 @@ fn sniff(head: &[u8]) -> Wrapped {
     if matches!(head, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
         return Wrapped::Utf16;
     }
-    // atrace -z: what it says of itself, then TRACE: and a zlib stream.
+    // atrace -z: its messages, then TRACE: and a zlib stream.
     let markers = [&b"TRACE:\r\n"[..], b"TRACE:\n"];
     let after = markers.map(|one| memchr::memmem::find(head, one).map_or(0, |at| at + one.len()));
     for skip in [after[0], after[1], 0] {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The path of a trace that a real phone made: one of the repository's own, or one that may not be
-/// copied into it and lies beside the checkout. Without it the test says so, and in CI fails.
+/// copied into it and is beside the checkout. Without it the test says so, and in CI fails.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let places = [root.join("tests/traces"), root.join("../shared/traces")];

@@ -1,4 +1,4 @@
-//! Names of processes, from the best source that a trace has, and the processes that a name stands for.
+//! Names of processes, from the best source that a trace has, and resolves a name to processes.
 //!
 //! The kernel keeps 15 bytes of a name, for an app the last ones (`.tencent.matrix`). The whole name comes from a PROCESS DUMP or
 //! a process tree, from the capture's header, or from a package or a component (`PACKAGE/CLASS`) that ends alike.
@@ -9,10 +9,10 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Bytes of a name that the kernel keeps.
 const COMM_BYTES: usize = 15;
-/// Names of an app's process before it has one of its own.
+/// Names of an app's process before it has its own name.
 const NAMELESS: [&str; 6] =
     ["", "zygote", "zygote64", "<pre-initialized>", "app_process32", "app_process64"];
-/// Processes of the system that draw, but are no app.
+/// System processes that draw, but are not apps.
 const SYSTEM: [&str; 4] = ["surfaceflinger", "system_server", "com.android.systemui", "system"];
 const SYSTEM_PATHS: [&str; 5] = ["/system/", "/vendor/", "android.hardware.", "vendor.", "/apex/"];
 
@@ -20,12 +20,12 @@ const SYSTEM_PATHS: [&str; 5] = ["/system/", "/vendor/", "android.hardware.", "v
 #[derive(Debug)]
 pub struct ProcessNames<'a> {
     trace: &'a Trace,
-    /// Whole names by what the kernel keeps of them; `None` if several end alike. Made when it is first needed.
+    /// Full names by the part that the kernel keeps; `None` if several end alike. Made when it is first needed.
     whole: OnceCell<HashMap<&'a str, Option<&'a str>>>,
 }
 
 impl<'a> ProcessNames<'a> {
-    /// Returns the name of a process, as whole as the trace has it; empty if it has none.
+    /// Returns the most complete name of a process in the trace; empty if it has none.
     #[must_use]
     pub fn of(&self, pid: u32) -> &'a str {
         let trace = self.trace;
@@ -50,7 +50,7 @@ impl<'a> ProcessNames<'a> {
     }
 }
 
-/// The packages by their last 15 bytes; where the trace lists none that end so, components' packages, and the system's processes.
+/// The packages by their last 15 bytes; if the trace lists no match, components' packages, and the system's processes.
 fn whole_names(trace: &Trace) -> HashMap<&str, Option<&str>> {
     let packages = trace.packages.iter().map(|package| trace.names.text(package.name));
     let components = trace.names.iter().filter_map(|(_, text)| package_of_component(text));
@@ -89,7 +89,7 @@ impl Trace {
         ProcessNames { trace: self, whole: OnceCell::new() }
     }
 
-    /// Returns the processes that a name stands for: those of exactly this name, otherwise those of this package
+    /// Resolves a name to processes: those with exactly this name, otherwise those of this package
     /// (`NAME:PART`), otherwise those whose name contains it.
     #[must_use]
     pub fn processes_named(&self, name: &str) -> Vec<u32> {

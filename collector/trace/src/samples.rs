@@ -21,7 +21,7 @@ pub struct StackFrame {
     pub rel_pc: u64,
 }
 
-/// Callstacks as a tree: those that begin alike share their outer frames.
+/// Callstacks as a tree: stacks with the same outer frames share them.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Stacks {
     /// Nodes: the caller's index here ([`crate::NO_PARENT`] for an outermost frame), and the frame.

@@ -14,7 +14,7 @@ pub const NO_WAKER: u32 = u32::MAX;
 pub struct Blocked {
     /// Time of the report: the end of the sleep.
     pub at_ns: u64,
-    /// Kernel function that slept, without its offset; empty if only its address is known.
+    /// Kernel function in which the thread slept, without its offset; empty if only its address is known.
     pub function: NameId,
     /// True if the kernel waited for a disk.
     pub io_wait: bool,

@@ -1,5 +1,5 @@
-//! A hasher that is faster than std's, with keys of std's: names and ids come from devices, and none must be able to
-//! choose those that collide.
+//! A hasher that is faster than std's, seeded by std's random keys: names and ids come from devices, and must not be able to
+//! cause collisions.
 
 use ahash::{AHasher, RandomState};
 use std::hash::BuildHasher;

@@ -1,7 +1,8 @@
-//! Names from captures, files and peers, as a terminal or a log line may have them.
+//! Names from captures, files and peers, in a form that is safe for a terminal or a log line.
 //!
-//! A control character in a name could move the cursor, forge a line or ring the bell, and a character of text direction could reverse
-//! what stands beside it. Both are written as JSON writes them (`\u001b`, `\n`), so that a line of JSON stays the same JSON.
+//! A control character in a name could move the cursor, forge a line or ring the bell, and a character of text direction
+//! could reverse neighbouring text. Both are written as JSON writes them (`\u001b`, `\n`), so that a line of JSON stays the
+//! same JSON.
 
 use std::borrow::Cow;
 use std::fmt::Write;

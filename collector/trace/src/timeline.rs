@@ -1,8 +1,8 @@
 //! A trace's events by time, as they would have been written: for writers, and for merging traces.
 //!
-//! Events of a thread come in the thread's order. At the same time, slices begin first and end last, so that
-//! what happened in one that took no time is within it. A flow's point comes where its record is the thread's last one: readers
-//! take it for that of the flow.
+//! Events of a thread come in the thread's order. At the same time, slices begin first and end last, so that events inside a
+//! slice without duration are within it. A flow's point follows its record directly, because readers assign the flow to the
+//! thread's last record.
 
 use crate::model::{Flow, FlowRecord, Thread, Trace, UNFINISHED};
 use crate::names::NameId;
@@ -15,7 +15,7 @@ pub enum Event {
     /// A slice begins: the thread's key, the slice's index.
     Begin(u32, u32),
     /// A slice ends. Its own end may be missing ([`crate::Slice::ended`]) if the enclosing slice ended, or a later one of
-    /// the thread began. Writers must write an end, or all that follows would be inside the slice.
+    /// the thread began. Writers must write an end, or all later events would be inside the slice.
     End(u32, u32),
     /// A slice is still open at the last event of its thread, and so are all enclosing slices.
     StayOpen(u32, u32),
@@ -31,24 +31,24 @@ pub enum Event {
     Flow(usize),
 }
 
-/// At the same time, the lower first.
+/// At the same time, lower values come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Begin,
     AsyncEnd,
     AsyncBegin,
-    /// Points of flows come before instants, which readers would take for theirs.
+    /// Points of flows come before instants, to which readers would otherwise assign them.
     Flow,
     /// A later point of a flow at the same time.
     LaterFlow,
     Instant,
-    /// A point after one at an instant.
+    /// A point that follows another at the same instant.
     LastFlow,
     Counter,
     End,
 }
 
-/// Points of flows at one time among which one at the innermost slice is looked for.
+/// Maximum number of flows' points at one time that are searched for a point at the innermost slice.
 const MAX_LOOKED_AT: usize = 64;
 
 /// A point of a flow at a slice.
@@ -129,7 +129,7 @@ impl Source<'_> {
         let next = thread.slices.get(self.next);
         let innermost = self.open.last().copied();
         match (next, innermost) {
-            // A parent that is none: taken as outermost.
+            // An invalid parent: the slice is outermost.
             (Some(next), innermost) if innermost.is_none_or(|open| open == next.parent) => {
                 let index = u32::try_from(self.next).ok()?;
                 Some((next.start_ns, Rank::Begin, Event::Begin(key, index)))

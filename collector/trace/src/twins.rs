@@ -1,4 +1,4 @@
-//! Records that two traces of one device have both: teed by the agent, and written by the kernel. They are microseconds
+//! Records that are in two traces of one device: teed by the agent, and written by the kernel. They are microseconds
 //! apart.
 
 use crate::model::{LooseEnd, Slice, Thread, Trace, UNFINISHED};
@@ -6,19 +6,19 @@ use crate::names::NameId;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// Twins are at most so far apart, ns: the agent reads the clock before the kernel does, and the thread may be preempted.
+/// Maximum distance of twins, ns: the agent reads the clock before the kernel does, and the thread may be preempted.
 const SAME_CLOCK_NS: u64 = 100_000;
-/// The same, where the clocks were brought together by the time of day, to the millisecond.
+/// The same, if the clocks were aligned by the time of day, to the millisecond.
 const MOVED_NS: u64 = 2_000_000;
 
-/// Rows at about the same time that are tried.
+/// Number of rows at about the same time that are compared.
 pub(crate) const MAX_TRIED: usize = 16;
 
-/// Switches that two recordings have both are no accident from so many on.
+/// Number of common switches from which two recordings count as the same.
 const MIN_SAME: u64 = 10;
 
-/// Counts the scheduler's switches that both traces have, if they are recordings of the same ones: most of one's, or many. The
-/// second value of each pair is added to the trace's times.
+/// Counts the scheduler's switches that are in both traces, if these recorded the same ones (most of one trace's, or many).
+/// The second value of each pair is added to the trace's times.
 #[must_use]
 pub fn same_switches(first: (&Trace, i64), second: (&Trace, i64)) -> u64 {
     // The kernel's text has microseconds.
@@ -38,7 +38,7 @@ pub fn same_switches(first: (&Trace, i64), second: (&Trace, i64)) -> u64 {
 /// A slice of a part: the part, the thread's key, the slice's index.
 pub(crate) type SliceOf = (usize, u32, usize);
 
-/// Records that several traces have, and ends that some were too short for.
+/// Records that several traces contain, and ends for which some traces were too short.
 #[derive(Debug, Default)]
 pub(crate) struct Twins {
     /// Slices of later traces, with the one that an earlier trace has.
@@ -74,7 +74,7 @@ impl Twins {
         twins
     }
 
-    /// Those of the second of two parts, which becomes the only one: the first stays as it is, and lacks some ends.
+    /// Flags of the second of two parts, which becomes the only one: the first is copied unchanged, and lacks some ends.
     pub(crate) fn of_second(self) -> Self {
         let own = |all: HashSet<(usize, usize)>| {
             all.into_iter().filter(|&(part, _)| part == 1).map(|(_, index)| (0, index)).collect()
@@ -136,7 +136,7 @@ impl Twins {
         let found = matches(counters(first, first_shift), counters(second, shift), &both);
         self.counters.extend(found.into_iter().map(|(index, _)| (part, index)));
         let (known_ends, own_ends) = (ends_by_thread(first), ends_by_thread(second));
-        // Ends have no names: those of two slices at the border of two recordings look alike.
+        // Ends have no names, so the ends of two slices at the border of two recordings look alike.
         let both = Both { slack_ns: 0, ..both };
         let ends_of =
             |ends: &HashMap<u32, Vec<_>>, key| ends.get(&key).cloned().unwrap_or_default();
@@ -190,7 +190,7 @@ fn ends<'a>(
     })
 }
 
-/// A part by its index: its trace, and what is added to its times.
+/// A part by its index: its trace, and the shift of its times.
 type Part<'a> = (usize, (&'a Trace, i64));
 
 /// Pairs threads that two traces have, with their keys.
@@ -213,18 +213,18 @@ fn same_threads<'a>(
     })
 }
 
-/// Returns how far twins of two parts are apart at most, by what is added to the parts' times.
+/// Returns the maximum distance of twins in two parts, given the shifts of their times.
 pub(crate) fn within_ns(first_shift: i64, shift: i64) -> u64 {
     if first_shift == shift { SAME_CLOCK_NS } else { MOVED_NS }
 }
 
-/// The time in which both of two recordings were on, by the clock of the second one.
+/// The time in which both recordings were running, on the clock of the second one.
 struct Both {
     from_ns: i128,
     to_ns: i128,
-    /// By how much records of both may be before and after it.
+    /// Tolerance for records of both before and after that time.
     slack_ns: i128,
-    /// By how much the second one's clock is ahead.
+    /// Offset of the second one's clock.
     ahead_ns: i128,
     within_ns: i128,
 }
@@ -331,7 +331,7 @@ fn matches<'a>(
     let mut own: Vec<(usize, Row<'a>)> =
         own.enumerate().filter(|(_, row)| both.has(row.at_ns)).collect();
     own.sort_by_key(|(_, row)| row.at_ns);
-    // By label: the first row that may still be a twin.
+    // For each label, the first row that may still be a twin.
     let mut next: HashMap<Cow<'a, str>, usize> = HashMap::new();
     let mut found = Vec::new();
     for (index, row) in own {

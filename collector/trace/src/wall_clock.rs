@@ -1,5 +1,5 @@
-//! The time of day at a time of a trace: it shows how far the clocks of two traces are apart. And the monotonic clock, which stands
-//! while the device sleeps.
+//! The time of day at a time of a trace: it shows the offset between the clocks of two traces. Also the monotonic clock,
+//! which stops while the device sleeps.
 
 /// Nanoseconds by which two notes of the same clock may differ: they are written a moment after they are taken, rounded, and
 /// the time of day is corrected while it runs.
@@ -17,7 +17,7 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// Returns what a note says: the Unix time in milliseconds.
+    /// Returns the value of a note: the Unix time in milliseconds.
     #[must_use]
     pub const fn from_ms(at_ns: u64, unix_ms: u64) -> Self {
         Self { at_ns, unix_ns: unix_ms.saturating_mul(1_000_000), is_exact: false }
@@ -35,7 +35,7 @@ impl WallClock {
         self.unix_ns.wrapping_sub(self.at_ns).cast_signed()
     }
 
-    /// Returns what is added to this trace's times to put them on the clock of `other`; 0 if they are of the same clock.
+    /// Returns the shift that converts this trace's times to the clock of `other`; 0 if both are on the same clock.
     #[must_use]
     pub const fn shift_to(self, other: Self) -> i64 {
         let ns = self.offset_ns().saturating_sub(other.offset_ns());
@@ -49,17 +49,17 @@ impl WallClock {
     }
 }
 
-/// Readings of the monotonic clock beside those of a trace's own: its distance, each time that it has changed.
+/// Readings of the monotonic clock relative to the trace's own: the offset, each time that it has changed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct MonotonicClock {
-    /// Monotonic time from which a distance counts, and the distance, ns.
+    /// Monotonic time from which an offset applies, and the offset, ns.
     distances: Vec<(u64, i64)>,
 }
 
 impl MonotonicClock {
     /// Distances that are kept: a phone that sleeps every second for a day has fewer.
     const MAX_DISTANCES: usize = 1 << 17;
-    /// Change of the distance from which it is a sleep, not the time between two readings.
+    /// Minimum change of the distance that counts as a sleep, and not as the time between two readings.
     const SLEEP_NS: u64 = 1_000_000;
 
     /// Adds the readings of a snapshot.

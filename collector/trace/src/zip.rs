@@ -19,7 +19,7 @@ const ENDINGS: [&str; 9] = [
     "trace.json",
 ];
 
-/// Returns the content of the first trace in an archive; `None` if there is none that can be read.
+/// Returns the content of the first trace in an archive; `None` if no trace can be read.
 pub(crate) fn trace<R: Read + Seek + 'static>(file: R) -> Option<Box<dyn Read>> {
     let mut archive = ZipArchive::new(file).ok()?;
     let is_trace = |name: &str| {
@@ -27,7 +27,7 @@ pub(crate) fn trace<R: Read + Seek + 'static>(file: R) -> Option<Box<dyn Read>> 
         ENDINGS.iter().any(|ending| name.ends_with(ending))
     };
     let index = archive.file_names().position(|name| name.is_ok_and(|name| is_trace(&name)));
-    // One file alone may have any name.
+    // A single file may have any name.
     let index = index.or((archive.len() == 1).then_some(0))?;
     let found = archive.by_index_raw(index).ok().filter(|found| !found.encrypted())?;
     let (method, from, bytes) = (found.compression(), found.data_start()?, found.compressed_size());

@@ -129,7 +129,7 @@ impl Dynamic {
             }
         }
 
-        // DT_PLTREL is 7 (RELA) or 17 (REL); where it is missing the class's psABI decides.
+        // DT_PLTREL is 7 (RELA) or 17 (REL); if it is missing, the class's psABI decides.
         let plt_addends = match pltrel {
             Some(DT_RELA) => true,
             Some(DT_REL) => false,

@@ -1,6 +1,6 @@
 //! A bounds-checked reader of ELF images: of libraries loaded into this process, and of files.
 //!
-//! [`Memory`] returns bytes at a virtual address if they lie in a PT_LOAD segment. Through it,
+//! [`Memory`] returns bytes at a virtual address if they are in a PT_LOAD segment. Through it,
 //! [`Image`] reads the dynamic section ([`dynamic`]), walks the relocation tables ([`relocation`])
 //! and looks up symbols ([`symbol`]). Every read goes through [`Memory::bytes`], so a broken library
 //! yields an [`Error::Malformed`], never a wild read. The module writes nothing and keeps no pointer
@@ -58,7 +58,7 @@ const _: () = assert!(size_of::<native::DynEntry>() as u64 == 2 * Class::NATIVE.
 const _: () = assert!(size_of::<native::DynRel>() as u64 == 2 * Class::NATIVE.word_bytes());
 const _: () = assert!(size_of::<native::DynRela>() as u64 == 3 * Class::NATIVE.word_bytes());
 
-/// Instruction set: those of Android's ABIs, and riscv64.
+/// Instruction sets of Android's ABIs, and riscv64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
     /// EM_386.
@@ -141,7 +141,7 @@ impl<M: Memory> Image<M> {
     /// Reads the dynamic section of `dynamic_bytes` bytes at `dynamic_vaddr`.
     ///
     /// # Errors
-    /// [`Error::Malformed`] if it lies outside the segments or its tables contradict each other.
+    /// [`Error::Malformed`] if it is outside the segments or its tables contradict each other.
     pub fn new(
         memory: M,
         class: Class,

@@ -117,7 +117,7 @@ impl<M: Memory> Image<M> {
         let mut slots = Vec::new();
         self.for_each_relocation(|relocation| {
             let Some(kind) = SlotKind::of(self.machine, relocation.kind) else { return };
-            // `&write + 4` in data is no pointer to write.
+            // `&write + 4` in data is not a pointer to write.
             if relocation.symbol == 0 || relocation.addend != 0 {
                 return;
             }
@@ -190,7 +190,7 @@ impl<M: Memory> Image<M> {
         let malformed = || Error::Malformed { what: table.name(), at: range.vaddr };
         let bytes = self.memory.bytes(range.vaddr, range.bytes).ok_or_else(malformed)?;
         let packed = bytes.strip_prefix(b"APS2").ok_or_else(malformed)?;
-        // No image fills a word twice, so a larger count than it has words is a lie.
+        // No image fills a word twice, so a count larger than its number of words is invalid.
         let max_count = self.memory.end_vaddr() / self.class.word_bytes();
         unpack(packed, self.class, max_count, |vaddr, info, addend| {
             let (symbol, kind) = split_info(info, self.class);

@@ -24,7 +24,7 @@ unsafe extern "C-unwind" fn loader_dlopen(
     caller: *const c_void,
 ) -> *mut c_void {
     let address = LOADER_DLOPEN.load(Ordering::Relaxed);
-    // SAFETY: what the slot held, a function of this type.
+    // SAFETY: the former content of the slot, a function of this type.
     let previous = unsafe { std::mem::transmute::<usize, LoaderDlopen>(address) };
     // SAFETY: the caller's own arguments.
     let handle = unsafe { previous(name, flags, caller) };
@@ -39,7 +39,7 @@ unsafe extern "C-unwind" fn loader_dlopen_ext(
     caller: *const c_void,
 ) -> *mut c_void {
     let address = LOADER_DLOPEN_EXT.load(Ordering::Relaxed);
-    // SAFETY: what the slot held, a function of this type.
+    // SAFETY: the former content of the slot, a function of this type.
     let previous = unsafe { std::mem::transmute::<usize, LoaderDlopenExt>(address) };
     // SAFETY: the caller's own arguments.
     let handle = unsafe { previous(name, flags, info, caller) };
@@ -49,7 +49,7 @@ unsafe extern "C-unwind" fn loader_dlopen_ext(
 
 unsafe extern "C-unwind" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void {
     let address = DLOPEN.load(Ordering::Relaxed);
-    // SAFETY: what the slot held, a function of this type.
+    // SAFETY: the former content of the slot, a function of this type.
     let previous = unsafe { std::mem::transmute::<usize, Dlopen>(address) };
     // SAFETY: the caller's own arguments.
     let handle = unsafe { previous(name, flags) };
@@ -63,7 +63,7 @@ unsafe extern "C-unwind" fn dlopen_ext(
     info: *const c_void,
 ) -> *mut c_void {
     let address = DLOPEN_EXT.load(Ordering::Relaxed);
-    // SAFETY: what the slot held, a function of this type.
+    // SAFETY: the former content of the slot, a function of this type.
     let previous = unsafe { std::mem::transmute::<usize, DlopenExt>(address) };
     // SAFETY: the caller's own arguments.
     let handle = unsafe { previous(name, flags, info) };

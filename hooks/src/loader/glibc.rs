@@ -1,4 +1,4 @@
-//! Watches loads on glibc: hooks `dlopen` and `dlsym`, and keeps their caller visible where it matters.
+//! Watches loads on glibc: hooks `dlopen` and `dlsym`, and keeps their caller visible if it matters.
 //! Runs on the app's threads, inside their calls. The proxies are assembly, because only a jump keeps
 //! the return address.
 

@@ -1,18 +1,17 @@
 //! Watches for loaded libraries: hooks the functions that load them.
 //!
-//! The difficulty is that dynamic linkers consider the caller. glibc's `dlopen` searches the
-//! RPATHs of the caller and of its loaders, bionic's uses the caller's namespace: a proxy that calls
-//! on under its own address would change the result, and break the app.
+//! The difficulty is that dynamic linkers consider the caller. glibc's `dlopen` searches the RPATHs of the caller and of its
+//! loaders, bionic's uses the caller's namespace: a proxy that makes the call from its own address would change the result,
+//! and break the app.
 //!
-//! - Android 8 and later: libdl's `dlopen` passes its caller on as an argument of `__loader_dlopen`.
-//!   Those slots are hooked, the argument is passed through.
+//! - Android 8 and later: libdl's `dlopen` passes its caller as an argument of `__loader_dlopen`.
+//!   Those slots are hooked, and the argument is passed through.
 //! - Android up to 6: there are no namespaces; `dlopen` itself is hooked.
 //! - Android 7: neither works. Later libraries are found at the next [`crate::Registry::refresh`],
 //!   which the agent calls when a window opens and at regular intervals.
-//! - glibc, where the proxies are written in assembly (x86-64, AArch64): if the name is a path without
-//!   `$`, the caller does not matter, and the proxy calls on. Otherwise it jumps on, which keeps the
-//!   caller; the hook on `dlsym` then finds the library, because an app needs `dlsym` to reach its
-//!   code, or the next `dlopen` does.
+//! - glibc, where the proxies are written in assembly (x86-64, AArch64): if the name is a path without `$`, the caller does
+//!   not matter, and the proxy makes the call. Otherwise it jumps to the original, which keeps the caller; the hook on
+//!   `dlsym` then finds the library, because an app needs `dlsym` to reach its code, or the next `dlopen` does.
 //!
 //! All of this runs on the app's threads, inside calls that load libraries. It may allocate and take
 //! locks there, but must not wait for our own lock (see [`crate::Registry`]).

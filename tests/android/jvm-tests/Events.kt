@@ -13,11 +13,11 @@ private const val ALPHABET = "aB3 |/\\\"'<[\n\u0001äß€漢😀\u2028"
 
 /** Writes events with random details, and compares them with those of the trace. */
 fun events(file: File) {
-    // Nothing of it depends on the platform's level.
+    // None of it depends on the platform's level.
     if (Build.VERSION.SDK_INT != 35) return
     val random = Random(34)
     fun text(most: Int) = buildString {
-        // Half of a pair may come out of this; it is no character.
+        // Half of a pair may come out of this; it is not a character.
         repeat(random.nextInt(most)) { append(ALPHABET[random.nextInt(ALPHABET.length)]) }
     }
     val now = Class.forName("dev.tracetee.Native").getMethod("nowNs")

@@ -8,7 +8,7 @@ import java.util.Map;
 
 /**
  * A JVM in which the agent panics in a native: called by Java, called by Java that a native has called, and on the
- * agent's thread, which is attached for one call. The app goes on, and the health report says why the agent is off.
+ * agent's thread, which is attached for one call. The app continues, and the health report says why the agent is off.
  * One process for each place; the library has the feature planted-panics.
  */
 final class PanicOnJvm {

@@ -77,7 +77,7 @@ fun main(arguments: Array<String>) {
 
 /** Starts captures with every option at every value, and checks their effect where the trace or the report shows it. */
 private fun everyOption(directory: File) {
-    // Nothing of it depends on the platform's level.
+    // None of it depends on the platform's level.
     if (Build.VERSION.SDK_INT != 35) return
     directory.deleteRecursively()
     directory.mkdirs()

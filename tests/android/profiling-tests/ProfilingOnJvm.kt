@@ -1,5 +1,6 @@
-// Runs AOSP's real ProfilingManager of one API level on a JVM with the agent, its spool and a stand-in for the system's service:
-// tests/android/run profiling. `one` is a process that dies between request and result, `other` the next one of the app.
+// Runs AOSP's real ProfilingManager of one API level on a JVM with the agent, its spool and a stand-in for the system's
+// service: tests/android/run profiling. `one` is a process that dies between request and result, `other` the next one of the
+// app.
 @file:JvmName("ProfilingOnJvm")
 
 import android.os.Build
@@ -64,7 +65,7 @@ private fun run(arguments: Array<String>) {
     }
 }
 
-/** The whole library in a directory of its own. */
+/** The whole library in its own directory. */
 private class App(name: String, profiling: String, private val upload: String? = null, more: String = "") {
     val directory = File(out, name)
     val files = File(directory, "files").apply { mkdirs() }
@@ -251,12 +252,12 @@ private fun errorsAreLosses() {
     }
     loses(25, "size") { source.app.service.give(source.app.service.file("large", large), it.tag) }
     check(source.app.files.walk().none { it.isFile }) { "a result was left: ${source.app.files.walk().toList()}" }
-    // The service dies: the manager throws, the app goes on.
+    // The service dies: the manager throws, the app continues.
     source.pass(8 * DAY_MS)
     source.app.service.isDead = true
     source.run { it.captureBegun("hand", "0199a1fd-2955-7cfa-a44a-000000000099") }
     check("java_heap_dump.hand~platform_threw" in source.lost()) { "${source.lost()}" }
-    // Without consent nothing is asked for.
+    // Without consent nothing is requested.
     source.app.service.isDead = false
     source.pass(8 * DAY_MS)
     File(source.app.agent, "spool/off").createNewFile()

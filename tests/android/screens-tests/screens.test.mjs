@@ -1,4 +1,4 @@
-// React Navigation with a navigator inside of another one, and what screens.js reports of it.
+// React Navigation with a navigator inside another one, and what screens.js reports of it.
 import assert from "node:assert";
 import * as navigation from "@react-navigation/core";
 import { createElement } from "react";

@@ -56,7 +56,7 @@ internal fun begun(inCallback: Boolean = true): Choreographer.FrameData {
     )
 }
 
-/** Since API 34 the platform's objects throw outside of the callback. */
+/** Since API 34 the platform's objects throw outside the callback. */
 private val hasCallback = Choreographer.FrameData::class.java.declaredFields.any { it.name == "mInCallback" }
 
 /** A deadline before the frame ends. */

@@ -1,5 +1,6 @@
-// Kills processes at any time while their main thread is late, and starts the next one: what had been sampled is in the capture of
-// its end, and the next one samples. With the real agent; the JVM's stacks stand in for ART's. Arguments: a directory, the number of kills.
+// Kills processes at any time while their main thread is late, and starts the next one: what had been sampled is in the
+// capture of its end, and the next one samples. With the real agent; the JVM's stacks stand in for ART's. Arguments: a
+// directory, the number of kills.
 import dev.tracetee.MainState
 import dev.tracetee.Native
 import dev.tracetee.StackAttempts
@@ -41,7 +42,7 @@ fun main(arguments: Array<String>) {
             val capture = File(reported)
             val text = ProcessBuilder(System.getenv("TRACETEE"), "convert", "$capture", "-o", "-", "--to", "ftrace").start().inputStream.reader().readText()
             val found = text.lineSequence().count { it.endsWith("|tracetee: stack") }
-            // An empty recorder is no capture.
+            // An empty recorder is not a capture.
             check("\"joined_by\":\"summary\"" in text && ("~recovered~" in capture.name || before.samples == 0)) { "$kill: $capture: ${text.take(2000)}" }
             // The last ones may be written and not said, never the other way round.
             check(found >= before.samples) { "$kill: ${before.samples} samples, $found in the report" }
@@ -78,7 +79,7 @@ fun main(arguments: Array<String>) {
 
 private class Killed(val run: String, val pid: Long, val samples: Int)
 
-/** A process that reports the end of the one before, and whose main thread is late for good then. */
+/** A process that reports the end of the previous one, and whose main thread is late for good then. */
 private class Victim(private val directory: File) : StackSampler.App, MainState {
     private val attempts = StackAttempts(File(directory, "stacks"), "1")
     private val late = Thread.currentThread()

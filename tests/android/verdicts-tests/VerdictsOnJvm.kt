@@ -1,5 +1,6 @@
-// Feeds AOSP's FrameMetrics, and JankData of API 37.2, to the library's own listeners, and looks at what they take. Its first argument
-// is the API level of the classes: 36, or 37.2, with the jar of 36; with `costs` it measures, with `ledger` it counts in the agent.
+// Feeds AOSP's FrameMetrics, and JankData of API 37.2, to the library's own listeners, and looks at what they take. Its
+// first argument is the API level of the classes: 36, or 37.2, with the jar of 36; with `costs` it measures, with `ledger`
+// it counts in the agent.
 import android.view.FrameMetrics
 import android.view.SurfaceControl
 import dev.tracetee.BootTime
@@ -363,7 +364,7 @@ private fun costs() {
     Tracetee.stopCapture()
 }
 
-/** Clocks of a device: boot time goes on while it sleeps. */
+/** Clocks of a device: boot time continues while it sleeps. */
 private class Device {
     var monotonic = 1_000 * MS
     var slept = 5_000 * MS
@@ -401,7 +402,7 @@ private fun suspends() {
     check(device.slept - slow.boot(0) in 0..3 * MS) { slow.boot(0) }
 }
 
-/** Whatever the times of sleeps and reports are, the vsync lies within what the record says; without a sleep it is exact. */
+/** Whatever the times of sleeps and reports are, the vsync is within what the record says; without a sleep it is exact. */
 private fun randomSuspends() {
     for (seed in 0L until 2_000) {
         val random = Random(seed)

@@ -115,7 +115,7 @@ fn complete_events() {
             // It began before the section that is open, and ends in it.
             Event::new("across").category("c").complete(before, tracetee::now_ns());
             Event::new("reversed").complete(tracetee::now_ns(), begin);
-            // A begin that was never set is no section from boot on.
+            // A begin that was never set is not a section from boot on.
             Event::new("unset").complete(0, tracetee::now_ns());
             // The end has not come yet.
             Event::new("later").complete(tracetee::now_ns(), u64::MAX);

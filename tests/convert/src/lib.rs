@@ -87,7 +87,7 @@ impl Random {
     }
 }
 
-/// A trace of frames with what can be in a trace: text of so many frames.
+/// A trace of frames with what can be in a trace: text of this many frames.
 #[must_use]
 pub fn frames(count: u64) -> String {
     use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! catapult's own importers (chrome://tracing, systrace) on the text and the JSON that we write: they have the slices and counters
-//! that Perfetto's trace_processor has.
+//! catapult's own importers (chrome://tracing, systrace) on the text and the JSON that we write: they have the slices and
+//! counters that Perfetto's trace_processor has.
 
 use serde_json::Value;
 use std::path::Path;
@@ -7,8 +7,8 @@ use tracetee_tests::tools::phone_trace;
 use tracetee_tests_convert::rows::converted;
 use tracetee_tests_convert::{Catapult, Engine};
 
-/// Rows with their times from the begin of the first one, in order. `times` are the places of times in a row. Perfetto has open
-/// slices, too, with -1 as their end.
+/// Rows with their times from the begin of the first one, in order. `times` are the places of times in a row. Perfetto has
+/// open slices, too, with -1 as their end.
 fn from_the_first(mut rows: Vec<Vec<Value>>, times: &[usize]) -> Vec<String> {
     rows.retain(|row| times.iter().all(|&column| row[column] != -1));
     let first = rows.iter().filter_map(|row| row[times[0]].as_i64()).min().unwrap_or(0);
@@ -54,7 +54,7 @@ fn equal(path: &Path, input: &str) -> Option<()> {
             lasting(parsed(&theirs.asyncs)),
             "{input}, {output}: asynchronous slices"
         );
-        // Each has a name of its own for the only series of a counter.
+        // Each has its own name for the only series of a counter.
         let plain = |row: Vec<Value>, time: usize| {
             let name = row[1].as_str().unwrap().trim_end_matches(" value").to_owned();
             let value = row.last().and_then(Value::as_f64).unwrap();

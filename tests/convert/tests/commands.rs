@@ -208,7 +208,7 @@ fn names_come_back_by_mappings_in_every_command() {
     );
     assert!(folded.contains(";22 "), "what a mapping does not know stays: {folded}");
     let said = refused(path, &["convert", "in.ftrace", "-o", "x.json", "--mapping", "in.ftrace"]);
-    assert!(said.contains("in.ftrace: line 5 is neither of R8 nor of Matrix"), "{said}");
+    assert!(said.contains("in.ftrace: line 5 is not a line of R8 or Matrix"), "{said}");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use std::path::Path;
 use tracetee_tests::tools::{chromium, rendered};
 use tracetee_tests_convert::{driven_at, run_tool};
 
-/// Twelve frames of 5 ms, 16.667 ms apart, then one of 50, 33.333 past its deadline. It runs for 10, sleeps in `load` for 30 until thread 200 wakes it, waits 1 for a
-/// processor, runs for 9. Another process has four threads with next to nothing.
+/// Twelve frames of 5 ms, 16.667 ms apart, then one of 50, 33.333 past its deadline. It runs for 10, sleeps in `load` for 30
+/// until thread 200 wakes it, waits 1 for a processor, runs for 9. Another process has four threads with next to nothing.
 fn trace() -> String {
     let mut text = "# tracer: nop\n".to_owned();
     let mut line = |name: &str, tid: u32, pid: u32, us: u64, event: &str| {
@@ -230,7 +230,7 @@ fn a_report_explains_its_worst_frame_and_opens_its_timeline_there() {
     assert!(causes.contains("overrun") && causes.contains("asleep 30.0 ms"), "{causes}");
     let (as_text, _) = run_tool(path, &["report", "in.ftrace"]);
     let (_, listed) = as_text.split_once("events to switch on):\n").unwrap();
-    // A long line goes on in the next one, deeper.
+    // A long line continues in the next one, deeper.
     let listed = listed.replace("\n      ", " ");
     let listed: Vec<_> = listed.lines().map_while(|line| line.strip_prefix("  ")).collect();
     let unknown: Vec<_> = result["unknown"].as_str().unwrap().lines().collect();

@@ -1,4 +1,4 @@
-//! FrameTimeline's frames with types of jank, in a trace that this test writes: a process' frames written anew and a page have
+//! FrameTimeline's frames with types of jank, in a trace that this test writes: a process' frames rewritten and a page have
 //! them as trace_processor's table `actual_frame_timeline_slice` has those of the original.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -85,8 +85,8 @@ fn a_page_answers_with_the_frames_that_frame_timeline_displayed() {
     assert!(answer.contains(" frames were late, most because of "), "{answer}");
     // The processes have no names of their own: their layers' packages have.
     assert!(result[1].to_string().contains("a.b "), "{result}");
-    // Frames of a process, by vsync: the layers of one frame are one. At least those with a jank are late, at most those that were
-    // presented late, too.
+    // Frames of a process, by vsync: the layers of one frame are one. At least those with a jank are late, at most those
+    // that were presented late, too.
     let query = "select count(distinct surface_frame_token), \
                  count(distinct iif(jank_type != 'None', surface_frame_token, null)), \
                  count(distinct iif(jank_type != 'None' or present_type = 'Late Present', surface_frame_token, null)) \

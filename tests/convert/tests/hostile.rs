@@ -110,7 +110,7 @@ fn within(directory: &Path, mib: u64, arguments: &[&str]) -> (bool, String) {
     (output.status.success(), said)
 }
 
-/// `unit`, repeated to so many bytes, packed.
+/// `unit`, repeated to this many bytes, packed.
 fn bomb(path: &Path, head: &str, unit: &str, bytes: u64) {
     let file = std::fs::File::create(path).unwrap();
     let chunk = unit.repeat(1 + (1 << 20) / unit.len());
@@ -140,7 +140,7 @@ fn bombs_and_depth_take_bounded_memory_and_time() {
         let (_, said) = within(path, 700, &["convert", name, "-o", "out.json"]);
         assert!(said.contains(name), "{said}");
     }
-    // Ten million begins, each in the one before.
+    // Ten million begins, each in the previous one.
     let begin = "a-7 (7) [000] ...1 1.000001: tracing_mark_write: B|7|x\n";
     bomb(&path.join("deep.zst"), "# tracer: nop\n", begin, 10_000_000 * begin.len() as u64);
     for output in ["deep.json", "deep.folded", "deep.trace", "deep.perfetto-trace", "deep.html"] {

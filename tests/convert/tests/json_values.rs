@@ -25,8 +25,8 @@ const FLUTTER: &str = r#"{"type":"Timeline","traceEvents":[
     {"name":"untimed","cat":"Dart","ph":"X","pid":7,"tid":8,"ts":600,"dur":5}
 ]}"#;
 
-/// Tasks as Dart's TimelineTask writes them: a stack under one id, of which each part ends with arguments of its own; a child
-/// task names its parent in an argument.
+/// Tasks as Dart's TimelineTask writes them: a stack under one id, of which each part ends with arguments of its own; a
+/// child task names its parent in an argument.
 const TASKS: &str = r#"{"traceEvents":[
     {"name":"parent","cat":"Dart","ph":"b","id":"1","pid":7,"tid":8,"ts":100,"args":{"isolateId":"isolates/2"}},
     {"name":"child","cat":"Dart","ph":"b","id":"a","pid":7,"tid":8,"ts":200,"args":{"parentId":"1","filterKey":"HTTP/client"}},
@@ -70,7 +70,7 @@ fn counters_of_text_fractions_and_several_series_have_the_same_rows() {
         rows
     };
     assert_eq!(named(&rows[3]), named(&rows[0]), "perfetto");
-    // Perfetto drops a text's values that are no integers; the text has them rounded.
+    // Perfetto drops a text's values that are not integers; the text has them rounded.
     for (row, original) in named(&rows[4]).iter().zip(named(&rows[0])) {
         let value = |row: &str| {
             row.rsplit(',').next().unwrap().trim_end_matches(']').parse::<f64>().unwrap()

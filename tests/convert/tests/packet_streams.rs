@@ -22,7 +22,7 @@ enum Op {
         track: u64,
         name: u64,
     },
-    /// It starts anew: interned names are void, and mean something else from here.
+    /// It starts over: interned names are void, and mean something else from here.
     Clear,
     /// Packets before the next one were lost.
     Lose,

@@ -313,9 +313,9 @@ fn threads_with_the_id_of_earlier_ones_and_markers_of_other_processes_are_counte
     assert_eq!(
         unread(&trace).into_iter().filter(|(kind, _)| !kind.contains("field")).collect::<Vec<_>>(),
         [
-            ("new threads with the id of an earlier one, shown as one", 1),
+            ("new threads with the id of an earlier one, shown as the same thread", 1),
             (
-                "slices that name another process than their thread's, put into that of the thread",
+                "slices that name another process than their thread's, moved to the thread's process",
                 1
             ),
         ]

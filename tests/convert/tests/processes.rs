@@ -1,4 +1,4 @@
-//! `--pid`, `--process`, names of processes, and files that are no traces: what the program does and says.
+//! `--pid`, `--process`, names of processes, and files that are not traces: what the program does and says.
 
 use std::path::Path;
 use tracetee_tests_convert::{refused, run_tool};

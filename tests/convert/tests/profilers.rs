@@ -1,5 +1,5 @@
-//! Profile viewers on the files that they open: speedscope's importer (pprof), the Firefox Profiler's own code (Chrome's JSON,
-//! folded stacks), Google's pprof.
+//! Profile viewers on the files that they open: speedscope's importer (pprof), the Firefox Profiler's own code (Chrome's
+//! JSON, folded stacks), Google's pprof.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -174,7 +174,7 @@ const PROGRAM: &str = r#"
 
 const FUNCTIONS: [&str; 6] =
     ["(garbage collector)", "(root)", "leaf", "middle", "recurse", "texts"];
-/// The Firefox Profiler leaves out samples that come sooner after the one before.
+/// The Firefox Profiler leaves out samples that come sooner after the previous one.
 const INTERVAL_NS: u64 = 500_000;
 /// It adds up times in floating point. No sum of multiples of this is so near to its interval that rounding decides.
 const DELTA_US: i64 = 7;

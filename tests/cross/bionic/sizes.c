@@ -1,5 +1,5 @@
 /*
- * Compiled, not linked, for each ABI with the flags of zstd: fails where a header gives a type
+ * Compiled, not linked, for each ABI with the flags of zstd: fails if a header gives a type
  * another size or alignment than the ABI does. A uint64_t of 4 bytes compresses garbage.
  */
 #include <limits.h>

@@ -1,5 +1,5 @@
-//! Load generator of `tests/fleet/throughput` and `tests/fleet/neighbours`: sends simulated captures, or parts of ledgers, to any server that
-//! takes `PUT`, and prints the rate and the response times as a line of JSON.
+//! Load generator of `tests/fleet/throughput` and `tests/fleet/neighbours`: sends simulated captures, or parts of ledgers,
+//! to any server that takes `PUT`, and prints the rate and the response times as a line of JSON.
 //!
 //! Everything that is sent is made before the first request, so that the generator takes little of the processors that
 //! it shares with the server. Each capture has an id and a device of its own; their contents repeat after a while. A
@@ -192,7 +192,7 @@ struct Load<'a> {
     address: &'a str,
     requests: Vec<Prepared<'a>>,
     next: AtomicUsize,
-    /// Captures per second; `None` sends the next one when the one before is answered, and 0 also when that was refused.
+    /// Captures per second; `None` sends the next one when the previous one is answered, and 0 also when that was refused.
     rate: Option<usize>,
 }
 

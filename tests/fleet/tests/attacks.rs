@@ -30,7 +30,7 @@ fn connect(collector: &Collector) -> TcpStream {
     TcpStream::connect(collector.url.trim_start_matches("http://")).unwrap()
 }
 
-/// The head of an upload of so many bytes.
+/// The head of an upload of this many bytes.
 fn head(id: &str, bytes: usize, more: &str) -> String {
     let digest = STANDARD.encode([0; 32]);
     format!(
@@ -391,7 +391,7 @@ fn a_sender_that_expects_100_continue_is_answered_before_its_body() {
     assert_eq!(&answer, b"HTTP/1.1 412");
 }
 
-/// A late frame with so many sections in one another, each with a name of its own.
+/// A late frame with this many sections in one another, each with its own name.
 fn nested(sections: u32) -> Vec<u8> {
     let mut text = "# tracer: nop\n".to_owned();
     let mut us = 1_000_000;

@@ -1,5 +1,5 @@
-//! One set of SQL over rows, two engines: DuckDB over Parquet in a directory, Spark SQL with workers of its own over Parquet on
-//! S3 (s3s-fs). They give the same rows, and the collector's sums are those of these rows.
+//! One set of SQL over rows, two engines: DuckDB over Parquet in a directory, Spark SQL with workers of its own over Parquet
+//! on S3 (s3s-fs). They give the same rows, and the collector's sums are those of these rows.
 
 use fastrand::Rng;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use tracetee_tests_fleet::{answers, compare};
 use tracetee_tests_upload::collector::{Collector, file, run};
 use tracetee_tests_upload::s3::{Bucket, STORE, environment};
 
-/// The files of the tables, as they lie below a directory.
+/// The files of the tables, as they are below a directory.
 fn parquet_files(below: &Path) -> Vec<String> {
     let files = files_below(below).into_iter();
     let parquet =

@@ -1,5 +1,5 @@
 //! Devices that mean ill, or are broken: 4xx with a reason, nothing is stored but in quarantine, and the
-//! collector goes on.
+//! collector continues.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -112,7 +112,7 @@ fn names_that_are_no_names_become_no_paths() {
         assert!(matches!(status, 400 | 431), "{status}");
     }
     assert_eq!(raw_ids(&collector), 1);
-    // The page and its files are asked for by id only.
+    // The page and its files are requested by id only.
     for path in ["/captures/..%2f..%2ftables.sqlite", "/captures/x", "/captures/%00"] {
         assert_eq!(collector.send("GET", path, &[], b"").status, 404, "{path}");
     }
@@ -143,7 +143,7 @@ fn a_stranger_that_goes_on_sending_is_answered_before_its_body_ends() {
     );
     socket.write_all(head.as_bytes()).unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    // Never silent, faster than any pace that is asked for, and less than the bytes that a stranger may send.
+    // Never silent, faster than any pace that is requested, and less than the bytes that a stranger may send.
     let (chunk, mut answer) = (vec![0; 50_000], [0; 12]);
     let is_answered = (0..400).any(|_| {
         let _ = socket.write_all(&chunk);

@@ -1,5 +1,5 @@
-//! Ledgers at the collector: a part counts once, whatever comes twice, is damaged, or is another app's; and what is stored, deleted,
-//! copied and shared as captures are has the numbers of the frames that devices counted.
+//! Ledgers at the collector: a part counts once, whatever comes twice, is damaged, or is another app's; and what is stored,
+//! deleted, copied and shared as captures are has the numbers of the frames that devices counted.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -235,7 +235,7 @@ fn a_thousand_device_days_have_the_counts_of_their_frames_and_quantiles_within_t
         let found = ledgers.counts.iter().filter(|row| row.kind == kind).map(|row| row.amount);
         assert_eq!(found.sum::<u64>(), count.count() as u64, "{kind}");
     }
-    // A report of a version, and since a day, has what is asked for and no more.
+    // A report of a version, and since a day, has what is requested and no more.
     let chosen = |ask: &Ask| {
         FleetReport::from_database(&database(&rows), ask).unwrap().apps.remove(0).ledgers
     };
@@ -250,7 +250,8 @@ fn a_thousand_device_days_have_the_counts_of_their_frames_and_quantiles_within_t
     assert_eq!(recent.versions.iter().map(|row| row.parts).sum::<u64>(), count as u64);
 }
 
-/// Half of the devices update on the eighth day. The later version has so many late frames, and this share of its days an ANR more.
+/// Half of the devices update on the eighth day. The later version has so many late frames, and this share of its days an
+/// ANR more.
 fn rollout(later_percent: u8, later_anrs: u8) -> Vec<Rows> {
     let (mut rng, first) = (Rng::with_seed(6), 20_697);
     let mut all = Vec::new();
@@ -340,7 +341,7 @@ fn the_guard_and_bisect_find_ends_of_processes_that_grow_and_nothing_where_nothi
     }
 }
 
-/// A simulated rollout whose later version has so many crashes, percent of those of the version before.
+/// A simulated rollout whose later version has so many crashes, percent of those of the previous version.
 fn deadly(crashes_percent: u64) -> Plan {
     let death = |reason: &str, in_10000, seen_percent, version: &str| PlannedDeath {
         reason: reason.to_owned(),
@@ -445,6 +446,6 @@ fn ends_of_processes_that_grow_are_asked_for_until_they_are_guarded_no_longer() 
     until(&|| collector.metrics().contains(series));
     assert!(collector.log().contains("the guard found: "), "{}", collector.log());
     write(&collector.directory.path().join("guard.json"), guard(json!([])));
-    until(&|| collector.log().contains("ended, or guarded no longer: ") && asked().is_none());
+    until(&|| collector.log().contains("ended, or is no longer guarded: ") && asked().is_none());
     assert!(!collector.metrics().contains(series));
 }

@@ -56,7 +56,7 @@ fn metric(collector: &Collector, name: &str) -> u64 {
     line.unwrap().parse().unwrap()
 }
 
-/// Waits until the captures of before are analysed again.
+/// Waits until the captures of before are analyzed again.
 fn settle(collector: &Collector) {
     collector.settle();
     for _ in 0..3000 {
@@ -223,8 +223,8 @@ fn a_mapping_that_is_none_or_a_bomb_is_refused_with_the_reason() {
     let packed = pack(R8.as_bytes());
     for (name, body, status, why) in [
         ("empty", Vec::new(), 422, "it has no names"),
-        ("text", b"hello\n".to_vec(), 422, "line 1 is neither of R8 nor of Matrix: \"hello\""),
-        ("capture", body(), 422, "is neither of R8 nor of Matrix"),
+        ("text", b"hello\n".to_vec(), 422, "line 1 is not a line of R8 or Matrix: \"hello\""),
+        ("capture", body(), 422, "is not a line of R8 or Matrix"),
         ("both", format!("{R8}{IDS}").into_bytes(), 422, "upload them as two files"),
         ("bytes", b"\xff\xfe\xfd".to_vec(), 422, "line 1 is not UTF-8"),
         ("cut", packed[..packed.len() - 2].to_vec(), 422, "not a mapping: cannot read line"),

@@ -110,7 +110,7 @@ fn agree(name: &str, pid: u32, pipeline: &str) -> Option<(Value, Connection)> {
     let sql = if pipeline == "views" { sql } else { sql.replace("5000000", "0") };
     let expected = numbers(&connection, &sql);
     assert_eq!(found, expected, "{name}");
-    // A frame is due at an edge of VSYNC-app, not after its begin, and after the frame before.
+    // A frame is due at an edge of VSYNC-app, not after its begin, and after the previous frame.
     let (edges, first) = times(&path, r"\|VSYNC-app\|");
     for (index, &(at, ui_at, _)) in rows.iter().enumerate() {
         assert!(at == ui_at || edges.contains(&(at + first)), "{name}: frame {index} at {at}");
@@ -208,8 +208,8 @@ fn an_app_that_draws_by_itself_is_told_as_sql_tells_it() {
     let agreed = agree("flutter-app.ftrace.txt.gz", 1259, "vsync_callback");
     let Some((report, connection)) = agreed else { return };
     assert_eq!(report["pipelines"].as_array().unwrap().len(), 2);
-    // The raster thread's swaps end its frames, which begin with the main thread's callback of their vsync, or when something
-    // wakes the UI thread for them; of the first two the trace does not have that.
+    // The raster thread's swaps end its frames, which begin with the main thread's callback of their vsync, or when
+    // something wakes the UI thread for them; of the first two the trace does not have that.
     let sql =
         "SELECT end FROM slice WHERE task = '1.gpu' AND name LIKE 'eglSwapBuffers%' ORDER BY end";
     let path = phone_trace("flutter-app.ftrace.txt.gz").unwrap();

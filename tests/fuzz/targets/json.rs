@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
             match oracle {
                 Ok(oracle) => compare(tree.root(), &oracle),
-                // Numbers beyond all floats are refused only when they are asked for.
+                // Numbers beyond all floats are refused only when they are requested.
                 Err(error) => assert!(error.to_string().contains("out of range"), "{error}"),
             }
         }

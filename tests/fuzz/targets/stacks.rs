@@ -1,5 +1,5 @@
-//! Samples of callstacks with any names, stacks, times and details, between any sections: each one that has the form is read, and
-//! none that has not; a late frame's time adds up, and no function is a cause that no sample has.
+//! Samples of callstacks with any names, stacks, times and details, between any sections: each one that has the form is
+//! read, and none that has not; a late frame's time adds up, and no function is a cause that no sample has.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use tracetee_convert::{Format, write};
 use tracetee_jank::{Cause, Options, analyze};
 use tracetee_trace::read_any;
 
-/// Kind, µs since the event before, two texts, two times.
+/// Kind, µs since the previous event, two texts, two times.
 type Event<'a> = (u8, u16, &'a str, &'a str, u16, u64);
 
 fuzz_target!(|events: Vec<Event<'_>>| {

@@ -1,4 +1,4 @@
-//! A trace of any bytes, wrapped or not, with any mapping: it is refused, or read and analysed, and the parts of each
+//! A trace of any bytes, wrapped or not, with any mapping: it is refused, or read and analyzed, and the parts of each
 //! late frame add up to its duration and its overrun.
 #![no_main]
 

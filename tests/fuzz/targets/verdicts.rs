@@ -1,5 +1,5 @@
-//! Verdicts about frames with any source and numbers, of frames that are there or not: each is a verdict of a frame or counted, only
-//! frames in which nothing is drawn are left out of the rates, and a late frame's time adds up.
+//! Verdicts about frames with any source and numbers, of frames that are there or not: each is a verdict of a frame or
+//! counted, only frames in which nothing is drawn are left out of the rates, and a late frame's time adds up.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use tracetee_jank::{Evidence, Options, Pipeline, analyze};
 use tracetee_trace::read_any;
 
-/// Kind, µs since the event before, vsync, source, other fields of the verdict, two numbers.
+/// Kind, µs since the previous event, vsync, source, other fields of the verdict, two numbers.
 type Event<'a> = (u8, u16, u8, u8, &'a str, u64, u64);
 
 const SOURCES: [&str; 6] =

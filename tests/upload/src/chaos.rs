@@ -219,7 +219,7 @@ fn answer_one(
                 let status = 100 + u16::try_from(numbers.below(500)).unwrap();
                 let is_told = matches!(status, 200 | 201 | 202 | 204 | 400..=499);
                 let is_kept_going = matches!(status, 401 | 403 | 404 | 407 | 408 | 425 | 429);
-                // 1xx are no answers: 100 and 102 to 199 come before one, 101 takes the connection.
+                // 1xx are not answers: 100 and 102 to 199 come before one, 101 takes the connection.
                 if status >= 200 && (!is_told || is_kept_going) {
                     break status;
                 }
@@ -319,7 +319,7 @@ fn count(store: &Mutex<Store>, fault: Option<&'static str>) {
     }
 }
 
-/// Does what was asked for, and gives the status.
+/// Does what was requested, and gives the status.
 fn keep(request: &Request, store: &Mutex<Store>) -> u16 {
     let mut store = store.lock().unwrap();
     let digest = hmac_sha256::Hash::hash(&request.body);

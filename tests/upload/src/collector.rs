@@ -173,7 +173,7 @@ impl Collector {
         self.directory.path().join("store")
     }
 
-    /// Returns the log so far. Lines are written by a thread of their own: the line of a request that was just answered
+    /// Returns the log so far. Lines are written by their own thread: the line of a request that was just answered
     /// may not be there yet.
     #[must_use]
     pub fn log(&self) -> String {

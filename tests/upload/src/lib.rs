@@ -34,7 +34,7 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
     hmac_sha256::Hash::hash(bytes)
 }
 
-/// A moment so many ms after the trial's start, all in one boot.
+/// A moment this many ms after the trial's start, all in one boot.
 #[must_use]
 pub const fn at_ms(ms: u64) -> Now {
     Now { boot: 1, boot_ms: ms, real_ms: 1_700_000_000_000 + ms }

@@ -1,6 +1,6 @@
 //! A process of an app that makes captures and sends them until it is killed: `sender SPOOL URL MADE
 //! COUNT SEED`. The clock runs two hundred thousand times as fast, the same in all processes. Writes the id
-//! of each capture to the file MADE when it lies in the spool's `rec/`, whole.
+//! of each capture to the file MADE when it is in the spool's `rec/`, whole.
 
 use std::fs::File;
 use std::io::Write;

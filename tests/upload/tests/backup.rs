@@ -1,4 +1,5 @@
-//! `tracetee store backup`: a copy that is made while a collector works gives the same report, and forgets what the store forgets.
+//! `tracetee store backup`: a copy that is made while a collector works gives the same report, and forgets what the store
+//! forgets.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ fn a_backup_beside_a_collector_gives_the_same_report_and_forgets_what_the_store_
     refused("store", "store/raw/copy", "is inside the store");
     refused("copy/raw", "other", "is not the store of a collector");
 
-    // A collector that is started on the copy has nothing to do, and its guard goes on from the same state.
+    // A collector that is started on the copy has nothing to do, and its guard continues from the same state.
     assert!(!look()("copy").is_empty() && look()("copy") == look()("store"));
     let whole = report("store");
     let restored = TempDir::new().unwrap();

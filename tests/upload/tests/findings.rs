@@ -36,7 +36,7 @@ fn found(collector: &Collector) -> usize {
     collector.log().matches("the guard found: ").count()
 }
 
-const END: &str = "ended, or guarded no longer: ";
+const END: &str = "ended, or is no longer guarded: ";
 
 #[test]
 fn a_finding_begins_once_and_ends_once_over_a_restart() {

@@ -1,5 +1,5 @@
-//! The dashboard for Grafana: Grafana's own types know each of its fields; Debian's Prometheus and sqlite3, with what a live collector
-//! gives, have rows for each of its queries.
+//! The dashboard for Grafana: Grafana's own types know each of its fields; Debian's Prometheus and sqlite3, with what a live
+//! collector gives, have rows for each of its queries.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -97,7 +97,7 @@ fn each_query_has_rows() {
         }
     }
     assert!(expressions >= 15 && queries >= 3, "{expressions} expressions, {queries} queries");
-    // It can say no: a series that the collector does not have is no row, a wrong expression an error.
+    // It can say no: a series that the collector does not have is not a row, a wrong expression an error.
     assert_eq!(ask("rate(tracetee_frame_total[1m])"), (true, "\n".to_owned()));
     assert!(!ask("rate(tracetee_frames_total)").0);
 }

@@ -2,17 +2,20 @@
 //!
 //! | the peer | the collector, whose object store it is | the uploader, whose collector it is |
 //! |---|---|---|
-//! | silent, a byte a second (head, body), `100` without end | 503 to the device, within 10 s | a failed pass, within the request's time |
-//! | closes, 429, 500, 503, with `Retry-After` 0, huge, negative | 503; at most ten repetitions a call, slower and slower | a failed pass; the next after a minute at least, a day at most |
+//! | silent, a byte a second (head, body), `100` without end | 503 to the device, within 10 s | a failed pass, within the
+//! request's time |
+//! | closes, 429, 500, 503, with `Retry-After` 0, huge, negative | 503; at most ten repetitions a call, slower and slower |
+//! a failed pass; the next after a minute at least, a day at most |
 //! | redirects to another host, a file | not followed, no credential leaves | the same |
-//! | head or body without end | broken off at 16 MiB (an object: 256 MiB) | broken off at 64 KiB |
+//! | head or body without end | aborted at 16 MiB (an object: 256 MiB) | aborted at 64 KiB |
 //! | garbage, a body shorter than its length, a refusal (403) dated 1970 | 503 | a failed pass |
 //! | no handshake of TLS, a name that does not resolve | 503 | a failed pass |
 //!
 //! SIGTERM ends the collector within 10 s with each, and it has written at most ten lines. The capture is still in the
 //! uploader's spool after each.
 //!
-//! `mapping upload` sends by the uploader's client: with each peer that answers or closes, it ends with one message. A peer that keeps them waiting has the uploader's time for a request, a minute and more by the size.
+//! `mapping upload` sends by the uploader's client: with each peer that answers or closes, it ends with one message. A peer
+//! that keeps them waiting has the uploader's time for a request, a minute and more by the size.
 
 use std::process::{Child, Command};
 use std::sync::atomic::AtomicBool;

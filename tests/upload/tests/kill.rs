@@ -24,7 +24,7 @@ fn killed_three_hundred_times_nothing_is_lost_untold_or_comes_twice() {
     for kill in 0..KILLS {
         let mut process = sender("1000000", kill).spawn().unwrap();
         std::thread::sleep(Duration::from_micros(1_000 + numbers.below(60_000)));
-        // It runs for ever, so an end of its own would be a failure of its own.
+        // It runs forever, so an end of its own would be a failure of its own.
         ended += u64::from(process.try_wait().unwrap().is_some());
         process.kill().unwrap();
         process.wait().unwrap();

@@ -1,5 +1,5 @@
-//! A cause that grows makes the collector ask real agents for a window, within what the document allows: ten devices capture it, each
-//! capture is explained, and the collector asks no longer. Prints the polls of the devices and their bytes.
+//! A cause that grows makes the collector ask real agents for a window, within what the document allows: ten devices capture
+//! it, each capture is explained, and the collector asks no longer. Prints the polls of the devices and their bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -86,7 +86,7 @@ fn let_poll(directory: &Path) {
     }
 }
 
-/// Installations of one app, each in a directory of its own.
+/// Installations of one app, each in its own directory.
 struct Phones<'a> {
     device: Device,
     collector: &'a Collector,
@@ -117,7 +117,8 @@ impl Phones<'_> {
         self.polls += polls(self.collector) - before;
     }
 
-    /// Checks that a report of each capture of the window names the section that was planted in a frame. Returns their number.
+    /// Checks that a report of each capture of the window names the section that was planted in a frame. Returns their
+    /// number.
     fn explained(&self) -> usize {
         let is_asked = |path: &std::path::PathBuf| {
             path.extension().is_some_and(|extension| extension == "json")

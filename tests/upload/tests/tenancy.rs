@@ -1,7 +1,7 @@
 //! Two apps of one collector: no byte of one in any answer to the other, whatever is asked and sent.
 //!
-//! Each app's captures have a mark in the names that requests say, too (app, version, screen), and a secret in all others. Requests are
-//! generated: each route, method, right, relation of ids.
+//! Each app's captures have a mark in the names that requests say, too (app, version, screen), and a secret in all others.
+//! Requests are generated: each route, method, right, relation of ids.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -12,7 +12,8 @@ use tracetee_tests_upload::collector::{Collector, file};
 use tracetee_tests_upload::s3::Bucket;
 use tracetee_uploader::Response;
 
-/// The routes of the collector; `ID` and `APP` are replaced. The test counts those of the source, so that a new one needs a row.
+/// The routes of the collector; `ID` and `APP` are replaced. The test counts those of the source, so that a new one needs a
+/// row.
 const ROUTES: [&str; 16] = [
     "/",
     "/report.json",
@@ -263,7 +264,7 @@ fn nothing_of_one_in_answers_to_the_other(collector: &Collector) {
         let mut asked = format!("{path}{query}");
         let answer = if method == "PUT" && path.starts_with("/v1/captures/") {
             let window = numbers.pick(&["jank", "system_trace.jank", "java_heap_dump.oom"]);
-            // Half of the bodies are no captures.
+            // Half of the bodies are not captures.
             let body = if numbers.below(2) == 0 { other.capture() } else { b"no capture".to_vec() };
             other.put(collector, &path, about.name, window, &body)
         } else {

@@ -1,4 +1,4 @@
-//! The user's consent. Without it the spool deletes what it has, and accepts and sends nothing.
+//! The user's consent. Without it the spool deletes its contents, and accepts and sends nothing.
 
 use crate::error::Error;
 use crate::spool::Spool;

@@ -1,10 +1,10 @@
-//! The ledger's files: a part that a process counts in, and closed ones that wait.
+//! The ledger's files: the part in which a process counts, and closed parts that wait.
 //!
-//! A process writes its part to a file in `ledger/`, several times a second. The file has two copies, written in turn, each with a
-//! sequence number and a checksum: a process that is killed while it writes leaves the other one. Its name is the part's
-//! id. The process holds a lock on it; the next process goes on with the file of one that has ended. Closing is a
-//! rename to `parts/`, so a part counts once however the process ends. Data is not synced: after a power loss
-//! the copies of the last half minute may be missing.
+//! A process writes its part to a file in `ledger/`, several times a second. The file has two copies, written in turn, each
+//! with a sequence number and a checksum: a process that is killed during a write leaves the other copy intact. Its name is
+//! the part's id. The process holds a lock on it; the next process continues the file of one that has ended. Closing is
+//! a rename to `parts/`, so a part counts once however the process ends. Data is not synced: after a power loss the copies
+//! of the last half minute may be missing.
 
 use crate::error::Error;
 use crate::id::new_id;
@@ -73,7 +73,7 @@ impl LedgerFile {
         fs::rename(&self.path, to).map_err(Error::io("move", &self.path))
     }
 
-    /// Opens the file of a process that has ended; `None` if it has not, or another process was quicker.
+    /// Opens the file of a process that has ended; `None` if it has not, or another process was faster.
     fn take(path: &Path) -> Option<Self> {
         let file = tracetee_os::open_with(File::options().read(true).write(true), path).ok()?;
         let is_free = tracetee_os::try_lock(&file).ok()?;
@@ -101,8 +101,8 @@ fn newest(path: &Path) -> Option<(u64, Vec<u8>)> {
 }
 
 impl Spool {
-    /// Returns a file for the parts of this process, and the part that it goes on with. Closes the parts of processes that
-    /// have ended, unless `continues` says that this one goes on with it.
+    /// Returns a file for the parts of this process, and the part that it continues. Closes the parts of processes that have
+    /// ended, unless `continues` says that this one continues it.
     ///
     /// # Errors
     /// [`Error::Io`] if there is no file; [`Error::NotKept`] without the user's consent.
@@ -165,7 +165,7 @@ impl Spool {
         }
     }
 
-    /// Gives up the oldest closed parts beyond the limit, and files of others.
+    /// Drops the oldest closed parts beyond the limit, and unknown files.
     fn bound_parts(&self) {
         let parts = self.parts();
         for (id, path) in parts.iter().take(parts.len().saturating_sub(MAX_PARTS)) {

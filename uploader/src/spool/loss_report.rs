@@ -1,9 +1,8 @@
 //! Lost captures, and the loss report.
 //!
-//! A lost capture becomes an empty file in `lost/` whose name says why. This is one rename, so a capture is
-//! either in the spool or lost, never both. A report takes all of `lost/` as `report/` (also one rename) and
-//! gets an id. It does not change until the server has it, and is then deleted. So no loss is counted twice,
-//! and none is forgotten.
+//! A lost capture becomes an empty file in `lost/` whose name says why. This is one rename, so a capture is either in
+//! the spool or lost, never both. A report takes all of `lost/` as `report/` (also one rename) and gets an id. It does
+//! not change until the server has it, and is then deleted. So every loss is counted exactly once.
 
 use crate::error::Error;
 use crate::id::new_id;
@@ -33,7 +32,7 @@ pub(crate) struct Losses<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Outgoing {
     pub(crate) id: Uuid,
-    /// The report, without what is known of the device.
+    /// The report, without the facts about the device.
     pub(crate) content: LossReport,
     pub(crate) losses: Vec<LostName>,
 }
@@ -47,7 +46,7 @@ impl<'a> Losses<'a> {
         self.root.join("lost")
     }
 
-    /// Turns a capture into a lost one.
+    /// Turns a capture into a loss.
     pub(crate) fn lose(&self, path: &Path, lost: &LostName) -> Result<(), Error> {
         let to = self.directory().join(lost.to_text());
         match fs::rename(path, &to) {
@@ -119,7 +118,7 @@ impl<'a> Losses<'a> {
         }
         names.sort_unstable();
         let surplus = names.len() - MAX_LOSSES;
-        // Deleted, then counted: a process that is killed between them counts too few.
+        // Deletes first, then counts: a process that is killed in between counts too few.
         let gone = names
             .iter()
             .take(surplus)
@@ -177,7 +176,7 @@ impl<'a> Losses<'a> {
     /// Deletes losses that the server has.
     pub(crate) fn reported(&self, losses: &[LostName]) {
         let directory = self.root.join("report");
-        // The id last: what is left of a report that was cut short here is known to the server.
+        // The id is deleted last: if this is interrupted, the server recognizes the rest of the report.
         let id = self.report_id();
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
             let name = file_name(&entry.path());
@@ -185,7 +184,7 @@ impl<'a> Losses<'a> {
                 continue;
             }
             let _ = match LostName::parse(&name) {
-                // It came in the moment that the directory was renamed: for the next report.
+                // It arrived while the directory was renamed: it is for the next report.
                 Some(lost) if losses.binary_search(&lost).is_err() => {
                     fs::rename(entry.path(), self.directory().join(name))
                 }

@@ -16,7 +16,7 @@
 //! A capture moves by rename, so it is in exactly one place if its process is killed. Its data is
 //! synced before it is `ready`. Names are not synced, so after a power loss a capture may be in its
 //! previous directory and is sent again; the server recognizes its id. The processes of an app share
-//! one spool. The app's own threads use it only in a pass that the app makes.
+//! one spool. The app's own threads use it only in a pass that the app runs.
 
 mod capture;
 mod consent;
@@ -85,7 +85,7 @@ impl Spool {
     /// [`Error::Io`] if the process's lock cannot be created.
     pub fn begin(&mut self, label: &str, priority: u32, now: Now) -> Result<Recording, Error> {
         let owners = self.root.join("owners");
-        // Somebody may have deleted all of it under our feet.
+        // Another program may have deleted all of it meanwhile.
         let owner = match self.owner.take().filter(|owner| owners.join(owner.name()).exists()) {
             Some(owner) => owner,
             None => {
@@ -122,7 +122,7 @@ impl Spool {
         let _ = fs::remove_file(&recording.path);
     }
 
-    /// Moves a trace from elsewhere on the same file system into the spool.
+    /// Moves a trace from another directory of the same file system into the spool.
     ///
     /// # Errors
     /// As [`Spool::seal`].

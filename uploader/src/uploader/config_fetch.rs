@@ -67,7 +67,7 @@ impl Uploader {
                 // It may be the kill switch: nothing is sent before that is known.
                 Err(StopReason("a newer configuration arrived and decides first".to_owned()))
             }
-            // There is no other one; or none at all.
+            // There is no newer configuration, or none at all.
             304 | 404 | 410 => Ok(()),
             _ => match policy::classify(&response) {
                 Outcome::Retry { after, why, .. } => {
@@ -78,8 +78,8 @@ impl Uploader {
         }
     }
 
-    /// Counts a failure. A pass without a request for the configuration comes before the next one with it, so that
-    /// captures are sent where only the configuration fails.
+    /// Counts a failure. The next pass makes no request for the configuration, so that captures are sent if only the
+    /// configuration fails.
     fn config_failed(&mut self, after: Option<Duration>, why: String, now: Now) -> StopReason {
         let reason = self.failed(after, why, now);
         let wait = Duration::from_millis(self.state.wait().left_ms(now));
@@ -91,7 +91,7 @@ impl Uploader {
         self.spool.root().join("state").join("etag")
     }
 
-    /// Returns the ETag of the configuration in force, if that came last from the server.
+    /// Returns the ETag of the configuration in force, if the server sent it last.
     fn etag_of(&self, digest: Option<[u8; 32]>) -> Option<String> {
         let text = fs::read_to_string(self.etag_file()).ok()?;
         let (owner, etag) = text.split_once('\n')?;

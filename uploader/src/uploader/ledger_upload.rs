@@ -11,7 +11,7 @@ use std::fs;
 use std::sync::atomic::Ordering;
 use tracetee_frames::Compressor;
 
-/// The value of the uploader's state that has the time of the last answer that was no delivery.
+/// The name of the state value with the time of the last answer without delivery.
 const ASKED: &str = "parts";
 
 impl Uploader {
@@ -45,7 +45,7 @@ impl Uploader {
             let request = self.endpoint.part(&id.to_string(), &frame, &self.device, context.stop);
             let answer = context.transport.send(&request);
             let now = (context.clock)();
-            // For captures it means the same one; here another part has the same number.
+            // For captures this status means that the same one is stored; here another part has the same number.
             let is_conflict = answer.as_ref().is_ok_and(|response| response.status == 409);
             match judge(answer).1 {
                 Verdict::Answer(Outcome::Delivered) if is_conflict => {

@@ -31,8 +31,7 @@ impl Uploader {
                 self.state.clear_wait();
                 Ok(())
             }
-            // It is for the next pass; a server that does not want it shall still not be asked all
-            // the time.
+            // It is sent in the next pass. A server that refuses it must not get requests all the time.
             Verdict::Answer(Outcome::Discard(why)) => Err(self.failed(None, why, now)),
             Verdict::Answer(Outcome::Retry { after, why, .. }) => Err(self.failed(after, why, now)),
             Verdict::Unreachable(why) | Verdict::Broken(why) => Err(self.failed(None, why, now)),

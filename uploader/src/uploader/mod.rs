@@ -47,9 +47,9 @@ pub struct Conditions {
     pub killed: bool,
     /// Interval between requests for the configuration; `None` to make none.
     pub poll: Option<Duration>,
-    /// SHA-256 of the configuration in force. The pass sends the last ETag only if it belongs to this one.
+    /// SHA-256 of the configuration in force. The pass sends the last ETag only if it belongs to this configuration.
     pub config_digest: Option<[u8; 32]>,
-    /// True if a user waits: the pass skips our own back-off, but honours Retry-After.
+    /// True if a user is waiting: the pass skips the uploader's own back-off, but honours Retry-After.
     pub urgent: bool,
 }
 
@@ -172,11 +172,11 @@ impl Uploader {
         if self.spool.is_off() {
             return Err(StopReason("the user does not consent".to_owned()));
         }
-        // Somebody may have deleted it.
+        // It may have been deleted.
         let reopened = Spool::open(self.spool.root());
         self.note_trouble(reopened.err());
         let Some(_sender) = self.spool.lock_sender()? else {
-            return Err(StopReason("another process of the app sends".to_owned()));
+            return Err(StopReason("another process of the app is sending".to_owned()));
         };
         self.take_back()?;
         let now = (context.clock)();
@@ -195,7 +195,7 @@ impl Uploader {
         }
         self.send_parts(context)?;
         let mut done = Vec::new();
-        // Captures that arrive meanwhile are sent too; captures that failed are not tried again.
+        // Captures that arrive meanwhile are sent too; failed captures are not retried.
         while let Some(next) = self.next(context, &mut done)? {
             if self.send(next, context)? {
                 pass.delivered.extend(done.last().cloned());
@@ -204,7 +204,7 @@ impl Uploader {
         self.report_losses(context)
     }
 
-    /// Takes back the captures that a killed sender was sending. The server may have them.
+    /// Moves back the captures that a killed sender was sending. The server may have them.
     fn take_back(&self) -> Result<(), StopReason> {
         for sending in self.spool.sending() {
             let name = CaptureName {
@@ -287,7 +287,7 @@ impl Uploader {
                 Ok(true)
             }
             Verdict::Answer(Outcome::Discard(reason)) => {
-                // The server is well: it has said what it thinks.
+                // The server works: it gave a definite answer.
                 self.state.clear_wait();
                 self.spool.lose(&sending, &reason)?;
                 Ok(false)
@@ -317,10 +317,10 @@ impl Uploader {
         }
     }
 
-    /// Returns a capture to those that wait, or gives it up.
+    /// Returns a capture to the waiting ones, or gives it up.
     fn back(&self, sending: &Waiting, name: CaptureName) -> Result<(), StopReason> {
         let given_up = name.tries >= MAX_TRIES;
-        // Deleted under our feet: a purge, or somebody else.
+        // Deleted meanwhile, by a purge or another program.
         if !sending.path.exists() {
             return Ok(());
         }

@@ -9,7 +9,7 @@ pub(super) enum Verdict {
     Answer(Outcome),
     /// Nothing was sent, for this reason.
     Unreachable(String),
-    /// Broken off, for this reason; the server may have the body.
+    /// Aborted, for this reason; the server may have the body.
     Broken(String),
 }
 

@@ -1,9 +1,9 @@
 //! Origin of a panic: return addresses on the stack.
 //!
-//! The library that apps load has neither locations nor unwind tables (together 127 KB of arm64's). Each word of the
-//! stack between the panic hook and the guard that points into our code is taken for a return address, as crash
-//! reporters do where there are no tables. A few may be of calls that have returned. The linker's map, which the build
-//! leaves beside the library, names the functions.
+//! The library that apps load has neither locations nor unwind tables (together 127 KB of arm64's). Each word of the stack
+//! between the panic hook and the guard that points into our code counts as a return address, as in crash reporters without
+//! tables. A few may be from calls that have returned. The linker's map, which the build leaves beside the library, names
+//! the functions.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ unsafe extern "C" {
 /// ELF's PF_X.
 const EXECUTABLE: u32 = 1;
 const MAX_ADDRESSES: usize = 16;
-/// The most words that are looked at: panics of ours are a few frames above their guard.
+/// Maximum number of examined words: our panics are a few frames above their guard.
 const MAX_WORDS: usize = 2048;
 
 /// Offsets in the library, the innermost first.
@@ -48,7 +48,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// Reads the stack of the calling thread up to `end`, which lies in a frame below.
+    /// Reads the stack of the calling thread up to `end`, which is in a frame below.
     pub(super) fn on_stack_up_to(end: *const usize) -> Self {
         let mut found = Self { offsets: [0; MAX_ADDRESSES], count: 0 };
         let Some((start, code)) = code() else { return found };
@@ -58,7 +58,7 @@ impl Addresses {
             if at >= end {
                 break;
             }
-            // SAFETY: between a variable of this frame and one of a frame below, all is stack.
+            // SAFETY: everything between a variable of this frame and one of a frame below is stack.
             let word = unsafe { at.read_volatile() };
             if code.contains(&word)
                 && let Some(offset) = found.offsets.get_mut(found.count)
@@ -87,7 +87,7 @@ fn code() -> Option<(usize, std::ops::Range<usize>)> {
     let ElfHeader { program_headers, program_header_count, .. } = unsafe { *header };
     let table = header.wrapping_byte_add(program_headers).cast::<ProgramHeader>();
     (0..usize::from(program_header_count)).find_map(|index| {
-        // SAFETY: the table has so many entries, and is mapped with the header.
+        // SAFETY: the table has this many entries, and is mapped with the header.
         let entry = unsafe { *table.wrapping_add(index) };
         if entry.p_type != libc::PT_LOAD || entry.p_flags & EXECUTABLE == 0 {
             return None;

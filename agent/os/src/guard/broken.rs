@@ -19,8 +19,7 @@ static STATE: AtomicU8 = AtomicU8::new(WHOLE);
 pub struct Ending {
     /// Ends the recording, in the panic hook of the thread that panicked: atomics only.
     pub at_once: fn(),
-    /// Gives back what is left, on a thread that is started for it. It takes no lock that the thread
-    /// that panicked may hold.
+    /// Restores the remaining state, on a new thread. Takes no lock that the panicked thread may hold.
     pub afterwards: fn(),
 }
 
@@ -35,13 +34,13 @@ pub fn end_with(ending: Ending) {
 #[inline]
 #[must_use]
 pub fn is_broken() -> bool {
-    // ORDERING: Relaxed; who reads the reason looks again.
+    // ORDERING: Relaxed; readers of the reason check again.
     STATE.load(Ordering::Relaxed) != WHOLE
 }
 
 /// True if the caller has to undo the change of the app's state that it has just made (a hooked slot, forced tags): the
-/// agent is off, and what was changed may have been given back before. A call that had begun on another thread
-/// goes on after a panic. If false, whoever gives back sees the change.
+/// agent is off, and the state may have been restored before the change. A call that had begun on another thread continues
+/// after a panic. If false, the restoring thread sees the change.
 #[must_use]
 pub fn must_undo() -> bool {
     // ORDERING: SeqCst, pairs with the fence in `mark`: either that thread and those that it starts see the caller's
@@ -53,7 +52,7 @@ pub fn must_undo() -> bool {
 /// The panic that has switched the agent off: its location and its message, cut to 240 bytes.
 #[must_use]
 pub fn reason() -> Option<&'static str> {
-    // ORDERING: Acquire, pairs with the Release in `mark`: the reason is whole.
+    // ORDERING: Acquire, pairs with the Release in `mark`: the reason is complete.
     match STATE.load(Ordering::Acquire) {
         WHOLE => None,
         BROKEN => {
@@ -80,7 +79,7 @@ impl Reason {
 }
 
 impl Write for Reason {
-    /// Keeps what there is room for.
+    /// Keeps as much as there is room for.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = self.bytes.get_mut(self.len..).unwrap_or_default();
         let kept = text.floor_char_boundary(room.len());
@@ -97,7 +96,7 @@ unsafe impl Sync for Shared {}
 
 static REASON: Shared = Shared(UnsafeCell::new(Reason { bytes: [0; MAX_REASON_BYTES], len: 0 }));
 
-/// Switches the agent off. Allocates nothing, and does nothing the second time.
+/// Switches the agent off. Does not allocate, and has no effect the second time.
 pub(super) fn mark(what: fmt::Arguments<'_>) {
     // ORDERING: Relaxed; the reason is published below.
     let first =
@@ -110,15 +109,15 @@ pub(super) fn mark(what: fmt::Arguments<'_>) {
     if let Some(ending) = ENDING.get() {
         (ending.at_once)();
     }
-    // SAFETY: this thread alone has changed the state, and nobody reads before the next change.
+    // SAFETY: only this thread has changed the state, and nobody reads it before the next change.
     let reason = unsafe { &mut *REASON.0.get() };
     let _ = write!(reason, "{SWITCHED_OFF}: {what}");
     // ORDERING: Release, pairs with the Acquire in `reason`.
     STATE.store(BROKEN, Ordering::Release);
 }
 
-/// Starts the thread that gives back what is left, once. By the system's own call, because std may panic on a
-/// thread that has panicked. Without a thread the hooks stay, and pass everything on.
+/// Starts the thread that restores the remaining state, once. Uses the system call, because std may panic on a thread that
+/// has panicked. Without a thread the hooks stay, and pass everything on.
 pub(super) fn end() {
     static HAS_ENDED: AtomicBool = AtomicBool::new(false);
     // ORDERING: Relaxed; a flag that publishes nothing.
@@ -132,7 +131,7 @@ pub(super) fn end() {
         // SAFETY: a place for the thread, and a start of the right type.
         let status = unsafe { libc::pthread_create(&raw mut thread, attributes, give_back, data) };
         if status == 0 {
-            // SAFETY: started above and known to nobody else.
+            // SAFETY: started above and not shared.
             unsafe { libc::pthread_detach(thread) };
         }
     });
@@ -140,7 +139,7 @@ pub(super) fn end() {
 
 extern "C" fn give_back(_: *mut c_void) -> *mut c_void {
     if let Some(ending) = ENDING.get() {
-        // A second panic, on this thread: what is left stays as it is.
+        // A second panic, on this thread: the remaining state is left unchanged.
         let _ = super::catch(ending.afterwards);
     }
     std::ptr::null_mut()

@@ -17,14 +17,14 @@ use std::time::Duration;
 /// The pthread key plus 1; 0 before [`arm`].
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// A guard that was entered: its saved registers, and the guard outside it. Lies in the frame of [`call`].
+/// An entered guard: its saved registers, and the enclosing guard. It is in the frame of [`call`].
 struct Frame {
     /// The stack pointer below the saved registers.
     stack: *mut c_void,
     outer: *const Frame,
 }
 
-/// A body was left. There is nothing to free.
+/// The jump has left a body. There is nothing to free.
 #[derive(Debug)]
 pub struct Caught(());
 
@@ -32,7 +32,7 @@ impl Caught {
     /// Leaves the next guard.
     pub fn resume(self) -> ! {
         leave_innermost();
-        // No guard is outside: a Rust program's own call into a library of which another part is armed.
+        // There is no enclosing guard: a Rust program calls a library of which another part is armed.
         std::process::abort()
     }
 
@@ -55,7 +55,7 @@ pub fn arm() -> bool {
         let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             panicked(info);
-            // No guard is active: the program's own panic, where it shares our std.
+            // No guard is active: this is the program's own panic, if it shares our std.
             previous(info);
         }));
     });
@@ -69,8 +69,8 @@ pub fn arm() -> bool {
     if unsafe { libc::pthread_key_create(&raw mut key, None) } != 0 {
         return false;
     }
-    // bionic's keys have the top bit set and would overflow a signed type, not this one.
-    // ORDERING: Release; who sees the key can use it.
+    // bionic's keys have the top bit set and would overflow a signed type, not this one. ORDERING:
+    // Release; a thread that sees the key can use it.
     #[allow(clippy::unnecessary_cast, reason = "pthread_key_t is signed on Android")]
     #[allow(clippy::cast_sign_loss, reason = "pthread_key_t is signed on Android")]
     KEY.store((key as u32).wrapping_add(1), Ordering::Release);
@@ -83,7 +83,7 @@ fn is_armed() -> bool {
 }
 
 fn key() -> libc::pthread_key_t {
-    // ORDERING: Relaxed; callers have seen that the key is there.
+    // ORDERING: Relaxed; callers have seen that the key exists.
     #[allow(clippy::unnecessary_cast, reason = "pthread_key_t is signed on Android")]
     #[allow(clippy::cast_possible_wrap, reason = "pthread_key_t is signed on Android")]
     return KEY.load(Ordering::Relaxed).wrapping_sub(1) as libc::pthread_key_t;
@@ -108,7 +108,7 @@ pub(super) fn call<T>(body: impl FnOnce() -> T) -> Result<T, Caught> {
     if call.start() {
         return call.result.ok_or(Caught(()));
     }
-    // The call's parts are gone, or half made.
+    // The call's parts have been dropped, or are incomplete.
     std::mem::forget(call);
     Err(Caught(()))
 }
@@ -127,7 +127,7 @@ impl<F: FnOnce() -> T, T> Call<F, T> {
         // SAFETY: `call` of the function above, which uses it again after this has returned.
         let call = unsafe { &mut *call.cast::<Self>() };
         if let Some(body) = call.body.take() {
-            // There is no earlier one to drop.
+            // There is no earlier value to drop.
             std::mem::forget(call.result.replace(body()));
         }
     }
@@ -140,7 +140,7 @@ fn guarded(body: extern "C" fn(*mut c_void), data: *mut c_void) -> bool {
     if is_listed && !set_innermost(&raw const frame) {
         return false;
     }
-    // SAFETY: a place for the stack pointer, which nobody leaves by after `enter` has returned: the
+    // SAFETY: a place for the stack pointer, which is not used after `enter` has returned: the
     // outer guard is the innermost one again.
     let was_left = unsafe { enter(&raw mut frame.stack, body, data) };
     if is_listed {
@@ -155,7 +155,7 @@ fn leave_innermost() {
     if frame.is_null() {
         return;
     }
-    // SAFETY: a frame in the list is that of a `guarded` that has not returned.
+    // SAFETY: a frame in the list belongs to a `guarded` that has not returned.
     let stack = unsafe { (*frame).stack };
     // SAFETY: the guard was entered on this thread, and all frames above are ours: see the module `guard`.
     unsafe { leave(stack) }
@@ -168,7 +168,7 @@ fn panicked(info: &PanicHookInfo<'_>) {
         return;
     }
     let text = info.payload_as_str().unwrap_or("a panic without a message");
-    // SAFETY: a frame in the list is that of a `guarded` that has not returned.
+    // SAFETY: a frame in the list belongs to a `guarded` that has not returned.
     let end = unsafe { (*frame).stack };
     let addresses = Addresses::on_stack_up_to(end.cast());
     match info.location().filter(|at| at.line() != 0) {
@@ -181,19 +181,18 @@ fn panicked(info: &PanicHookInfo<'_>) {
     leave_innermost();
 }
 
-/// Leaves the innermost guard if the agent has panicked on any thread. Called after a foreign function that
-/// may have called guarded bodies of ours has returned.
+/// Leaves the innermost guard if the agent has panicked on any thread. Called after a foreign function that may have called
+/// our guarded bodies has returned.
 pub fn leave_if_broken() {
     if is_broken() {
         leave_innermost();
     }
 }
 
-/// The longest pause between two looks at a lock.
+/// The longest pause between two checks of a lock.
 const MAX_PAUSE: Duration = Duration::from_millis(4);
 
-/// Locks `mutex`. Leaves the innermost guard when the agent has panicked, because then the lock may never
-/// be given back.
+/// Locks `mutex`. Leaves the innermost guard when the agent has panicked, because then the lock may never be released.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     let mut pause = Duration::from_micros(50);
     loop {
@@ -208,9 +207,9 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     }
 }
 
-/// True if a guard catches what it is made for. Does not switch the agent off.
+/// True if a guard catches a panic. Does not switch the agent off.
 #[must_use]
 pub fn works() -> bool {
-    // Not a panic, which std counts.
+    // Not a panic, because std counts panics.
     is_armed() && call(leave_innermost).is_err()
 }

@@ -3,7 +3,7 @@
 //! Everything of the agent that foreign code calls runs in a guard: the C API, JNI, the library's
 //! constructor, the starts of our threads, handlers and callbacks. The first panic switches the agent off
 //! for the rest of the process: recording ends at once ([`Ending::at_once`]), [`run`] refuses every later
-//! body, and a new thread gives back what is left ([`Ending::afterwards`]).
+//! body, and a new thread restores the remaining state ([`Ending::afterwards`]).
 //!
 //! If panics unwind, a guard is `catch_unwind`. The library that apps load is compiled with
 //! `panic = "abort"`, without landing pads and tables. There a guard saves the registers that a call
@@ -11,25 +11,25 @@
 //! A jump leaves frames without running their destructors, which the language does not promise to
 //! support. These rules make it sound here:
 //!
-//! - **All frames left are ours.** Each callback that foreign code calls has a guard of its own ([`catch`]).
+//! - **All frames left are ours.** Each callback that foreign code calls has its own guard ([`catch`]).
 //!   Once the foreign function has returned, [`Caught::resume`] leaves the next guard. A call that may run
 //!   guarded bodies of ours inside foreign frames is followed by [`leave_if_broken`].
 //! - **Nothing refers to the frames left.** No guarded body has scoped threads, pins a value on its stack, or
 //!   lends its stack to a thread or a foreign function that outlives the call.
-//! - **Nobody reads what was left half done.** Values that are not dropped leak, as by `mem::forget`. Locks stay
-//!   held, so no thread sees the data behind them; [`lock`] ends a thread's wait for such a lock. Where std's
-//!   `Mutex::lock` waits (the last error's text, the queues, the start, pthread keys), no code under the lock
-//!   panics. A file lock is held until the process ends: other processes of the app then do without what it
-//!   protects, as beside one that is busy. No later body runs. What runs after the panic (`at_once`, `afterwards`, the health report) reads atomics, statics
-//!   and what it asks the system for.
-//! - **The app's thread is as it was.** A signal mask, a placeholder descriptor, an attachment to the virtual machine
-//!   is given back below a guard of its own ([`holding`]).
-//! - **Nothing of others stays locked.** A panic comes from Rust code of ours, so the thread is not
+//! - **Nobody reads unfinished state.** Values that are not dropped leak, as by `mem::forget`. Locks stay held, so no
+//!   thread sees the data behind them; [`lock`] ends a thread's wait for such a lock. Where std's `Mutex::lock` waits (the
+//!   last error's text, the queues, the start, pthread keys), no code under the lock panics. A file lock is held until the
+//!   process ends: other processes of the app then cannot use what it protects, as if the holder were busy. No later body
+//!   runs. What runs after the panic (`at_once`, `afterwards`, the health report) reads atomics, statics and what it asks
+//!   the system for.
+//! - **The app's thread is as it was.** A signal mask, a placeholder descriptor, an attachment to the virtual machine is
+//!   released below its own guard ([`holding`]).
+//! - **No foreign lock stays held.** A panic comes from Rust code of ours, so the thread is not
 //!   inside malloc, the dynamic linker or the virtual machine.
-//! - **No call changes the app after it was given back.** A call that has begun on another thread goes on. What it
-//!   changes it undoes, if the agent is off by then ([`must_undo`]).
+//! - **No call changes the app after its state was restored.** A call that has begun on another thread continues. It undoes
+//!   its changes if the agent is off by then ([`must_undo`]).
 //! - **No thread panics twice**, which ends the process in std, because its count of panics stays raised.
-//!   A thread that has panicked runs only what leads out of the guard.
+//!   A thread that has panicked only leaves its guard.
 
 #[cfg(panic = "abort")]
 mod addresses;
@@ -58,7 +58,7 @@ pub struct Stopped {
 }
 
 impl Stopped {
-    /// True if the body was called: the calling thread runs nothing of ours any more.
+    /// True if the body was called: the calling thread runs no more of our code.
     #[must_use]
     pub const fn is_fresh(self) -> bool {
         self.is_fresh
@@ -86,7 +86,7 @@ pub fn run<T>(body: impl FnOnce() -> T) -> Result<T, Stopped> {
     })
 }
 
-/// Prepares guards ([`arm`]) and calls `body` in one: for what foreign code calls first.
+/// Prepares guards ([`arm`]) and calls `body` in one: for the first function that foreign code calls.
 ///
 /// # Errors
 /// As [`run`]; also if no guard could be prepared.
@@ -94,7 +94,7 @@ pub fn enter<T>(body: impl FnOnce() -> T) -> Result<T, Stopped> {
     if arm() { run(body) } else { Err(Stopped { is_fresh: false }) }
 }
 
-/// Calls `body`, which lies above foreign frames that must return before the panic goes on. Also for
+/// Calls `body`, which is above foreign frames that must return before the panic continues. Also for
 /// what runs after the agent was switched off, on threads that have not panicked.
 ///
 /// # Errors
@@ -103,8 +103,8 @@ pub fn catch<T>(body: impl FnOnce() -> T) -> Result<T, Caught> {
     means::call(body)
 }
 
-/// Calls `body` and drops `held` afterwards, also after a panic: for what a thread or the process has from us that
-/// outlives the call, such as a signal mask.
+/// Calls `body` and drops `held` afterwards, also after a panic: for our state of a thread or process that outlives the
+/// call, such as a signal mask.
 pub fn holding<T>(held: impl Sized, body: impl FnOnce() -> T) -> T {
     let done = catch(body);
     drop(held);

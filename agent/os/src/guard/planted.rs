@@ -1,8 +1,7 @@
-//! Panics on demand, for the tests of the guard. Only with the feature `planted-panics`, which no library that is
-//! shipped has.
+//! Panics on demand, for the tests of the guard. Only with the feature `planted-panics`, which no shipped library has.
 
-/// Panics if the directory that `TRACETEE_PANICS` names has a file called `file`: after as many milliseconds as
-/// the file says.
+/// Panics if the directory that `TRACETEE_PANICS` names has a file called `file`: after the number of milliseconds in the
+/// file.
 #[cfg(feature = "planted-panics")]
 pub fn planted(file: &str) {
     let Some(directory) = std::env::var_os("TRACETEE_PANICS") else { return };

@@ -61,7 +61,7 @@ pub(super) unsafe extern "C" fn enter(
 /// Makes [`enter`] return 1.
 ///
 /// # Safety
-/// `stack` is what an `enter` of this thread has stored that has not returned.
+/// `stack` was stored by an `enter` of this thread that has not returned.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn leave(stack: *mut c_void) -> ! {
@@ -210,8 +210,8 @@ pub(super) unsafe extern "C" fn leave(stack: *mut c_void) -> ! {
     )
 }
 
-/// As on x86-64. ARMv7 on Android, and Linux with hard floats, have VFP, whose d8 to d15 a call preserves. `blx` and
-/// `pop` change between ARM and Thumb code where the other side is compiled so.
+/// As on x86-64. ARMv7 on Android, and Linux with hard floats, have VFP, whose d8 to d15 a call preserves. `blx` and `pop`
+/// switch between ARM and Thumb code if necessary.
 #[cfg(target_arch = "arm")]
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn enter(

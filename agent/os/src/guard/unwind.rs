@@ -5,12 +5,12 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A panic on its way down.
+/// A panic that is unwinding.
 #[derive(Debug)]
 pub struct Caught(Box<dyn Any + Send>);
 
 impl Caught {
-    /// Lets the panic go on.
+    /// Resumes the panic.
     pub fn resume(self) -> ! {
         resume_unwind(self.0)
     }
@@ -32,19 +32,19 @@ pub(super) fn call<T>(body: impl FnOnce() -> T) -> Result<T, Caught> {
     catch_unwind(AssertUnwindSafe(body)).map_err(Caught)
 }
 
-/// Does nothing: a thread that has panicked may go on.
+/// Does nothing: a thread that has panicked may continue.
 pub const fn leave_if_broken() {}
 
-/// Locks `mutex`. One that was held during a panic is free again.
+/// Locks `mutex`. A mutex that was held during a panic is free again.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// True if a guard catches what it is made for. Does not switch the agent off.
+/// True if a guard catches a panic. Does not switch the agent off.
 #[must_use]
 pub fn works() -> bool {
     const VALUE: u32 = 0x7261_6365;
-    // Not `panic!`, which would print a message. Where the unwinder cannot walk the stack, the process aborts here.
+    // Not `panic!`, which would print a message. If the unwinder cannot walk the stack, the process aborts here.
     let caught = call(|| resume_unwind(Box::new(VALUE)));
     caught.is_err_and(|caught| caught.0.downcast_ref() == Some(&VALUE))
 }

@@ -44,8 +44,8 @@ impl Decimal {
         Self(whole.saturating_add(fraction).try_into().unwrap_or(i64::MAX))
     }
 
-    /// So many of a unit, rounded down: of a second in ns, this number of seconds in ns. A negative number is
-    /// none.
+    /// Multiplies the number by a unit and rounds down; with a second in ns as the unit, converts seconds to ns. Returns 0
+    /// for a negative number.
     #[must_use]
     pub fn of(self, unit: u64) -> u64 {
         let millionths = u64::try_from(self.0).unwrap_or(0);
@@ -71,7 +71,7 @@ impl Decimal {
         self.0 as f64 / ONE as f64
     }
 
-    /// The digits: with so many decimal places, or as many as are needed.
+    /// The digits: with this many decimal places, or as many as are needed.
     #[must_use]
     pub fn text(self, places: Option<usize>) -> String {
         const ALL: usize = PLACES as usize;
@@ -103,7 +103,7 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// Reads a number of JSON, rounded to millionths; the last one that there is for what lies beyond.
+/// Reads a number of JSON, rounded to millionths; larger numbers become the largest value.
 pub(super) fn parse(text: &str) -> Decimal {
     let (digits, is_negative) = text.strip_prefix('-').map_or((text, false), |rest| (rest, true));
     let (digits, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
@@ -119,7 +119,7 @@ pub(super) fn parse(text: &str) -> Decimal {
             is_fraction = true;
             continue;
         };
-        // Digits that do not fit any more only count by their place.
+        // Digits that no longer fit only count by their place.
         match number.checked_mul(10).and_then(|tens| tens.checked_add(digit.into())) {
             Some(more) => {
                 number = more;

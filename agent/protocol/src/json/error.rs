@@ -1,4 +1,4 @@
-//! The one error of reading: which field is wrong, why, and where it stands in the text.
+//! The error type of the reader: the invalid field, the reason, and its position in the text.
 
 use std::fmt;
 

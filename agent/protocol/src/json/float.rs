@@ -1,10 +1,10 @@
 //! Floats as text that keeps them exactly, in the fewest digits.
 //!
-//! By `ryu` with its small tables: the standard library's printing of floats is as large as its reading, 20 KB together in
+//! Uses `ryu` with its small tables: the standard library's float printing is as large as its parsing, 20 KB together in
 //! the library that an app loads.
 
-/// The JSON text of a float, from which a reader gets the same float. It is never that of a whole number. JSON has
-/// none for infinities and NaN: a string.
+/// The JSON text of a float, which a reader converts to the same float. It never looks like a whole number. Infinities and
+/// NaN become strings.
 #[must_use]
 pub fn f64_text(number: f64) -> String {
     if number.is_finite() {

@@ -1,7 +1,7 @@
 //! A small JSON reader and writer.
 //!
 //! Reading: [`Tree::parse`] checks the whole text and keeps one entry of 16 bytes for each value;
-//! [`Value`] walks the entries. Texts are unescaped and numbers converted when they are asked for.
+//! [`Value`] walks the entries. Texts are unescaped and numbers converted when they are requested.
 //! Every error names the byte, line, column and JSON path.
 //!
 //! ```

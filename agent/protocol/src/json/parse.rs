@@ -1,7 +1,7 @@
 //! The parser: one pass over the bytes, no recursion, bounded in bytes, depth and values.
 //!
-//! Each value becomes a [`Node`] in the order of the text. A container's node says where the node
-//! behind its last child is, which is all that a walk needs.
+//! Each value becomes a [`Node`] in the order of the text. A container's node has the position of the node after its last
+//! child, which is all that a walk needs.
 
 use super::error::{Error, Position};
 use super::value::{Kind, Value};
@@ -12,14 +12,14 @@ use std::cell::RefCell;
 pub struct Limits {
     /// Bytes of the text.
     pub bytes: usize,
-    /// Arrays and objects that lie within each other.
+    /// Maximum nesting depth of arrays and objects.
     pub depth: usize,
     /// Values and keys.
     pub nodes: usize,
 }
 
 impl Limits {
-    /// Limits for documents of our own: 4 MiB, 128 levels, 262,144 values and keys.
+    /// Limits for our own documents: 4 MiB, 128 levels, 262,144 values and keys.
     pub const DEFAULT: Self = Self { bytes: 4 << 20, depth: 128, nodes: 1 << 18 };
 }
 
@@ -27,7 +27,7 @@ impl Limits {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
     pub(super) kind: Kind,
-    /// For a text: it contains escapes.
+    /// For a string: true if it contains escapes.
     pub(super) escaped: bool,
     /// The first byte.
     pub(super) start: u32,
@@ -56,7 +56,7 @@ impl<'a> Tree<'a> {
     /// Checks `bytes` and indexes their values.
     ///
     /// # Errors
-    /// [`Error`] with the place where the text is no JSON, no UTF-8, or exceeds `limits`.
+    /// [`Error`] with the place where the text is not JSON, is not UTF-8, or exceeds `limits`.
     pub fn parse(bytes: &'a [u8], limits: Limits) -> Result<Self, Error> {
         let refuse = |offset, reason: &str| {
             Error::at(String::new(), reason.to_owned(), Some(Position::new(bytes, offset)))
@@ -98,7 +98,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The path of a node: found from the root, as only errors ask for it.
+    /// The path of a node, found from the root, because only errors need it.
     pub(super) fn path(&self, node: usize) -> String {
         let mut path = String::new();
         let mut container = 0;
@@ -138,7 +138,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Nodes are fewer than bytes, of which there are fewer than 2^32.
+/// There are fewer nodes than bytes, and fewer than 2^32 bytes.
 pub(super) fn to_u32(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(OPEN)
 }
@@ -186,7 +186,7 @@ impl Parser<'_> {
         }
         self.skip_space();
         if self.at < self.bytes.len() {
-            return refuse("JSON ends here, but the text goes on");
+            return refuse("JSON ends here, but the text continues");
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Adds a node that reaches from `start` to the present byte.
+    /// Adds a node that extends from `start` to the current byte.
     fn add(&mut self, kind: Kind, start: usize, escaped: bool) -> Parsed {
         let count = self.tree.nodes.len();
         if count >= self.limits.nodes {
@@ -351,12 +351,12 @@ impl Parser<'_> {
                 self.at += len;
                 Ok(())
             }
-            None => refuse("is no escape of JSON, or half a surrogate pair"),
+            None => refuse("is not a JSON escape, or is half a surrogate pair"),
         }
     }
 }
 
-/// The character that the escape at the beginning of `bytes` stands for, and the escape's length.
+/// The character of the escape at the beginning of `bytes`, and the escape's length.
 pub(super) fn unescape(bytes: &[u8]) -> Option<(char, usize)> {
     let char = match bytes.get(1)? {
         b'b' => '\u{8}',

@@ -153,7 +153,7 @@ proptest! {
         match (parse(&text), oracle) {
             (Ok(tree), Ok(value)) => prop_assert!(is_same(&to_oracle(tree.root()), &value)),
             (Err(_), Err(_)) => {}
-            // Numbers beyond all floats are well-formed, and refused when they are asked for.
+            // Numbers beyond all floats are well-formed, and refused when they are requested.
             (Ok(_), Err(error)) => prop_assert!(error.to_string().contains("out of range"), "{text}"),
             (Err(error), Ok(_)) => prop_assert!(false, "{text}: {error}"),
         }
@@ -177,9 +177,9 @@ fn errors_say_where() {
         ("{\"a\": [1,\n 2 3]}", "a[1]: expected `,` or `]` (line 2, column 4)"),
         ("{\"a\": {\"b\": [{}, {\"c\" 1}]}}", "a.b[1].c: expected `:` (line 1, column 23)"),
         ("{\"a\": 1, }", "a: expected a key in quotes (line 1, column 10)"),
-        ("[1] 2", "JSON ends here, but the text goes on (line 1, column 5)"),
+        ("[1] 2", "JSON ends here, but the text continues (line 1, column 5)"),
         ("[\"\u{1}\"]", "a control character in a text must be escaped (line 1, column 3)"),
-        ("\"\\ud800x\"", "is no escape of JSON, or half a surrogate pair (line 1, column 2)"),
+        ("\"\\ud800x\"", "is not a JSON escape, or is half a surrogate pair (line 1, column 2)"),
         ("[01]", "a number must not begin with 0 (line 1, column 3)"),
     ] {
         assert_eq!(parse(text).unwrap_err().to_string(), expected, "{text}");

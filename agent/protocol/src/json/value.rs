@@ -28,7 +28,7 @@ pub struct Value<'a> {
 
 impl<'a> Value<'a> {
     fn node(self) -> Node {
-        // A handle is made of a node that is there.
+        // A handle is made from an existing node.
         let none = Node { kind: Kind::Null, escaped: false, start: 0, end: 0, next: OPEN };
         self.tree.nodes.get(self.node as usize).copied().unwrap_or(none)
     }
@@ -38,7 +38,7 @@ impl<'a> Value<'a> {
         self.node().kind
     }
 
-    /// The value as it is written, without space around it.
+    /// The value as written, without surrounding space.
     pub fn raw(self) -> &'a str {
         let Node { start, end, .. } = self.node();
         self.tree.text.get(start as usize..end as usize).unwrap_or_default()
@@ -68,7 +68,7 @@ impl<'a> Value<'a> {
         (self.kind() == Kind::Number).then(|| number::parse_i64(self.raw())).flatten()
     }
 
-    /// A number, rounded to millionths; the last one that there is for what lies beyond.
+    /// A number, rounded to millionths; larger numbers become the largest value.
     pub fn decimal(self) -> Option<Decimal> {
         (self.kind() == Kind::Number).then(|| decimal::parse(self.raw()))
     }
@@ -114,7 +114,7 @@ impl<'a> Value<'a> {
         Error::at(self.path(), reason.into(), position)
     }
 
-    /// An error that says which kind of value was expected, and shows the one that is there.
+    /// An error that states the expected kind of value, and shows the actual value.
     pub fn expected(self, what: &str) -> Error {
         const SHOWN_BYTES: usize = 60;
         let given = match self.kind() {

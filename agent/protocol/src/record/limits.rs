@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 pub struct Path(String);
 
 impl Path {
-    /// Goes to a field; what is given back leads out of it again.
+    /// Enters a field; the returned value leaves it again.
     pub fn enter(&mut self, field: &str) -> usize {
         let parent = self.0.len();
         if parent > 0 {
@@ -28,7 +28,7 @@ impl Path {
         parent
     }
 
-    /// Goes back to where [`Path::enter`] was called.
+    /// Returns to the field in which [`Path::enter`] was called.
     #[inline(never)]
     pub fn leave(&mut self, parent: usize) {
         self.0.truncate(parent);
@@ -41,7 +41,7 @@ impl Path {
     }
 }
 
-/// A type whose values lie in a range of `T`.
+/// A type whose values can be limited to a range of `T`.
 pub trait Ranged<T> {
     /// Checks that.
     ///
@@ -89,7 +89,7 @@ pub fn check_count(count: usize, range: &RangeInclusive<usize>, path: &Path) -> 
     Err(path.error(format!("has {count} entries, must have from {from} to {to}")))
 }
 
-/// Makes an error of the reason that a check of its own gives.
+/// Makes an error from the reason that its own check returns.
 ///
 /// # Errors
 /// [`Error`] with that reason.

@@ -1,4 +1,4 @@
-//! The macros, and the parts of what they expand to that are the same for all types.
+//! The macros, and the parts of their expansion that are the same for all types.
 
 use super::Record;
 use crate::json::{Error, Kind, Value};
@@ -168,7 +168,7 @@ macro_rules! words {
         impl $name {
             const WORDS: &'static str = concat!($first_word, " ", $($word, " "),*);
 
-            /// The text that stands for the value in JSON.
+            /// The string of the value in JSON.
             #[must_use]
             $vis fn as_str(self) -> &'static str {
                 $crate::record::word(Self::WORDS, self as usize)
@@ -317,7 +317,7 @@ macro_rules! choice {
     };
 }
 
-/// Describes what the other macros declare; only in tests of this crate, which make the JSON schema of it.
+/// Describes the declarations of the other macros; only in this crate's tests, which generate the JSON schema from it.
 #[cfg(not(test))]
 #[macro_export]
 macro_rules! described {
@@ -327,7 +327,7 @@ macro_rules! described {
 /// Reads an object's members into the fields of a record.
 ///
 /// # Errors
-/// [`Error`] with the path of what is no object, is missing or there twice, or has another type.
+/// [`Error`] with the path of what is not an object, is missing or duplicated, or has another type.
 pub fn read_fields(record: &mut dyn Record, value: Value<'_>) -> Result<(), Error> {
     if value.kind() != Kind::Object {
         return Err(value.expected("an object"));

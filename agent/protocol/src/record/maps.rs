@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// A key of such an object.
 pub trait Key: Ord + Sized {
-    /// Reads the key; `None` for a text that is none.
+    /// Reads the key; `None` if the text is not a key.
     fn read_key(text: &str) -> Option<Self>;
 
     /// Writes the key.

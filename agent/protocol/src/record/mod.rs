@@ -42,7 +42,7 @@
 //!
 //! Fields that are missing have their default; unknown ones are ignored, and named by
 //! [`Tree::unknown`]; a field that is there twice is an error. A limit is one of
-//! - `within(RANGE)`: a number, or each number of an option, lies in it;
+//! - `within(RANGE)`: a number, or each number of an option, is in it;
 //! - `count(RANGE)`: a list has that many entries;
 //! - `check(FUNCTION)`: `fn(&T) -> Result<(), String>`, which gives the reason.
 //!
@@ -81,7 +81,7 @@ pub trait Json {
     /// Writes it.
     fn write(&self, out: &mut Writer);
 
-    /// Checks the limits of this value, which lies at `path`, and of all in it.
+    /// Checks the limits of this value, which is at `path`, and of all in it.
     ///
     /// # Errors
     /// [`Error`] with the field and the limit.
@@ -109,7 +109,7 @@ pub trait Record {
 /// Reads a document. Limits of its values are for [`check`].
 ///
 /// # Errors
-/// [`Error`] where the text is no JSON within `limits`, or a field has another type.
+/// [`Error`] where the text is not JSON within `limits`, or a field has another type.
 pub fn parse<T: Json + Default>(bytes: &[u8], limits: Limits) -> Result<T, Error> {
     let tree = Tree::parse(bytes, limits)?;
     read(tree.root())

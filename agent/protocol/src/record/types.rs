@@ -104,7 +104,7 @@ impl Json for PathBuf {
         Ok(())
     }
 
-    /// Bytes that are no UTF-8 become U+FFFD.
+    /// Bytes that are not UTF-8 become U+FFFD.
     fn write(&self, out: &mut Writer) {
         out.text(&self.to_string_lossy());
     }

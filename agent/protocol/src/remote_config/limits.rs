@@ -13,7 +13,7 @@ pub(super) const MAX_WINDOWS: usize = 32;
 pub(super) const MAX_TRIGGERS: usize = 16;
 /// Characters of an id: it becomes a part of file names.
 pub(super) const MAX_ID_CHARS: usize = 64;
-/// Packages of an app: each stands in the header of each capture.
+/// Packages of an app: the header of each capture lists them.
 pub(super) const MAX_PACKAGES: usize = 32;
 /// Characters of a package.
 pub(super) const MAX_PACKAGE_CHARS: usize = 100;
@@ -31,7 +31,7 @@ pub(super) const CAPTURES: RangeInclusive<u32> = 0..=1000;
 pub(super) const BYTES_PER_DAY: RangeInclusive<u64> = 0..=1 << 30;
 /// Bytes of captures that wait: the device needs its disk for other things.
 pub(super) const BYTES_KEPT: RangeInclusive<u64> = 0..=4 << 30;
-/// Captures that wait: each is looked at when another one arrives.
+/// Maximum number of waiting captures, because all are checked when another arrives.
 pub(super) const CAPTURES_KEPT: RangeInclusive<usize> = 1..=10_000;
 /// Bytes of one capture: fewer than one compressed frame with its header would keep no records.
 pub(super) const BYTES_PER_CAPTURE: RangeInclusive<u64> = 65_536..=1 << 30;
@@ -42,7 +42,7 @@ pub(super) const CPU_PERCENT: RangeInclusive<Decimal> =
 pub(super) const PERCENT: RangeInclusive<Decimal> = Decimal::ZERO..=Decimal::whole(100);
 /// Bytes sent in a day.
 pub(super) const BYTES_SENT: RangeInclusive<u64> = 0..=1 << 30;
-/// Seconds that a capture may wait: an hour outlasts a server's restart, after a month nobody asks.
+/// Seconds that a capture may wait: an hour outlasts a server's restart, and after a month nobody needs it.
 pub(super) const MAX_AGE_S: RangeInclusive<u64> = 3600..=30 * 24 * 3600;
 /// Seconds between two requests for the configuration: the server has other devices, too.
 pub(super) const POLL_S: RangeInclusive<u64> = 60..=24 * 3600;

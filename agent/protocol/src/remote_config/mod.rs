@@ -1,9 +1,9 @@
 //! The remote configuration: one JSON document, with type, default, limits and description of each
 //! field.
 //!
-//! The tables here and in [`window`] are the whole of it: the reader, the limits and
+//! The tables here and in [`window`] define all of it: the reader, the limits and
 //! `agent/schema/remote-config.schema.json` are made from them (a test compares the file).
-//! [`limits`] says why each limit is where it is.
+//! [`limits`] gives the reason for each limit.
 
 mod limits;
 mod on_demand;
@@ -25,7 +25,7 @@ use limits::*;
 use std::collections::BTreeSet;
 
 record! {
-    /// The orders of a fleet's owner to its devices. Devices ignore unknown fields and name them in
+    /// The settings of a fleet, made by the app's developers. Devices ignore unknown fields and name them in
     /// the health report.
     pub struct Document {
         /// The format of the document: 1.
@@ -37,18 +37,18 @@ record! {
         pub not_after: Option<u64> = None,
         /// The kill switch.
         pub kill: Kill = Kill::default(),
-        /// The share of all devices that takes part at all. Its salt is "" by default.
+        /// The share of all devices that takes part. Its salt is "" by default.
         pub sampling: Sampling = Sampling::default(),
-        /// Limits to the cost of captures, all windows together.
+        /// Limits on the cost of captures, for all windows together.
         pub budget: Budget = Budget::default(),
-        /// When something is captured, and what. The first window that is due is captured.
+        /// When something is captured, and what. Of several windows that are due, the first is captured.
         pub windows: Vec<Window> = Vec::new(); count(0..=MAX_WINDOWS),
-        /// Windows that the collector may ask for. A device has none of them until then.
+        /// Windows that the collector may request. A device ignores them until then.
         pub on_demand: Vec<OnDemand> = Vec::new(); count(0..=MAX_WINDOWS),
         /// Keeps private data out of names before they leave the recorder's memory.
         pub redaction: Redaction = Redaction::default(),
-        /// Packages of the app's own code (`com.example`), by which reports name the function of a callstack. Default: the first
-        /// two parts of the application id.
+        /// Packages of the app's own code (`com.example`), by which reports name the function of a callstack. Default: the
+        /// first two parts of the application id.
         pub app_packages: Vec<String> = Vec::new(); count(0..=MAX_PACKAGES); check(are_packages),
         /// Tracing of coroutines by the Kotlin library, from the app's next start on.
         pub coroutines: Coroutines = Coroutines::default(),
@@ -58,9 +58,9 @@ record! {
         pub upload: Upload = Upload::default(),
         /// When the agent stays off after crashes.
         pub crash_loop: CrashLoop = CrashLoop::default(),
-        /// Ends of the app's processes as Android tells them (API 30).
+        /// Ends of the app's processes as reported by Android (API 30).
         pub deaths: Deaths = Deaths::default(),
-        /// Profiles of Android's own, beside captures. The Android library reads it.
+        /// Android's profiles, in addition to captures. Read by the Android library.
         pub profiling: Elsewhere<Profiling> = Elsewhere::default(); omit(Elsewhere::is_unwritten),
     }
 
@@ -80,7 +80,7 @@ record! {
     }
 
     /// A share of the devices, always the same ones: those whose bucket, computed from the device's
-    /// install id and the salt, lies below it.
+    /// install id and the salt, is below it.
     pub struct Sampling {
         /// The share.
         pub percent: Decimal = Decimal::whole(100); within(PERCENT),
@@ -115,14 +115,14 @@ record! {
     pub struct Coroutines {
         /// Coroutines keep their sections across suspensions.
         pub on: bool = false,
-        /// The share of the devices that has it. Its salt is "coroutines" by default.
+        /// The share of the devices that traces coroutines. Its salt is "coroutines" by default.
         pub sampling: Sampling = Sampling::default(),
-        /// Other conditions that a device must meet to have it.
+        /// Other conditions that a device must meet.
         pub matches["match"]: Match = Match::default(),
     }
 
-    /// The ledger: counts of frames, starts and exits, a kilobyte a day. It needs no window, and `sampling` of the document does
-    /// not matter for it.
+    /// The ledger: counts of frames, starts and exits, a kilobyte a day. It needs no window, and ignores `sampling` of the
+    /// document.
     pub struct Ledger {
         /// Counts, and sends the counts once a day.
         pub on: bool = false,
@@ -157,7 +157,7 @@ record! {
 }
 
 record! {
-    /// Ends of the app's processes as Android tells them (API 30).
+    /// Ends of the app's processes as reported by Android (API 30).
     #[derive(Copy, Eq)]
     pub struct Deaths {
         /// Reports each end that is not an orderly one, with the last seconds where a crash-proof recorder has them.
@@ -193,7 +193,7 @@ pub struct Parsed {
 /// Reads a document and checks its limits. Nothing of one that is wrong anywhere is used.
 ///
 /// # Errors
-/// [`Error`] with the first field that is wrong; `document` where it is the whole.
+/// [`Error`] with the first invalid field; `document` where it is the whole.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, Error> {
     parse_fields(bytes).map_err(|mut error| {
         if error.path().is_empty() {
@@ -252,7 +252,7 @@ impl Document {
     /// Checks all limits. The expressions of the redaction are checked where they are compiled.
     ///
     /// # Errors
-    /// [`Error`] with the first field that is wrong.
+    /// [`Error`] with the first invalid field.
     pub fn check_limits(&self) -> Result<(), Error> {
         record::check(self)?;
         let mut taken = BTreeSet::new();

@@ -1,7 +1,7 @@
-//! The platform's profiling (Android's ProfilingManager, API 35): when the app asks for it, and how much it spends.
+//! The platform's profiling (Android's ProfilingManager, API 35): when the app requests it, and how much it spends.
 //!
-//! The Android library in Kotlin carries it out, and reads this section itself. The agent passes over it ([`Elsewhere`]), so that
-//! its library has no reader for it; [`super::parse_to_serve`] checks it before a document is served.
+//! The Android library in Kotlin implements it, and reads this section itself. The agent skips it ([`Elsewhere`]), so its
+//! library has no reader for it; [`super::parse_to_serve`] checks it before a document is served.
 
 use super::limits::*;
 use super::{Match, Sampling};
@@ -10,7 +10,7 @@ use crate::record::{Json, Path};
 use crate::{record, words};
 use std::marker::PhantomData;
 
-/// Requests and triggers: each is looked at when a window begins, or when the app starts.
+/// Maximum number of requests and triggers: each is checked when a window begins, or when the app starts.
 const MAX_RULES: usize = 16;
 /// Seconds of a profile: the platform takes 1 to 600 (a system trace), 1 to 300 (the other kinds).
 const DURATION_S: std::ops::RangeInclusive<Decimal> = Decimal::whole(1)..=Decimal::whole(600);
@@ -22,7 +22,7 @@ const FREQUENCY_HZ: std::ops::RangeInclusive<u32> = 1..=200;
 const INTERVAL_BYTES: std::ops::RangeInclusive<u32> = 1..=65_536;
 /// Hours between two results of a trigger: a month.
 const PERIOD_H: std::ops::RangeInclusive<u32> = 0..=720;
-/// Costs in a time: above the platform's own limits nothing more comes.
+/// Maximum costs: beyond the platform's own limits, nothing more is delivered.
 const COST: std::ops::RangeInclusive<u32> = 0..=1000;
 
 record! {
@@ -31,11 +31,11 @@ record! {
     pub struct Profiling {
         /// Profiles that the app asks for, each with a window. The first one that names the window counts.
         pub requests: Vec<ProfilingRequest> = Vec::new(); count(0..=MAX_RULES),
-        /// Events after which the system hands the app what it had recorded (API 36).
+        /// Events after which the system gives the app a snapshot of its recording (API 36).
         pub triggers: Vec<ProfilingTrigger> = Vec::new(); count(0..=MAX_RULES),
-        /// The costs that the app may have. The platform's own limits hold as well.
+        /// The costs that the app may have. The platform's own limits also apply.
         pub budget: ProfilingBudget = ProfilingBudget::default(),
-        /// Bytes of a compressed result. A larger one is lost.
+        /// Maximum bytes of a compressed result. A larger one is discarded.
         pub max_bytes: u64 = 20_000_000; within(BYTES_PER_CAPTURE),
     }
 
@@ -53,7 +53,7 @@ record! {
         pub frequency_hz: Option<u32> = None; within(FREQUENCY_HZ),
         /// Bytes between two samples of a heap profile; without it the platform's default (4096).
         pub interval_bytes: Option<u32> = None; within(INTERVAL_BYTES),
-        /// The share of the devices that asks. Its salt is "profiling" by default.
+        /// The share of devices that request it. Its salt is "profiling" by default.
         pub sampling: Sampling = Sampling::default(),
         /// Other conditions that a device must meet.
         pub matches["match"]: Match = Match::default(),
@@ -61,13 +61,13 @@ record! {
         pub priority: u32 = 0,
     }
 
-    /// An event after which the system hands the app a snapshot of its own recording.
+    /// An event after which the system gives the app a snapshot of its own recording.
     pub struct ProfilingTrigger {
-        /// The event. A system that does not know it is left without.
+        /// The event. Systems that do not know it ignore it.
         pub on: ProfilingEvent = ProfilingEvent::Anr; required(),
         /// Hours between two results of this event.
         pub period_h: u32 = 24; within(PERIOD_H),
-        /// The share of the devices that registers it. Its salt is "profiling" by default.
+        /// The share of devices that register it. Its salt is "profiling" by default.
         pub sampling: Sampling = Sampling::default(),
         /// Other conditions that a device must meet.
         pub matches["match"]: Match = Match::default(),
@@ -114,7 +114,7 @@ words! {
         Anomaly = "anomaly",
         /// The user has stopped the app in the settings.
         KillForceStop = "kill_force_stop",
-        /// The user has removed the app from the recent ones.
+        /// The user has removed the app from the recent apps.
         KillRecents = "kill_recents",
         /// The user has stopped the app in the task manager.
         KillTaskManager = "kill_task_manager",
@@ -123,7 +123,7 @@ words! {
     }
 }
 
-/// A section that another reader of the document carries out. Takes any value; its schema is that of `T`.
+/// A section that another reader of the document implements. Accepts any value; its schema is that of `T`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elsewhere<T>(PhantomData<T>);
 
@@ -134,7 +134,7 @@ impl<T> Default for Elsewhere<T> {
 }
 
 impl<T> Elsewhere<T> {
-    /// True: it has no value of its own that could be written.
+    /// Always true: it has no value that could be written.
     pub(super) const fn is_unwritten(&self) -> bool {
         true
     }

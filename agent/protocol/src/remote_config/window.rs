@@ -44,7 +44,7 @@ record! {
     /// Samples of the main thread's callstack.
     #[derive(Copy, Eq)]
     pub struct StackSampling {
-        /// The share of the devices that samples, always the same ones.
+        /// The share of the devices that samples; always the same devices.
         pub percent: Decimal = Decimal::ZERO; required(); within(PERCENT),
         /// The main thread is late after this time in one message, milliseconds. 0: two refresh periods of the display.
         pub after_ms: u32 = 0; within(0..=1000),
@@ -52,7 +52,7 @@ record! {
         pub max: u32 = 1000; within(1..=60_000),
     }
 
-    /// The devices that have a window. Without any field: all.
+    /// The devices that have a window. Without any field: all devices.
     #[derive(Copy, Eq)]
     pub struct Match {
         /// The app's version code: the first and the last one that match.
@@ -69,7 +69,7 @@ record! {
         pub mode: Mode = Mode::Startup,
         /// The size of the recorder in KiB.
         pub capacity_kb: u64 = 4096; within(CAPACITY_KB),
-        /// The recorder lies in a file, so that its records survive a kill. Names in it are not
+        /// The recorder is in a file, so that its records survive a kill. Names in it are not
         /// redacted until it is recovered; `redaction.strict` forbids it.
         pub crash_proof: bool = false,
         /// Takes records where they are made (`atrace_begin_body` …), which is cheaper.
@@ -146,7 +146,7 @@ record! {
         pub thread: ThreadChoice = ThreadChoice::Main,
     }
 
-    /// Little memory is available.
+    /// The system has little available memory.
     #[derive(Copy)]
     pub struct LowMemory {
         /// Less than this share of the memory is available (`MemAvailable` in /proc/meminfo),
@@ -156,7 +156,7 @@ record! {
 }
 
 words! {
-    /// Threads that a trigger looks at.
+    /// Threads that a trigger observes.
     pub enum ThreadChoice {
         /// The first thread of the process.
         Main = "main",
@@ -171,21 +171,21 @@ choice! {
         /// When the app calls `tracetee_open_window` with the window's id, until
         /// `tracetee_close_window`.
         Manual = "manual",
-        /// With the process, from the agent's first instruction.
+        /// When the process starts, from the agent's first instruction.
         AppStart = "app_start",
         /// Once in each period in which the app runs.
         Schedule(Schedule) = "schedule",
         /// From the begin of one section to the end of another.
         Section(SectionSpan) = "section",
-        /// Around moments at which something goes wrong.
+        /// Around moments at which a problem occurs.
         Triggers(Triggers) = "triggers",
     }
 
-    /// Something that goes wrong.
+    /// A problem that triggers a capture.
     pub enum Trigger {
         /// One or several sections of the main thread take too long.
         Jank(Jank) = "jank",
-        /// The main thread does nothing else for too long.
+        /// The main thread is blocked for too long.
         Blocked(Blocked) = "blocked",
         /// The app calls `tracetee_trigger` with this name.
         Custom(Named) = "custom",
@@ -197,8 +197,8 @@ choice! {
 }
 
 impl Window {
-    /// True for a window that is a flight recorder: it records until a section or trigger that it
-    /// looks for, and keeps what was before it.
+    /// True for a window that is a flight recorder: it records until a section or trigger occurs, and keeps the records
+    /// before it.
     #[must_use]
     pub const fn is_flight(&self) -> bool {
         matches!(self.opens, Opens::Section(_) | Opens::Triggers(_))

@@ -1,10 +1,10 @@
 //! Reads the counters of the main thread and of render threads at the begin and the end of each frame.
 //!
-//! Runs on these threads, inside the recorder, while the capture asks for it. A lane that is watched takes no record
-//! without [`super::writer`]'s cold way, because its largest delta is 0: so a record that nobody watches costs not one
-//! instruction. Three system calls read the counters: the thread's faults and switches, its processor time, which is exact
-//! at that moment (the processor time of `getrusage` is that of the last tick), and its wait for a processor. A thread
-//! that was not switched since the last reading ran all the time: then the first call is enough.
+//! Runs on these threads, inside the recorder, while the capture asks for it. A watched lane sends each record through the
+//! cold path of [`super::writer`], because its largest delta is 0: so an unwatched record costs no extra instruction. Three
+//! system calls read the counters: the thread's faults and switches, its processor time, which is exact at that moment (the
+//! processor time of `getrusage` is that of the last tick), and its wait for a processor. If a thread was not switched since
+//! the last reading, it ran all the time, and the first call is enough.
 
 use crate::clock;
 use crate::counters::Counters;
@@ -19,7 +19,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use tracetee_os::Owned;
 
-/// Number of threads that are watched at once, each by a descriptor of its own.
+/// Number of threads that are watched at once, each by its own descriptor.
 const MAX_WATCHED: usize = 4;
 
 /// Names of frames' sections, on the main thread and on the render thread.
@@ -27,14 +27,14 @@ const FRAMES: [&[u8]; 2] = [b"Choreographer#doFrame", b"DrawFrame"];
 const RENDER_THREAD: &[u8] = b"RenderThread\0";
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// Blocks that threads have leased without being watched, because all watches were taken.
+/// Number of blocks that unwatched threads have leased, because all watches were taken.
 static UNWATCHED: AtomicU32 = AtomicU32::new(0);
 static WATCHES: [Watch; MAX_WATCHED] = [const { Watch::new() }; MAX_WATCHED];
 
 /// Chooses whether the threads that lease a block from now on are watched.
 /// Returns true if that is a change.
 pub(crate) fn set_on(is_on: bool) -> bool {
-    // ORDERING: Relaxed; who sees it late counts from its next block on.
+    // ORDERING: Relaxed; a thread that sees it late counts from its next block on.
     IS_ON.swap(is_on, Ordering::Relaxed) != is_on
 }
 
@@ -52,14 +52,14 @@ pub(super) struct Offered<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// A thread that is watched. Its own thread alone touches the cells.
+/// A watched thread. Only that thread touches the cells.
 pub(super) struct Watch {
     /// Number of the thread, counted from 1 in this process; 0 for none.
     owner: AtomicU32,
     tid: AtomicI32,
     /// The session that the cells below are about.
     session: Cell<u32>,
-    /// The largest delta before the lane's clock has to be looked at again.
+    /// The largest delta before the lane's clock has to be read again.
     limit: Cell<u64>,
     /// Sections that are open from the frame's on.
     depth: Cell<u32>,
@@ -84,7 +84,7 @@ pub(super) fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
-/// Chooses whether a thread is watched whose lane has just before a segment.
+/// Decides whether to watch a thread whose lane is about to begin a segment.
 pub(super) fn choose(state: &ThreadState, lane: &Lane, session: u32, name: &[u8]) {
     let is_watched = is_on() && (is_main(state.tid()) || name.starts_with(RENDER_THREAD));
     lane.set_watch(if is_watched { claim(state) } else { 0 });
@@ -107,7 +107,7 @@ pub(super) fn end(lane: &Lane) {
     }
 }
 
-/// In a child: the descriptors are those of its parent's threads.
+/// In a child: the descriptors belong to its parent's threads.
 pub(super) fn forget() {
     WATCHES.iter().for_each(Watch::free);
 }
@@ -159,7 +159,7 @@ impl Watch {
         }
     }
 
-    /// Begins anew with the first record of a session.
+    /// Starts over with the first record of a session.
     pub(super) fn enter(&self, session: u32) {
         if self.session.replace(session) != session {
             self.depth.set(0);
@@ -230,7 +230,7 @@ fn begin_or_end<'a>(record: &Offered<'a>) -> Option<Option<&'a [u8]>> {
     match Kind::from_letter(letter)? {
         Kind::End => Some(None),
         Kind::Begin if form == Form::Packed => Some(Some(bytes)),
-        // Those of the app: the platform's frames have no details.
+        // The app's records: the platform's frames have no details.
         Kind::Begin if form == Form::Rich => Some(Some(&[])),
         Kind::Begin => {
             let rest = bytes.get(2..)?;
@@ -255,7 +255,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// The calling thread's; `before`: its last one.
+    /// Reads the calling thread's counters; `before`: its previous reading.
     fn now(schedstat: Option<&Owned<Descriptor>>, before: Option<Self>) -> Option<Self> {
         let saved = errno::Saved::now();
         let reading = Self::from_kernel(schedstat, before);
@@ -318,12 +318,12 @@ const RUSAGE_THREAD: libc::c_int = 1;
 /// Bytes of a line of three numbers.
 const SCHEDSTAT_BYTES: usize = 64;
 
-/// Largest difference between the processor time in a thread's schedstat, which is that of the last tick, and the thread's.
+/// Largest difference between the processor time in a thread's schedstat, which is as of the last tick, and the actual one.
 /// Without ticks (`nohz_full`) there is one a second.
 const MAX_TICK_NS: u64 = 1_100_000_000;
 
 /// The second field of a thread's schedstat. The first must be the thread's processor time: a program may have closed the
-/// descriptor and have a file of its own there, and to ask the kernel for the file's identity each time costs more.
+/// descriptor and have its own file there, and to ask the kernel for the file's identity each time costs more.
 fn runnable_ns(schedstat: &Owned<Descriptor>, running_ns: u64) -> Option<u64> {
     let fd = schedstat.unchecked().as_raw_fd();
     let mut line = [0u8; SCHEDSTAT_BYTES];
@@ -349,7 +349,7 @@ fn number(field: &[u8]) -> Option<u64> {
 struct Descriptor(RawFd);
 
 impl Descriptor {
-    /// Opens the schedstat of a thread of this process. No file is one where the kernel has none.
+    /// Opens the schedstat of a thread of this process. If the kernel does not have schedstat, no descriptor is opened.
     fn open(tid: i32) -> Option<Owned<Self>> {
         let mut path = [0u8; 64];
         let mut digits = [0u8; 10];
@@ -379,7 +379,7 @@ impl Descriptor {
         if !(0..=2).contains(&fd) {
             return (fd > 2).then(|| Owned::new(Self(fd)));
         }
-        // Those of 0 to 2 are the program's, even if they are closed.
+        // Descriptors 0 to 2 belong to the program, even if they are closed.
         // SAFETY: opened above.
         let higher = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
         // SAFETY: opened above and known to nobody else.

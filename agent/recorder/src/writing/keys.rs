@@ -9,7 +9,7 @@
 /// takes 7; the rest is for the app.
 const SPARE: usize = 16;
 
-/// Fails with an errno (EAGAIN) when fewer than [`SPARE`] keys can be had.
+/// Fails with an errno (EAGAIN) if fewer than [`SPARE`] keys are available.
 pub(super) fn are_left() -> Result<(), i32> {
     let mut keys: [libc::pthread_key_t; SPARE] = [0; SPARE];
     let mut status = 0;
@@ -23,7 +23,7 @@ pub(super) fn are_left() -> Result<(), i32> {
         made += 1;
     }
     for &key in keys.iter().take(made) {
-        // SAFETY: a key made above, which nobody else knows.
+        // SAFETY: a key made above, and not shared.
         unsafe { libc::pthread_key_delete(key) };
     }
     if status == 0 { Ok(()) } else { Err(status) }

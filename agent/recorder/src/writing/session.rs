@@ -1,11 +1,11 @@
-//! Recording is on or off: which pool the writers use, and when the last one has left it.
+//! Recording is on or off: which pool the writers use, and whether the last writer has left it.
 //!
 //! [`open`] and [`close`] are called under the capture's lock. Closing waits until no thread is
 //! inside the recorder; only then may the pool be unmapped.
 //!
-//! The gate lies in a page that the kernel empties in a child ([`prepare`]). So a child that was made
-//! past fork's handlers (by `clone` itself, as sandboxes and crash handlers do) finds no session,
-//! and writes nothing into its parent's recorder.
+//! The gate is in a page that the kernel empties in a child ([`prepare`]). So a child that was created without fork's
+//! handlers (by a raw `clone`, as sandboxes and crash handlers do) finds no session, and writes nothing into its parent's
+//! recorder.
 
 use crate::gate::Gate;
 use crate::layout::Loss;
@@ -20,20 +20,20 @@ use std::time::{Duration, Instant};
 static FIRST_GATE: Gate = Gate::new();
 static GATE: AtomicPtr<Gate> = AtomicPtr::new((&raw const FIRST_GATE).cast_mut());
 static LAST_SESSION: AtomicU32 = AtomicU32::new(0);
-/// The session's pool; set before the session, cleared never.
+/// The session's pool; set before the session, and never cleared.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 /// Boot time after which nothing is recorded any more.
 static DEADLINE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 /// The process that recorded last; 0 before.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// Losses of threads that have no state, or whose state is not theirs to use. The next thread that
-/// leases a block moves them to the pool; so does who looks at it.
+/// Losses of threads that have no state, or must not use it. The next thread that leases a block moves them to the pool; so
+/// does a reader.
 static UNPLACED: [AtomicU32; Loss::ALL.len()] = [const { AtomicU32::new(0) }; Loss::ALL.len()];
 
 /// Returns the gate.
 #[inline(always)]
 pub(crate) fn gate() -> &'static Gate {
-    // ORDERING: Relaxed; changes once, before the first session, and both gates live for ever.
+    // ORDERING: Relaxed; changes once, before the first session, and both gates live forever.
     let gate = GATE.load(Ordering::Relaxed);
     // SAFETY: a static, or a page of ours that is never unmapped.
     unsafe { &*gate }
@@ -47,7 +47,7 @@ pub(super) fn prepare() {
     if cfg!(miri) {
         return;
     }
-    // SAFETY: asks for a number.
+    // SAFETY: only reads a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let bytes = usize::try_from(page).unwrap_or(4096);
     let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -59,14 +59,14 @@ pub(super) fn prepare() {
     }
     // SAFETY: the page that was just mapped.
     if unsafe { libc::madvise(mapping, bytes, MADV_WIPEONFORK) } != 0 {
-        // SAFETY: as above; nobody else has it.
+        // SAFETY: as above; it is not shared.
         unsafe { libc::munmap(mapping, bytes) };
         return;
     }
     let gate = mapping.cast::<Gate>();
     // SAFETY: a page is larger, and aligned for anything.
     unsafe { gate.write(Gate::new()) };
-    // ORDERING: Release, for the gate's own words; who still sees the first one finds no session.
+    // ORDERING: Release, for the gate's own words; a thread that still sees the first gate finds no session.
     GATE.store(gate, Ordering::Release);
 }
 
@@ -86,7 +86,7 @@ fn is_wiped_in_child() -> bool {
 /// Time that [`close`] waits for a thread inside the recorder. Only a stopped or starved thread needs more
 /// than some microseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Number of looks (of 50 µs and more) after which it asks whether they who are inside still live.
+/// Number of checks (of 50 µs and more) after which it checks whether the threads inside are still alive.
 const LOOKS_PER_CALL: u32 = 20;
 
 /// The agent around the recorder, as far as a session needs it.
@@ -94,8 +94,8 @@ const LOOKS_PER_CALL: u32 = 20;
 pub struct Host {
     /// True if the process may call `membarrier(2)`: a seccomp filter may end it for that.
     pub may_call_membarrier: fn() -> bool,
-    /// Called once when a session's deadline has passed, on the app's thread whose record came too
-    /// late: the rules of the hot path hold.
+    /// Called once when a session's deadline has passed, on the app's thread whose record came too late: the rules of the
+    /// hot path apply.
     pub deadline_passed: fn(),
 }
 
@@ -135,17 +135,18 @@ pub fn open_at_once(pool: *const Pool, deadline_ns: u64, host: &'static Host) {
 /// Chooses whether threads that draw frames record their counters at each frame's begin and end, from now on.
 pub fn count_frames(is_on: bool) {
     if frame_counters::set_on(is_on) {
-        // A thread that holds a block looks at the switch when it takes its next block.
+        // A thread that holds a block checks the switch when it takes its next block.
         thread::renamed(false);
     }
 }
 
-/// Returns how many blocks of records have no counters since the last call, because more threads draw frames than are watched.
+/// Returns how many blocks of records have no counters since the last call, because more threads draw frames than are
+/// watched.
 pub fn take_uncounted() -> u32 {
     frame_counters::take_unwatched()
 }
 
-/// Spares threads the fence with each record, where the kernel offers a means. As [`register`], it may wait some 10 ms.
+/// Saves threads the fence with each record, if the kernel supports it. Like [`register`], it may wait some 10 ms.
 pub fn stop_fencing() {
     if HOST.get().is_some_and(|host| (host.may_call_membarrier)()) && membarrier_registered() {
         gate().stop_fencing();
@@ -166,8 +167,8 @@ pub fn current() -> u32 {
     gate().session_hint()
 }
 
-/// The pool of `session`, for a thread that is inside with it. `None` when that session is over: a
-/// closer that lost patience has left its pool to this thread, and others record into another.
+/// The pool of `session`, for a thread that is inside with it. `None` when that session is over: a closer whose wait timed
+/// out has left its pool to this thread, and other threads record into another pool.
 pub(crate) fn pool_of(session: u32) -> Option<&'static Pool> {
     // ORDERING: Acquire, pairs with the Release in `open`.
     let pool = POOL.load(Ordering::Acquire);
@@ -175,7 +176,7 @@ pub(crate) fn pool_of(session: u32) -> Option<&'static Pool> {
         return None;
     }
     if !is_wiped_in_child() && is_another_process() {
-        // The session is left as it is: a child of vfork shares this memory with its parent.
+        // The session stays unchanged: a child of vfork shares this memory with its parent.
         return None;
     }
     // SAFETY: set before the session; the closer frees it only after this thread has left.
@@ -201,14 +202,14 @@ pub(crate) fn deadline_passed(pool: &Pool) {
     }
 }
 
-/// Turns recording off without waiting, from wherever: later records are not recorded.
+/// Turns recording off without waiting, from any thread: later records are not recorded.
 pub fn switch_off() {
     gate().close();
 }
 
 /// Turns recording into `pool` off and waits for the writers. `true` when it may be freed.
 pub fn close(pool: &Pool) -> bool {
-    // ORDERING: Relaxed; changes under the caller's lock alone.
+    // ORDERING: Relaxed; changes only under the caller's lock.
     let session = LAST_SESSION.load(Ordering::Relaxed);
     thread::heal_own(pool, session);
     gate().close();
@@ -219,11 +220,11 @@ pub fn close(pool: &Pool) -> bool {
     is_free
 }
 
-/// Waits until each thread that is inside the recorder has been outside, but not for ever. Who is
-/// gone is not waited for.
+/// Waits until each thread that is inside the recorder has been outside, but not forever. Does not wait for threads that
+/// have ended.
 #[allow(clippy::disallowed_methods, reason = "writers do not run while the device sleeps")]
 pub fn wait_until_outside(patience: Duration) -> bool {
-    // ORDERING: Relaxed; changes under the capture's lock alone.
+    // ORDERING: Relaxed; changes only under the capture's lock.
     let session = LAST_SESSION.load(Ordering::Relaxed);
     let deadline = Instant::now() + patience;
     let mut looks = 0u32;
@@ -250,7 +251,7 @@ pub fn barrier() {
     });
 }
 
-/// Counts a record for which there is no thread's state to use.
+/// Counts a record without a usable thread state.
 #[cold]
 pub fn count_unplaced_loss(loss: Loss) {
     if current() != 0
@@ -261,8 +262,8 @@ pub fn count_unplaced_loss(loss: Loss) {
     }
 }
 
-/// Moves such losses to the pool of the session, as those of no thread in particular. The pool must
-/// not be freed meanwhile.
+/// Moves such losses to the pool of the session, without a thread. The pool must not be freed
+/// meanwhile.
 pub fn place_losses(pool: &Pool) {
     for (loss, count) in Loss::ALL.into_iter().zip(&UNPLACED) {
         // ORDERING: Relaxed, both; counts.
@@ -272,7 +273,7 @@ pub fn place_losses(pool: &Pool) {
     }
 }
 
-/// Writes down the present names of all threads that have recorded, as the kernel has them.
+/// Stores the kernel's current names of all threads that have recorded.
 pub fn note_thread_names(pool: &Pool) {
     place_losses(pool);
     for (entry, tid) in thread::entries_in(current()) {
@@ -284,7 +285,7 @@ pub fn note_thread_names(pool: &Pool) {
     }
 }
 
-/// After a fork, in the child: the parent's session is not ours.
+/// After a fork, in the child: drops the parent's session.
 pub fn forget_after_fork() {
     gate().close();
     // ORDERING: Relaxed; the child has one thread.
@@ -303,7 +304,7 @@ fn membarrier_registered() -> bool {
 
 fn membarrier(command: libc::c_int) -> bool {
     let errno = crate::errno::Saved::now();
-    // SAFETY: the call touches no memory of ours.
+    // SAFETY: the call does not touch our memory.
     let status = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
     errno.restore();
     status == 0

@@ -1,4 +1,4 @@
-//! One thread's state: what the recorder keeps for it, and whose it is.
+//! One thread's state: the recorder's data for it, and its owner.
 //!
 //! Written by its own thread, and by signal handlers on it; other threads look at the atomics.
 //! [`crate::thread`] has the table of them.
@@ -20,7 +20,7 @@ pub fn is_gone(tid: i32) -> bool {
     }
     let saved = crate::errno::Saved::now();
     let pid = std::process::id();
-    // SAFETY: signal 0 is none; the call asks whether the thread is there.
+    // SAFETY: signal 0 is not sent; the call checks whether the thread exists.
     let status = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };
     let is_gone = status == -1 && crate::errno::get() == libc::ESRCH;
     saved.restore();

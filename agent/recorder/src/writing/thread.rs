@@ -1,12 +1,12 @@
 //! The table of thread states, and how a thread finds its own.
 //!
-//! A pthread key holds the pointer: it allocates nothing (the states lie in a table of their own), works on Android
-//! where Rust's `thread_local!` would box a value inside the hook, and its destructor tells when the thread ends. A
+//! A pthread key holds the pointer: it allocates nothing (the states lie in their own table), works on Android
+//! where Rust's `thread_local!` would box a value inside the hook, and its destructor signals the thread's end. A
 //! record reads its value without a call where that is possible ([`key_slot`]).
 //!
-//! A thread may end without giving its state back (its last destructor records once more, or it
-//! ends by the system call itself). Such states are taken over by new threads, and freed when a
-//! session opens: the kernel says that their thread is gone.
+//! A thread may end without releasing its state (its last destructor records once more, or it ends by a raw system call).
+//! Such states are taken over by new threads, and freed when a session opens, once the kernel reports that their thread has
+//! ended.
 
 use super::{frame_counters, key_slot, keys};
 use crate::gate::{Gate, LEVELS, Mark};
@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 pub const MAX_THREADS: usize = 4096;
 
 /// Number of states from which a new thread searches for states of dead threads, which also hold blocks. Few
-/// processes have so many threads.
+/// processes have this many threads.
 const RECLAIM_FROM: usize = 128;
 /// Number of states that one search checks, each by a system call.
 const RECLAIM_STEP: usize = 16;
@@ -38,12 +38,12 @@ pub(crate) fn lane_number(state: &ThreadState, level: usize) -> u32 {
     u32::try_from(number * 2 + level).unwrap_or(0)
 }
 
-/// Makes a lane give up its block of `session`; `true` when its thread is outside the recorder, so
-/// that it writes nothing more into it.
+/// Makes a lane release its block of `session`; `true` if its thread is outside the recorder, so that it no longer writes to
+/// the block.
 pub(crate) fn take_from(lane_number: u32, session: u32) -> bool {
     let Some(state) = states().get(lane_number as usize / 2) else { return false };
     let Some(lane) = state.lane(lane_number as usize % 2) else { return false };
-    // ORDERING: Relaxed; the barrier orders it before the look at the thread.
+    // ORDERING: Relaxed; the barrier orders it before the check of the thread.
     lane.session.store(0, Ordering::Relaxed);
     session::barrier();
     !state.is_inside(session)
@@ -69,7 +69,7 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 pub fn prepare() -> Result<(), i32> {
     static MAKING: Mutex<()> = Mutex::new(());
     let is_made = || KEY.load(Ordering::Relaxed) != 0;
-    // ORDERING: Relaxed; a key that is there is whole, and it is made under the lock.
+    // ORDERING: Relaxed; an existing key is complete, and it is made under the lock.
     if is_made() {
         return Ok(());
     }
@@ -120,7 +120,7 @@ fn states() -> &'static [ThreadState] {
     if first.is_null() {
         return &[];
     }
-    // SAFETY: mapped for so many, page-aligned and never unmapped; zeros are a state, which a test compares.
+    // SAFETY: mapped for this many entries, page-aligned and never unmapped; zeros are a state, which a test compares.
     unsafe { std::slice::from_raw_parts(first, MAX_THREADS) }
 }
 
@@ -138,7 +138,7 @@ pub fn current() -> Option<&'static ThreadState> {
     own().or_else(current_by_key)
 }
 
-/// The calling thread's state where it is found without a call; `None` says nothing.
+/// The calling thread's state if it is found without a call; `None` is not conclusive.
 #[inline(always)]
 #[must_use]
 pub fn own() -> Option<&'static ThreadState> {
@@ -189,9 +189,9 @@ fn attach() -> Option<&'static ThreadState> {
     Some(state)
 }
 
-/// A state for a new thread: one that was given back, a new one, or that of a thread that is gone.
+/// A state for a new thread: a released one, a new one, or that of a thread that has ended.
 fn claim() -> Option<&'static ThreadState> {
-    // ORDERING: Relaxed, but for SeqCst below; hints. A state's owner decides.
+    // ORDERING: Relaxed, except for SeqCst below: these are hints. A state's owner decides.
     let used = USED.load(Ordering::Relaxed);
     if FREE.load(Ordering::Relaxed) != 0
         && let Some(state) = claim_free(used)
@@ -235,9 +235,9 @@ fn give_back(state: &ThreadState) {
     FREE.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Looks at the next few states for one that is free, or whose thread is gone.
+/// Searches the next few states for one that is free or belongs to an ended thread.
 fn reclaim_some() -> Option<&'static ThreadState> {
-    // ORDERING: Relaxed, both; where it begins does not matter.
+    // ORDERING: Relaxed, both; the start position does not matter.
     let used = USED.load(Ordering::Relaxed).min(MAX_THREADS);
     let used = NonZeroUsize::new(used).unwrap_or(NonZeroUsize::MIN);
     let first = RECLAIM_AT.fetch_add(RECLAIM_STEP, Ordering::Relaxed);
@@ -246,8 +246,7 @@ fn reclaim_some() -> Option<&'static ThreadState> {
     states.find(|state| state.claim() || state.reclaim())
 }
 
-/// Frees all states whose thread is gone. While no session is open: what they hold is no longer
-/// anybody's.
+/// Frees all states whose thread has ended, while no session is open, when their contents are no longer used.
 pub(crate) fn release_gone() {
     for state in all().filter(|state| state.reclaim()) {
         state.reset();
@@ -280,7 +279,7 @@ pub struct Excluded {
 }
 
 impl Excluded {
-    /// The calling thread. Where all states are taken there is nothing to exclude.
+    /// The calling thread. If all states are taken there is nothing to exclude.
     #[must_use]
     pub fn this_thread() -> Self {
         let state = prepare().ok().and_then(|()| current());
@@ -301,7 +300,7 @@ impl Drop for Excluded {
     }
 }
 
-/// The calling thread's name as the kernel has it, NUL-padded.
+/// The kernel's name of the calling thread, NUL-padded.
 pub(crate) fn current_name() -> [u8; NAME_BYTES] {
     let mut name = [0u8; NAME_BYTES];
     // SAFETY: PR_GET_NAME writes 16 bytes at most.
@@ -311,14 +310,13 @@ pub(crate) fn current_name() -> [u8; NAME_BYTES] {
 
 /// All states that a thread has, or had when it ended without giving it back.
 pub(crate) fn all() -> impl Iterator<Item = &'static ThreadState> {
-    // ORDERING: SeqCst, see `claim`; Relaxed, who attaches meanwhile finds the session as it is
-    // then.
+    // ORDERING: SeqCst, see `claim`; Relaxed, a thread that attaches meanwhile finds the current session.
     let used = USED.load(Ordering::SeqCst);
     states().iter().take(used).filter(|state| state.owner.load(Ordering::Relaxed) != 0)
 }
 
-/// Makes good what entries of the calling thread have left that are abandoned. Before `session`,
-/// which `pool` belongs to, is closed.
+/// Cleans up after abandoned entries of the calling thread. Before `session`, which `pool` belongs
+/// to, is closed.
 pub(crate) fn heal_own(pool: &Pool, session: u32) {
     let Some(state) = existing() else { return };
     let mark = Mark::new();
@@ -330,8 +328,8 @@ pub(crate) fn heal_own(pool: &Pool, session: u32) {
     }
 }
 
-/// Counts the records of those that are inside with `session` and never finish them: their thread
-/// is gone, or the closer waits for it no longer.
+/// Counts the records of those that are inside with `session` and never finish them: their thread has ended, or the closer
+/// no longer waits for it.
 pub(crate) fn count_abandoned(pool: &Pool, session: u32) {
     for state in all().filter(|state| state.is_inside(session)) {
         pool.count_loss(Loss::Abandoned, state.entry_in(session));
@@ -346,7 +344,7 @@ pub fn word_at(address: usize) -> Option<usize> {
         return None;
     }
     let word = std::ptr::with_exposed_provenance::<usize>(address);
-    // SAFETY: readable and aligned; whatever lies there is a word.
+    // SAFETY: readable and aligned; whatever is there is a word.
     Some(unsafe { word.read_volatile() })
 }
 
@@ -379,15 +377,15 @@ pub(crate) fn forget_all_after_fork() {
     frame_counters::forget();
     FREE.store(used, Ordering::Relaxed);
     if KEY.load(Ordering::Relaxed) != 0 {
-        // SAFETY: a valid key; null makes the thread attach anew.
+        // SAFETY: a valid key; null makes the thread attach again.
         unsafe { libc::pthread_setspecific(key(), std::ptr::null()) };
     }
 }
 
-/// Clears all states in a child that was made without fork's handlers, before its first session. One state is
-/// that of the child's first thread, under another id, but which is unknown. No other thread uses them.
+/// Clears all states in a child that was made without fork's handlers, before its first session. One unknown state belongs
+/// to the child's first thread, under another id. No other thread uses them.
 pub(crate) fn forget_after_clone() {
-    // ORDERING: Relaxed; looked at when the state's thread records next.
+    // ORDERING: Relaxed; read when the state's thread records next.
     all().for_each(|state| state.tid.store(0, Ordering::Relaxed));
 }
 

@@ -1,7 +1,7 @@
 //! The producer: puts one record into the calling thread's block.
 //!
 //! Runs on the app's threads inside `write`. No allocation, no lock, no panic, no libc call that
-//! we hook; when there is no room the record is counted and the app goes on.
+//! we hook; when there is no room the record is counted and the app continues.
 
 use super::frame_counters::{self, Edge, Offered};
 use crate::clock::{self, Anchor};
@@ -42,7 +42,7 @@ pub fn record_as(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) ->
 
 /// Records `head` and `bytes` if that takes no more than stores into the block that the thread holds, by the counter.
 /// `session` is in force, or was a moment ago, and `mark` is in the caller's frame. `false`: nothing was recorded, and
-/// [`record_as`] sees to it. No call lies on this way, so its caller keeps no registers.
+/// [`record_as`] must do it. This path makes no call, so its caller saves no registers.
 #[inline(always)]
 pub fn record_usual(
     state: &ThreadState,
@@ -56,7 +56,7 @@ pub fn record_usual(
     if !clock::HAS_COUNTER || state.inside.frame(0) != 0 {
         return false;
     }
-    // The lane is looked at inside only: a signal handler may have recorded, and have left the counter, until then.
+    // Read the lane only here: before, a signal handler may have recorded and released the counter.
     let is_recorded = gate().enter_in(session, &state.inside, 0, mark)
         && lane.counts_by_counter()
         // SAFETY: a slice's bytes.
@@ -130,8 +130,8 @@ fn now(lane: &Lane) -> u64 {
 /// Time after which a thread reads an anchor again. It limits the error of a suspend in between.
 const ANCHOR_NS: u64 = 250_000_000;
 
-/// Makes the lane take a record: a later anchor, or another block; of a thread that is watched, with its counters before
-/// it. Gives the tick to record it with; `None` when there is no room, which is counted, or the time is over.
+/// Prepares the lane for a record: with a later anchor, or another block; for a watched thread, writes its counters first.
+/// Returns the tick for the record; `None` if there is no room, which is counted, or the time is over.
 #[cold]
 #[inline(never)]
 fn prepare(
@@ -152,7 +152,7 @@ fn prepare(
     let Some((watch, edge)) = watched else {
         let tick = make_room(state, lane, level, session, words)?;
         if let Some(watch) = frame_counters::watch_of(lane) {
-            // With nothing to compare it with, this reading is the base of the next one.
+            // The first reading is the base of the next one.
             let _ = watch.edge(record).and_then(|_| watch.read());
         }
         return Some(tick);
@@ -186,8 +186,7 @@ fn make_room(
     let pool = session::pool_of(session)?;
     session::place_losses(pool);
     let (anchor, by_counter) = anchor(lane, session);
-    // A thread that was idle for long, in a ring, leaves its old block: its new records would go
-    // with it.
+    // In a ring, a thread that was idle for long leaves its old block, with which its new records would be lost.
     if lane.holds(session, ANCHOR_WORDS + words)
         && lane.counts_by_counter() == by_counter
         && !pool.blocks.is_old(lane.lease())
@@ -242,7 +241,7 @@ fn make_room(
     Some(anchor.tick)
 }
 
-/// Has each record of a watched lane come to [`prepare`]. Its clock has moved on from the anchor, see [`anchor`].
+/// Sends each record of a watched lane to [`prepare`]. Its clock has advanced since the anchor, see [`anchor`].
 fn keep_watch(lane: &Lane) {
     if let Some(watch) = frame_counters::watch_of(lane) {
         watch.set_limit(lane.max_delta());
@@ -250,7 +249,7 @@ fn keep_watch(lane: &Lane) {
     }
 }
 
-/// Reads an anchor for what the lane records next, and returns true with one of the counter. Leaves the counter if it
+/// Reads an anchor for the lane's next records, and returns true if it is one of the counter. Stops using the counter if it
 /// disagrees with boot time since the lane's last anchor.
 fn anchor(lane: &Lane, session: u32) -> (Anchor, bool) {
     // With one tick less, the delta of a later record is never 0: see `keep_watch`.
@@ -266,8 +265,7 @@ fn anchor(lane: &Lane, session: u32) -> (Anchor, bool) {
     (Anchor { tick: tick.wrapping_sub(back), boot_ns: boot_ns.wrapping_sub(back) }, false)
 }
 
-/// Ticks from `anchor` until the clock has to be looked at again; `None` when the capture's time is
-/// over, which then ends.
+/// Ticks from `anchor` until the clock has to be read again; `None` if the capture's time is over: it then ends.
 fn max_delta(anchor: Anchor, by_counter: bool, pool: &Pool) -> Option<u64> {
     let Some(left_ns) = session::deadline_ns().checked_sub(anchor.boot_ns) else {
         session::deadline_passed(pool);
@@ -276,8 +274,8 @@ fn max_delta(anchor: Anchor, by_counter: bool, pool: &Pool) -> Option<u64> {
     Some(clock::ticks_in(left_ns.min(ANCHOR_NS), by_counter))
 }
 
-/// Called when a thread ends: says so in its block, which others may go on in. Whatever the thread
-/// was in the middle of has been left by now.
+/// Called when a thread ends: says so in its block, which others may continue in. By now the thread has left any unfinished
+/// operation.
 pub(crate) fn thread_ends(state: &ThreadState) {
     let inside = &state.inside;
     let left: [_; LEVELS] =

@@ -24,8 +24,8 @@ pub(super) struct Env(*mut JNIEnv);
 /// Calls a function of the table.
 macro_rules! table {
     ($env:expr, $function:ident $(, $argument:expr)*) => {
-        // SAFETY: the table of the calling thread, valid while an `Env` lives; the arguments are as the
-        // function's documentation asks, references are those of this call.
+        // SAFETY: this is the calling thread's table, valid while an `Env` lives. The arguments are as the function's
+        // documentation requires, and references belong to this call.
         unsafe { ((**$env.0).v1_6.$function)($env.0 $(, $argument)*) }
     };
 }
@@ -46,7 +46,7 @@ impl Env {
         Some(String::from_utf16_lossy(&units))
     }
 
-    /// Makes a string; null where there is no memory for it.
+    /// Makes a string; null if there is no memory for it.
     pub(super) fn new_text(self, text: &str) -> jstring {
         let units: Vec<u16> = text.encode_utf16().collect();
         table!(self, NewString, units.as_ptr(), size(units.len()))
@@ -63,7 +63,7 @@ impl Env {
         Some(bytes)
     }
 
-    /// Copies bytes of an array from `offset` on; `false` if it does not have them all.
+    /// Copies bytes of an array from `offset` on; `false` if it has fewer.
     pub(super) fn copy_bytes(self, array: jbyteArray, offset: jint, to: &mut [u8]) -> bool {
         if array.is_null() {
             return false;
@@ -77,7 +77,7 @@ impl Env {
         true
     }
 
-    /// Makes an array of bytes; null where there is no memory for it.
+    /// Makes an array of bytes; null if there is no memory for it.
     /// Copies the first numbers of an array; `false` if it has fewer.
     pub(super) fn copy_longs(self, array: jlongArray, to: &mut [i64]) -> bool {
         if array.is_null() {
@@ -96,28 +96,28 @@ impl Env {
         array
     }
 
-    /// Reads an element of an array; null where there is none.
+    /// Reads an element of an array; null if there is none.
     pub(super) fn element(self, array: jobjectArray, index: jint) -> jobject {
         let element = table!(self, GetObjectArrayElement, array, index);
         self.clear();
         element
     }
 
-    /// Finds a class by its name with slashes; null where there is none.
+    /// Finds a class by its name with slashes; null if there is none.
     pub(super) fn class(self, name: &CStr) -> jclass {
         let class = table!(self, FindClass, name.as_ptr());
         self.clear();
         class
     }
 
-    /// Registers natives; `false` where the class does not declare one of them.
+    /// Registers natives; `false` if the class does not declare one of them.
     pub(super) fn register(self, class: jclass, natives: &[JNINativeMethod]) -> bool {
         let said = table!(self, RegisterNatives, class, natives.as_ptr(), size(natives.len()));
         self.clear();
         said == JNI_OK
     }
 
-    /// Sets a static `long`, where there is one of that name.
+    /// Sets a static `long`, if there is one of that name.
     pub(super) fn set_static_long(self, class: jclass, name: &CStr, value: jlong) {
         let field = table!(self, GetStaticFieldID, class, name.as_ptr(), c"J".as_ptr());
         self.clear();
@@ -126,7 +126,7 @@ impl Env {
         }
     }
 
-    /// Sets a static `boolean`, where there is one of that name.
+    /// Sets a static `boolean`, if there is one of that name.
     pub(super) fn set_static_boolean(self, class: jclass, name: &CStr, value: bool) {
         let field = table!(self, GetStaticFieldID, class, name.as_ptr(), c"Z".as_ptr());
         self.clear();
@@ -167,7 +167,7 @@ impl Env {
         thrown.map_or(Ok(()), Err)
     }
 
-    /// Calls a static method that returns nothing, where there is one. Ignores what it throws.
+    /// Calls a static method that returns nothing, if there is one. Ignores its exceptions.
     pub(super) fn call_static(
         self,
         class: jclass,
@@ -255,7 +255,7 @@ pub(super) unsafe fn of_machine(vm: *mut JavaVM) -> Option<Env> {
     (said == JNI_OK).then_some(env)
 }
 
-/// Calls `call` on a thread of the app or the agent, which is attached meanwhile.
+/// Calls `call` on a thread of the app or the agent, which is attached during the call.
 pub(super) fn attached(call: impl FnOnce(Env)) {
     // ORDERING: Acquire; see `of_machine`.
     let vm = VM.load(Ordering::Acquire);
@@ -273,11 +273,11 @@ pub(super) fn attached(call: impl FnOnce(Env)) {
             };
             let arguments = (&raw mut arguments).cast::<c_void>();
             let to = (&raw mut env.0).cast::<*mut c_void>();
-            // SAFETY: the machine's table; it is attached as a daemon, so that it holds up no exit.
+            // SAFETY: the machine's table; it is attached as a daemon, so that it does not delay exit.
             let said = unsafe { ((**vm).v1_4.AttachCurrentThreadAsDaemon)(vm, to, arguments) };
             if said == JNI_OK {
                 let done = guard::catch(|| call(env));
-                // After a panic as well: ART ends the process when an attached thread ends.
+                // Detaches after a panic as well: ART ends the process if a thread ends while attached.
                 // SAFETY: attached above, and no Java frame is on this thread.
                 unsafe { ((**vm).v1_4.DetachCurrentThread)(vm) };
                 if let Err(caught) = done {

@@ -1,5 +1,5 @@
-//! Calls from the agent's threads into Java: copies of its state that Kotlin and Android read as fields, and captures that
-//! begin. Each call attaches its thread to the virtual machine for as long as it takes.
+//! Calls from the agent's threads into Java: they update copies of the agent's state that Kotlin and Android read as fields,
+//! and announce captures that begin. Each call attaches its thread to the virtual machine for as long as it takes.
 
 use super::env::{self, Env};
 use crate::android::quirks::JAVA_CACHES_TAGS;
@@ -10,10 +10,10 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use tracetee_os::guard;
 
-/// The class `dev.tracetee.Native`, a global reference: a thread of ours cannot find classes of the app.
+/// The class `dev.tracetee.Native`, a global reference: the agent's own threads cannot find classes of the app.
 static NATIVE: AtomicPtr<_jobject> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Keeps the class, whose natives are registered.
+/// Keeps a reference to the class whose natives are registered.
 pub(super) fn keep(env: Env, class: jclass) {
     // ORDERING: Release, pairs with the Acquire in `with_native`.
     NATIVE.store(env.keep(class), Ordering::Release);

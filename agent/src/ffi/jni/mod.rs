@@ -33,7 +33,7 @@ impl<E: std::error::Error> From<E> for Refusal {
     }
 }
 
-/// Registers the natives if the library's class is there. Never fails: the C API works without them.
+/// Registers the natives if the library's class exists. Never fails: the C API works without them.
 ///
 /// # Safety
 /// Called by the virtual machine, from `System.loadLibrary`.
@@ -61,8 +61,8 @@ fn register(env: Env) -> bool {
             },)*]
         };
     }
-    // Each function has the signature beside it. `Native.kt` declares the same ones; the virtual machine
-    // refuses to register others.
+    // Each function with its signature. `Native.kt` declares the same functions; the virtual machine refuses to register
+    // others.
     let natives = natives![
         c"version" c"()Ljava/lang/String;" version,
         c"install" c"(Ljava/lang/String;)Ljava/lang/String;" install,
@@ -135,7 +135,8 @@ extern "system" fn dump(env: Env, _: jclass, path: jstring) -> jstring {
     error_text(env, || Ok(api::dump(Path::new(&text(env, path)?)).map(|_| ())?))
 }
 
-/// Calls `to.onBlock` with each block of a streamed capture, until that is over or an exception comes. Null ends that.
+/// Calls `to.onBlock` with each block of a streamed capture, until it ends or an exception is thrown. Null ends the
+/// listening.
 extern "system" fn listen(env: Env, _: jclass, to: jobject) -> jstring {
     error_text(env, || {
         if to.is_null() {
@@ -147,7 +148,7 @@ extern "system" fn listen(env: Env, _: jclass, to: jobject) -> jstring {
         listener::listen(|lost, text| {
             env.in_frame(|| {
                 let block = [jvalue { l: env.new_bytes(text) }, jvalue { j: lost.cast_signed() }];
-                // Of an array for which there is no memory.
+                // For an array that could not be allocated.
                 env.clear();
                 let called = env.call_void(to, c"onBlock", c"([BJ)V", &block);
                 if let Err(Thrown(why)) = called {
@@ -160,7 +161,7 @@ extern "system" fn listen(env: Env, _: jclass, to: jobject) -> jstring {
     })
 }
 
-/// The health report as JSON; null where there was no capture.
+/// The health report as JSON; null if there was no capture.
 extern "system" fn health(env: Env, _: jclass) -> jstring {
     if guard::is_broken() {
         let report = || health_report::after_panic().map(|report| report.to_json());
@@ -228,7 +229,7 @@ extern "system" fn set_screen(env: Env, _: jclass, name: jstring) {
 
 // ---- the ledger ----
 
-/// Frames of a call, at most: those of a second of a display with 240 Hz.
+/// Maximum number of frames in a call: one second of a 240 Hz display.
 const MAX_FRAMES: usize = 256;
 
 /// Counts `count` frames, two words each, at this value of `System.nanoTime`.
@@ -286,7 +287,7 @@ extern "system" fn watch_main(env: Env, _: jclass, ping: jobject) -> jstring {
 unsafe extern "C" fn ping_main(_: *mut c_void) {
     let _ = caught(|| {
         env::attached(|env| {
-            // Held while it runs: it is not given back meanwhile.
+            // Held while it runs, so it is not released meanwhile.
             let ping = guard::lock(&PING);
             if *ping != 0 {
                 let _ = env.call_void(
@@ -376,7 +377,7 @@ extern "system" fn record_event(
             event::record_laid_out(room);
         }
     };
-    // Most are small, and room is zeros first.
+    // Most are small, and a larger buffer must be zeroed first.
     if length <= SMALL_BYTES {
         take(&mut [0; SMALL_BYTES]);
     } else {
@@ -427,7 +428,7 @@ fn error_text(env: Env, call: impl FnOnce() -> Result<(), Refusal>) -> jstring {
     }
 }
 
-/// Returns the result of `call` as a string; null for nothing, and if it fails.
+/// Returns the result of `call` as a string; null if it has no result, or fails.
 fn given(env: Env, call: impl FnOnce() -> Result<Option<String>, Refusal>) -> jstring {
     match caught(call) {
         Ok(Some(text)) => env.new_text(&text),

@@ -19,7 +19,7 @@ pub(crate) struct GuardArgs {
     /// Guard only part of the fleet: screen=SCREEN, model=MODEL, api=LEVEL, hz=HZ, separated by commas.
     #[arg(long, value_name = "SEGMENT", default_value = "", hide_default_value = true, value_parser = Segment::parse)]
     pub(crate) segment: Segment,
-    /// Rise of all jank that must have been noticed before a go, percent.
+    /// Rise of all jank that a go must rule out, percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
     pub(crate) rise: f64,
     #[command(flatten)]

@@ -26,7 +26,7 @@ pub(crate) struct ReportArgs {
     /// File to write to [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Include only captures of this app; of one trace, analyze its process.
+    /// Include only captures of this app; in a single trace, analyze its process.
     #[arg(long, value_name = "PACKAGE")]
     pub(crate) app: Option<String>,
     /// Include only frames of this screen.
@@ -44,7 +44,7 @@ pub(crate) struct ReportArgs {
     /// Include only devices whose quick frames take about MS ms.
     #[arg(long, value_name = "MS", conflicts_with = "captures", value_parser = classes::parse)]
     pub(crate) class: Option<i32>,
-    /// Compare two versions: what the second made worse or better.
+    /// Compare two versions: the changes for the worse or the better in the second.
     #[arg(long, num_args = 2, value_names = ["VERSION", "VERSION"])]
     pub(crate) compare: Option<Vec<String>>,
     /// Compare emulators and debuggable builds, too.
@@ -65,7 +65,7 @@ pub(crate) struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// The format that is asked for, by itself or by the name of the file.
+    /// The requested format: from --format or from the file name.
     pub(crate) fn format(&self) -> ReportFormat {
         let extension = self.output.as_ref().and_then(|path| path.extension()?.to_str());
         self.format.unwrap_or(match extension {
@@ -76,7 +76,7 @@ impl ReportArgs {
         })
     }
 
-    /// The process that is asked for.
+    /// The requested process.
     pub(crate) fn process(&self) -> Which<'_> {
         match (self.pid, &self.process) {
             (Some(pid), _) => Which::Pid(pid),
@@ -91,7 +91,7 @@ impl ReportArgs {
 pub(crate) enum FailOn {
     /// The second version is worse, in jank as a whole or in a cause.
     Worse,
-    /// The second version is worse, or nobody can know.
+    /// The second version is worse, or the comparison cannot tell.
     Unknown,
 }
 

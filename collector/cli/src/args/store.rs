@@ -22,20 +22,20 @@ pub(crate) struct InitArgs {
 pub(crate) enum StoreCommand {
     /// Rebuild the tables of a store from its captures.
     ///
-    /// The collector of a directory must not be running; those of an object store may. Replaces tables of an older version, too.
+    /// The collector of a directory must not be running; those of an object store may. Also replaces tables of an older
+    /// version.
     Rebuild(RebuildArgs),
     /// Copy a store while a collector works on it.
     ///
-    /// A collector can be started on the copy. Another backup to the same directory copies only what came since, and deletes what the
-    /// store has no longer.
+    /// A collector can be started on the copy. A later backup to the same directory copies only new files, and deletes those
+    /// that the store no longer has.
     Backup(BackupArgs),
     /// Delete everything that a device has sent to a store.
     Forget(ForgetArgs),
     /// Convert the captures of a store to Parquet tables.
     ///
-    /// Reads the objects with the given keys and writes the parts that do not exist yet, so that any number of
-    /// processes can run at once, and again after a failure: `tracetee store tables --store S --list | tracetee store
-    /// tables --store S --keys -`.
+    /// Reads the objects with the given keys and writes the parts that do not exist yet. Any number of processes can run at
+    /// once, and again after a failure: `tracetee store tables --store S --list | tracetee store tables --store S --keys -`.
     Tables(TablesArgs),
     /// Manage the mappings that restore a release's names.
     #[command(subcommand)]
@@ -50,7 +50,7 @@ pub(crate) struct McpArgs {
     pub(crate) store: PathBuf,
 }
 
-/// Where the commands that work on a store find it.
+/// Location of the store for commands that work on it.
 #[derive(Debug, Args)]
 pub(crate) struct StoreOptions {
     /// The collector's store: a directory, s3://BUCKET/PREFIX, gs://… or az://….
@@ -116,7 +116,7 @@ pub(crate) struct TablesArgs {
 pub(crate) enum MappingCommand {
     /// Upload the mappings of a release to a collector.
     ///
-    /// The collector restores the names of all captures of that version, also of those that it has already stored.
+    /// The collector restores the names in all captures of that version, including those already stored.
     Upload(MappingUploadArgs),
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct MappingUploadArgs {
     /// CA certificates (PEM) to verify the collector with [default: Mozilla's].
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Allow http:// to other machines: mappings and token travel unencrypted.
+    /// Allow http:// to other machines: mappings and the token are sent unencrypted.
     #[arg(long)]
     pub(crate) cleartext: bool,
 }

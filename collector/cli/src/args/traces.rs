@@ -28,7 +28,7 @@ pub(crate) struct AtraceArgs {
     /// Capture the categories named in FILE, too.
     #[arg(short = 'f', value_name = "FILE")]
     pub(crate) categories_file: Option<PathBuf>,
-    /// Refused: an app cannot trace functions of the kernel.
+    /// Refused: an app cannot trace kernel functions.
     #[arg(short = 'k', value_name = "FUNCTIONS", hide = true)]
     pub(crate) kernel_functions: Option<String>,
     /// Use a ring buffer: keep the latest records when it is full, not the earliest.
@@ -64,7 +64,7 @@ pub(crate) struct AtraceArgs {
     /// Write the trace while the program runs.
     #[arg(long, conflicts_with_all = ["async_start", "async_dump", "async_stop", "zlib"])]
     pub(crate) stream: bool,
-    /// With --async_stop: write no trace. An app records user space alone.
+    /// With --async_stop: write no trace. An app records only user space.
     #[arg(long = "only_userspace")]
     pub(crate) only_userspace: bool,
     /// Convert this trace to an HTML page instead of capturing.

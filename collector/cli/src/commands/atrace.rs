@@ -22,7 +22,7 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(file) = &args.from_file {
-        // systrace.py's way: a page, if nothing else is said.
+        // As in systrace.py: a page, unless another format is requested.
         write(args, vec![file.clone()], "trace.html")?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -58,7 +58,7 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
     for target in targets {
         match target.ask(&request) {
             Ok(_) => begun.push(target),
-            // Of several that were not named, those that can are captured.
+            // If no process was named, captures all those that can be captured.
             Err(error) if args.pid.is_none() && args.connect.is_none() => {
                 say(&format!("skipped: {error:#}"));
             }

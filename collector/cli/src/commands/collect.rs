@@ -17,11 +17,11 @@ use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGua
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Log lines that may wait for whoever reads stderr.
+/// Maximum number of log lines that wait for the reader of stderr.
 const MOST_LOG_LINES: usize = 1000;
 /// Time limit for the last of them at the end.
 const LAST_LINES: Duration = Duration::from_secs(2);
-/// Counts those that were lost because more had to wait.
+/// Counts messages that were lost because too many were waiting.
 static LOST_LOG_LINES: OnceLock<ErrorCounter> = OnceLock::new();
 
 /// Serves until a signal.
@@ -92,10 +92,10 @@ pub(crate) fn collect(args: &CollectArgs, is_verbose: bool) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the last lines of the log, while somebody reads them.
+/// Waits for the last lines of the log, while they are being read.
 fn end(log: WorkerGuard) {
     let (ending, ended) = channel::<()>();
-    // On a thread that is left alone if it hangs: when too many lines wait, the guard has a message for stdout.
+    // On a thread that is abandoned if it hangs: when too many lines wait, the guard has a message for stdout.
     std::thread::spawn(move || {
         let _ending = ending;
         drop(log);
@@ -112,7 +112,7 @@ fn read_certificate(args: &CollectArgs) -> Result<Option<TlsAcceptor>> {
     files.map(|(certificates, key)| read_tls(certificates, key)).transpose()
 }
 
-/// Sends the server's log lines to stderr, on a thread: whoever reads them may stop to do so.
+/// Sends the server's log lines to stderr, on a thread, because their reader may stop reading.
 fn log_to_stderr(format: LogFormat, is_verbose: bool) -> Result<WorkerGuard> {
     let lines = NonBlockingBuilder::default().buffered_lines_limit(MOST_LOG_LINES);
     let (log, writes) = lines.finish(Log);

@@ -1,4 +1,4 @@
-//! The page of a collector, for commands that read there: with a token's rights, within limits of time and size.
+//! Reads a collector's page for commands: with a token's rights, within limits of time and size.
 
 use crate::args::GateArgs;
 use crate::http::send;
@@ -15,7 +15,7 @@ use tracetee_uploader::{Endpoint, Response};
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
 /// Bytes of a capture.
 const MAX_CAPTURE_BYTES: usize = 64 << 20;
-/// Time of a request: the collector ends a question after 5 s, and others may be before it.
+/// Time limit of a request: the collector ends a query after 5 s, and others may be ahead of it.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A collector's page.

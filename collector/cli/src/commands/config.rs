@@ -1,6 +1,6 @@
-//! `tracetee config check`: a remote configuration before it is served.
+//! `tracetee config check`: checks a remote configuration before it is served.
 //!
-//! The rules are those of devices and of the collector, which serves nothing that this refuses.
+//! The rules are those of devices and of the collector, which serves nothing that this command refuses.
 
 use crate::args::ConfigCommand;
 use crate::terminal::print;

@@ -1,4 +1,4 @@
-//! `tracetee dmtracedump`: what Android's tool of that name tells, of method traces and of all others.
+//! `tracetee dmtracedump`: prints what Android's tool of that name prints, for method traces and all other traces.
 
 use crate::args::DmtracedumpArgs;
 use crate::input::{kind, mapping, mapping_of, say_losses, unpacked};
@@ -61,8 +61,8 @@ fn tell(args: &DmtracedumpArgs, trace: &MethodTrace, mapping: Option<&Mapping>) 
     Ok(out.flush()?)
 }
 
-/// Files of a trace that may be given by its base name: `calc` is `calc.trace`, or `calc.key` and `calc.data`, as Traceview's
-/// earlier versions wrote it.
+/// Files of a trace that may be given by its base name: `calc` is `calc.trace`, or `calc.key` and `calc.data`, as
+/// Traceview's earlier versions wrote it.
 fn files(path: &Path) -> Result<Vec<PathBuf>> {
     let with =
         |ending: &str| PathBuf::from([path.as_os_str(), OsStr::new(ending)].join(OsStr::new("")));
@@ -84,7 +84,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     bail!("{}: one half of the trace is missing: {}", path.display(), missing.display())
 }
 
-/// A method trace as it is; of another trace what can be one.
+/// A method trace unchanged; of another trace, the part that can be one.
 fn read(path: &Path, mapping: Option<&Mapping>) -> Result<MethodTrace> {
     let files = files(path)?;
     let [path, rest @ ..] = &*files else { bail!("{}: no trace", path.display()) };
@@ -124,7 +124,7 @@ fn say_mended(path: &Path, profile: &Profile) {
     }
 }
 
-/// A picture through Graphviz; its text where there is none.
+/// An image made by Graphviz; the DOT text if Graphviz is missing.
 fn graph(args: &DmtracedumpArgs, profile: &Profile, path: &Path) -> Result<()> {
     let mut text = Vec::new();
     profile::dot(profile, args.threshold, &mut text)?;

@@ -1,9 +1,9 @@
-//! `tracetee doctor`: why is my trace empty? The health report of a process, for people, with the
-//! probable cause first.
+//! `tracetee doctor`: explains an empty trace with the health report of a process in human-readable form, the probable cause
+//! first.
 //!
-//! A process in which the agent is installed answers over its socket; one that `tracetee run` traces
-//! has a recorder file, which can be read while it runs; of any other process its memory map tells
-//! whether the agent is in it at all. An app on a phone is examined over adb, and a health report can be read from a file.
+//! A process in which the agent is installed answers over its socket; one that `tracetee run` traces has a recorder file,
+//! which can be read while it runs; for any other process, its memory map shows whether the agent is in it at all. An app on
+//! a phone is examined over adb, and a health report can be read from a file.
 
 mod adb;
 mod app;
@@ -31,7 +31,7 @@ use tracetee_text::recover::recover;
 /// Limit of a file with a health report.
 const MAX_REPORT_BYTES: u64 = 4 << 20;
 
-/// Looks, and says what it has found.
+/// Examines the processes, and prints the findings.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode> {
     if let Some(package) = &args.app {
         return app::of_app(package, args.json);
@@ -136,7 +136,7 @@ fn recorder_directory(pid: u32) -> Option<PathBuf> {
 }
 
 fn from_recorder(pid: u32, directory: &Path) -> Result<HealthReport> {
-    // Only that process's file; what comes of it is thrown away.
+    // Only that process's file; its output is discarded.
     let copies = tempfile::tempdir()?;
     let prefix = format!("{pid}-");
     for entry in std::fs::read_dir(directory)

@@ -1,9 +1,9 @@
-//! Findings of the guard, for `collect --guard FILE`: looks at the rollouts of the file again and again, and reports each finding once when it
-//! begins and once when it ends, in the log; `/metrics` has it meanwhile.
+//! Findings of the guard, for `collect --guard FILE`: looks at the rollouts of the file again and again, and reports each
+//! finding once when it begins and once when it ends, in the log; `/metrics` has it meanwhile.
 //!
-//! A thread of its own does that. Findings that have not ended are in `findings.json` in the store, also over a restart. The thread is not
-//! waited for at the end: a look that is killed has not taken place. Of the collectors of an object store one at a time looks
-//! (`keeper.rs`).
+//! Its own thread does that. Findings that have not ended are in `findings.json` in the store, also over a restart. The
+//! thread is not waited for at the end: a check that is killed has not taken place. Of the collectors of an object store one
+//! at a time looks (`keeper.rs`).
 
 mod file;
 mod keeper;
@@ -22,7 +22,7 @@ use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Reached;
 use tracetee_server::{FindingLabels, Findings, Growth, Replica, StoreLocation};
 
-/// Time between two checks whether a look is due.
+/// Time between two checks whether an evaluation is due.
 const TICK: Duration = Duration::from_millis(500);
 /// Findings of a rollout that are reported.
 pub(super) const MOST_FINDINGS: usize = 50;
@@ -59,15 +59,15 @@ impl Open {
     }
 }
 
-/// Findings that have not ended: the content of `findings.json`.
+/// Findings that have not ended; the content of `findings.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
     open: Vec<Open>,
 }
 
 impl State {
-    /// Takes an answer about a rollout. A finding goes on if it has a rise of an open one: the strongest one of its rises may be
-    /// another one at each look.
+    /// Takes an answer about a rollout. A finding continues if it shares a rise with an open one: its strongest rise may
+    /// differ at each check.
     fn take(&mut self, guarded: &Guarded, answer: &Answer, now_ms: i64) {
         let rises = |finding: &Finding| {
             let others = finding.others.iter().cloned();
@@ -108,7 +108,11 @@ impl State {
     /// Ends the findings that `is_over` names.
     fn end(&mut self, is_over: &dyn Fn(&Open) -> bool) {
         for finding in self.open.extract_if(.., |open| is_over(open)) {
-            tracing::info!(app = finding.app, "ended, or guarded no longer: {}", finding.summary);
+            tracing::info!(
+                app = finding.app,
+                "ended, or is no longer guarded: {}",
+                finding.summary
+            );
         }
     }
 
@@ -146,7 +150,7 @@ pub(super) struct Prepared {
 struct Watch {
     look: Look,
     metrics: Arc<Findings>,
-    /// Time of the next look.
+    /// Time of the next check.
     next: Instant,
     file: PathBuf,
     keeper: Keeper,

@@ -65,7 +65,7 @@ fn field_of_store(args: &GateArgs, store: &Path, app: &str, sections: &[String])
         field.of_ledgers = rate(tables.rows(&late_of_ledgers(app, version))?);
         for (raw_key, device) in tables.scheduled(app, version, most)? {
             let path = file(&raw_key)?;
-            // That of the capture's version: the given one is the build's.
+            // The mapping of the capture's version: the given one belongs to the build.
             add(&mut field, &device, &path, mapping_of(None, &path)?.as_deref());
         }
         Ok(field)
@@ -115,7 +115,7 @@ fn rate(mut rows: Vec<(String, String)>) -> Option<(String, f64)> {
     rows.pop().and_then(|(source, late)| Some((format!("ledgers ({source})"), late.parse().ok()?)))
 }
 
-/// Returns the two texts of each row that a collector answers.
+/// Returns the two texts of each row in a collector's answer.
 fn rows(page: &CollectorPage, sql: &str) -> Result<Vec<(String, String)>> {
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "query", "arguments": {"sql": sql}}});

@@ -19,7 +19,7 @@ use tracetee_server::make_private;
 const STOP: u8 = 1;
 const NOT_YET: u8 = 2;
 
-/// Looks at a rollout. The exit status is the verdict: 0 go, 1 stop, 2 not yet.
+/// Checks a rollout. The exit status is the verdict: 0 go, 1 stop, 2 not yet.
 pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
     make_private();
     let GuardArgs { app, from, to, segment, rise, store, format } = args;
@@ -47,7 +47,7 @@ fn print_answer(verdict: Verdict, text: &str) {
     print_report(&format!("{}\n{rest}", tone.of(first)));
 }
 
-/// Looks at a rollout in a store; `None` until the tables of a collector of an object store are complete.
+/// Checks a rollout in a store; `None` until the tables of a collector of an object store are complete.
 pub(super) fn look(
     keeper: &Keeper,
     names: [&str; 3],
@@ -61,7 +61,7 @@ pub(super) fn look(
     tables.map(|tables| look_at(&tables, names, segment, rise)).transpose()
 }
 
-/// As [`look`], by these tables.
+/// Like [`look`], with these tables.
 fn look_at(
     tables: &Path,
     [app, from, to]: [&str; 3],
@@ -92,7 +92,7 @@ pub(crate) fn bisect(args: &BisectArgs) -> Result<()> {
     Ok(())
 }
 
-/// Compares each version with the one before it, by captures and by ledgers.
+/// Compares each version with the previous one, by captures and by ledgers.
 fn bisected(database: &Database, app: &str, screen: Option<&str>) -> Result<Vec<Comparison>> {
     let segment = Segment { screen: screen.map(Into::into), ..Segment::default() };
     let versions = database.versions(app)?;

@@ -1,6 +1,6 @@
-//! `tracetee init`: all that a collector and its apps need before their first capture, in one directory: tokens, a key
-//! pair, and a signed configuration. Prints the lines for the app and the command for the server. The server's files have a
-//! directory of their own: the key that signs does not go to the server.
+//! `tracetee init`: writes everything that a collector and its apps need before their first capture to one directory:
+//! tokens, a key pair, and a signed configuration. Prints the lines for the app and the command for the server. The server's
+//! files have their own directory, because the signing key must not go to the server.
 
 use crate::args::InitArgs;
 use crate::terminal::{hinted, print};
@@ -59,8 +59,8 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
     let pair = KeyPair::from_seed(Seed::new(seed));
     let public = hex::encode(pair.pk.as_ref());
     let token = hex::encode(random::<24>()?);
-    // Whoever takes the app apart has the first; the second stays where releases are built; people read with the third, Prometheus
-    // with the fourth.
+    // Anyone who unpacks the app has the first; the second stays where releases are built; people read reports with the
+    // third, and Prometheus reads metrics with the fourth.
     let [of_mappings, of_readers, of_metrics] =
         [random::<24>()?, random()?, random()?].map(hex::encode);
     let tokens = format!(
@@ -70,7 +70,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
     create(&out.join(KEY), private_pem(&seed).as_bytes(), 0o600)?;
     create(&out.join(PUBLIC_KEY), format!("{public}\n").as_bytes(), 0o644)?;
     create(&out.join(REMOTE), CONFIGURATION.as_bytes(), 0o644)?;
-    // Deterministic, as RFC 8032 has it: without additional randomness.
+    // Deterministic, as in RFC 8032: without additional randomness.
     create(&out.join(SIGNATURE), pair.sk.sign(CONFIGURATION, None).as_ref(), 0o644)?;
     print(&checklist(app, out, &url, &token, &public));
     Ok(())
@@ -171,7 +171,7 @@ After a change of {REMOTE}, raise its \"seq\", sign it and check both:
     openssl pkeyutl -sign -rawin -inkey {out}/{KEY} -in {out}/{REMOTE} -out {out}/{SIGNATURE}
     tracetee config check {out}/{REMOTE} --public-key {out}/{PUBLIC_KEY}
 
-Copy {out}/{SERVER} to the server. Keep {KEY} where only you can read it, and not there: whoever has it decides what your apps
+Copy {out}/{SERVER} to the server. Keep {KEY} where only you can read it, and not on the server: it controls what your apps
 record.
 "
     );

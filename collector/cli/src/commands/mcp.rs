@@ -12,7 +12,7 @@ pub(crate) fn mcp(args: &McpArgs) -> Result<()> {
     if is_remote {
         bail!("--store {address}: not a directory; ask /mcp of its collector's page");
     }
-    // Now, where a person reads the reason.
+    // Done now, while a person can read the reason.
     Database::read(&tables_in(&args.store))?;
     serve_mcp(&args.store)
 }

@@ -60,7 +60,7 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // The status of clap's errors, 2, would be the guard's "not yet".
     let is_guard = arguments.iter().any(|argument| argument == "guard");
-    // Before all is parsed, for the messages of clap.
+    // Before parsing is complete, for clap's messages.
     color_of(&arguments).into_iter().for_each(set_color);
     let mut command = Cli::command();
     if !cfg!(target_os = "linux") {

@@ -1,4 +1,4 @@
-//! `tracetee probe`: asks a collector how it is, for a container's health check, where there is no curl.
+//! `tracetee probe`: checks the health of a collector, for containers without curl.
 
 use crate::args::ProbeArgs;
 use crate::http;

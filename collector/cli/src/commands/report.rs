@@ -24,7 +24,7 @@ use tracetee_fleet::rows::{About, from_capture};
 use tracetee_jank::{Options, Which};
 use tracetee_trace::{Mapping, is_system_process};
 
-/// Exit status of a report that has what `--fail-on` names.
+/// Exit status of a report with the verdict that `--fail-on` names.
 const EXIT_WORSE: u8 = 1;
 
 /// Writes a report. Returns the exit status.
@@ -55,7 +55,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
     Ok(if fails { ExitCode::from(EXIT_WORSE) } else { ExitCode::SUCCESS })
 }
 
-/// Time of each app's report: one is made in milliseconds, unless a device has sent rows to make it slow.
+/// Time limit of each app's report: it takes milliseconds, unless a device has sent rows to make it slow.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 fn ask(args: &ReportArgs) -> Ask {
@@ -113,7 +113,7 @@ fn capture_of(args: &ReportArgs, given: Option<&Mapping>, path: &Path) -> Result
     Ok(read_file_for_timeline(path, &options)?)
 }
 
-/// Splits the files: those with a PROCESS DUMP alone, which names the processes of the others, and traces.
+/// Splits the files: those with only a PROCESS DUMP, which names the processes of the others, and traces.
 fn dumps(paths: &[PathBuf]) -> Result<(Vec<&PathBuf>, Vec<&PathBuf>)> {
     let mut dumps = Vec::new();
     let mut traces = Vec::new();
@@ -184,8 +184,8 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<Vec<u8>>
     Ok(text.into_bytes())
 }
 
-/// Makes the timeline that a report carries, or says why it has none. Packed it counts: so does a trace that is a file of text
-/// or a packed one.
+/// Makes the timeline that a report includes, or gives the reason for its absence. Its packed size counts, also for a trace
+/// in a plain or compressed text file.
 fn embedded(name: &str, capture: &Capture) -> Result<Vec<u8>, String> {
     let timeline = timeline::compressed(name, &capture.trace, &capture.analysis);
     let timeline = timeline.map_err(|error| error.to_string())?;

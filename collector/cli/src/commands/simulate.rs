@@ -1,4 +1,4 @@
-//! `tracetee simulate`: reads the plan, has a simulated fleet send to a collector, and says how fast that was.
+//! `tracetee simulate`: reads the plan, sends a simulated fleet's captures to a collector, and reports the rate.
 
 use crate::args::SimulateArgs;
 use crate::progress;
@@ -13,7 +13,7 @@ use tracetee_uploader::Endpoint;
 /// Sends a fleet's captures.
 pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
     let mut plan = match &args.plan {
-        // Of the last days: a collector does not believe ids that are much older.
+        // From the last days: a collector does not trust ids that are much older.
         None => {
             let plan = if args.rollout { Plan::rollout() } else { Plan::default() };
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -42,7 +42,7 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
     let token = args.token_file.as_deref();
     let token = token.map(|path| first_token(path, Right::Send, None)).transpose()?;
     let (app, token) = token.unzip();
-    // The collector takes from a token what is of its app.
+    // The collector accepts from a token only data of its app.
     if let (Some(app), None) = (app.flatten(), &args.plan) {
         plan.app = app;
     }

@@ -20,18 +20,19 @@ pub(crate) fn location(store: &Path) -> (String, bool) {
     (text, is_remote)
 }
 
-/// Returns the tables of a store in a directory, after what a killed command has left there was ended or undone.
+/// Returns the tables of a store in a directory, after completing or undoing the work of a killed command.
 pub(crate) fn tables_in(store: &Path) -> PathBuf {
     make_private();
     match tracetee_server::go_on(store) {
         Ok(done) => done.into_iter().for_each(say),
-        // Whoever needs it reports it: a reader may not be allowed to write.
+        // The caller reports it if necessary: a reader may not be allowed to write.
         Err(error) => say(&format!("{}: {error:#}", store.display())),
     }
     tables_of(store)
 }
 
-/// The directory for the tables of an object store: the one that was given, else one in the user's cache, if there is a home.
+/// The directory for the tables of an object store: the one that was given, else one in the user's cache, if there is a
+/// home.
 fn cache_of(address: &str, given: Option<&Path>) -> Option<PathBuf> {
     if let Some(given) = given {
         return Some(given.to_owned());
@@ -55,8 +56,8 @@ fn with_cache(options: &StoreOptions) -> (String, Option<PathBuf>) {
 /// Returns the file of a capture by its key.
 pub(crate) type File<'a> = dyn Fn(&str) -> Result<PathBuf> + 'a;
 
-/// Does some work with the tables and the captures of a store. Those of an object store are copied to this machine;
-/// tables that the work finds damaged are made anew there, and the work is done again.
+/// Runs `work` on the tables and captures of a store. Those of an object store are copied to this machine; tables found to
+/// be damaged are rebuilt there, and the work is repeated.
 pub(crate) fn with_tables<T>(
     options: &StoreOptions,
     work: impl Fn(&Path, &File<'_>) -> Result<T>,
@@ -79,7 +80,7 @@ pub(crate) fn with_tables<T>(
     }
 }
 
-/// The captures of an object store, copied to this machine when they are asked for, and its tables.
+/// The captures of an object store, copied to this machine on demand, and its tables.
 struct Copies<'a> {
     reader: Reader,
     address: &'a str,
@@ -87,12 +88,12 @@ struct Copies<'a> {
 }
 
 impl<'a> Copies<'a> {
-    /// Brings the tables on this machine to the state of the object store.
+    /// Updates the tables on this machine to the state of the object store.
     fn open(address: &'a str, cache: Option<&Path>) -> Result<Self> {
         make_private();
         let reader = Reader::open(address, cache_of(address, cache).as_deref())?;
         let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
-        // The names of a version are looked for beside its captures.
+        // The names of a version are searched for beside its captures.
         let mappings = reader.root().join("mappings");
         std::os::unix::fs::symlink(mappings, directory.path().join("mappings"))?;
         Ok(Self { reader, address, directory })
@@ -150,7 +151,7 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     ));
     if unreadable > 0 {
         say(&format!(
-            "{unreadable} files in {} could not be read and may be from this device; look at them by hand",
+            "{unreadable} files in {} could not be read and may be from this device; check them manually",
             args.store.store.display()
         ));
     }

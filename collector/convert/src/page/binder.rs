@@ -31,7 +31,7 @@ pub(super) fn calls<'a>(
             call.received.is_some_and(|(_, server)| server == transaction.from_tid)
         };
         if let Some(index) = open.iter().rposition(is_answered) {
-            // Those inside it can no longer be answered.
+            // Transactions inside it can no longer be answered.
             open.drain(index..).take(1).for_each(|(call, _)| {
                 answers.insert(call, (at_ns, transaction.from_tid));
             });

@@ -1,8 +1,8 @@
-//! The trace as the page's program reads it: lines of JSON, as gzip in base64. The first line is the head, then comes one
-//! for each thread, the app's first, with a column for each field of all its slices; the last has what belongs to no
-//! thread. So a browser shows the first threads before it has unpacked the others.
+//! The trace in the form that the page's script reads: lines of JSON, as gzip in base64. The first line is the head,
+//! followed by one for each thread, the app's first, with a column for each field of all its slices; the last line has the
+//! data that belongs to no thread. So a browser shows the first threads before it has unpacked the others.
 //!
-//! Times are ns; those of a column are each since the one before it, the first since the trace's begin.
+//! Times are ns; each time in a column is relative to the previous one, the first to the trace's begin.
 
 use super::{binder, samples};
 use crate::arrows::arrows;
@@ -121,7 +121,7 @@ struct StateColumns {
     at: Vec<i64>,
     /// Place of the state in the program's list of them.
     state: Vec<u8>,
-    /// Thread that ended the wait before it: 0 is an interrupt, -1 nobody known.
+    /// Thread that ended the preceding wait: 0 is an interrupt, -1 unknown.
     waker: Vec<i64>,
     /// Processor on which it began.
     cpu: Vec<u16>,
@@ -229,7 +229,7 @@ fn json(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()>
     line(&rest, out)
 }
 
-/// Begin and end of the page: those of the records, or of a window that has none there.
+/// Begin and end of the page: those of the records, or of the window if it has no records there.
 fn span(trace: &Trace) -> (u64, u64) {
     let (begin_ns, end_ns) = trace.span_ns.unwrap_or_default();
     let gaps = &trace.losses.gaps;
@@ -368,7 +368,7 @@ fn counters(trace: &Trace, begin_ns: u64) -> Vec<CounterColumns> {
     made.into_iter().map(|(_, columns)| columns).collect()
 }
 
-/// Async slices, samples and binder calls by track; one without a track is on that of its name.
+/// Async slices, samples and binder calls by track; one without a track goes to the track named after it.
 fn tracks(trace: &Trace, samples: &[Async], calls: &[Async], begin_ns: u64) -> Vec<TrackColumns> {
     let slices = trace.asyncs.iter().chain(samples).map(|slice| (None, slice));
     let mut slices: Vec<_> =

@@ -106,7 +106,7 @@ pub(crate) fn write(
     out.write_all(b"<script id=\"tracetee-columns\" type=\"text/plain\">\n")?;
     columns::write(trace, about.pid, out)?;
     out.write_all(b"</script>")?;
-    // Before the text, which is many times as long: the browser need not have read it.
+    // Before the text, which is many times longer, so that the browser need not read it first.
     out.write_all(script.replace("{{JS}}", &PAGE_SCRIPT).as_bytes())?;
     section(out, |out| process_dump(trace, out))?;
     section(out, |mut out| text::write(trace, Fractions::Kept, &mut out, dropped))?;
@@ -118,7 +118,7 @@ fn data(about: &About<'_>) -> String {
         .frames
         .iter()
         .map(|frame| {
-            // Seconds apart: ns since boot have more digits than JavaScript's numbers.
+            // Seconds separately: ns since boot have more digits than JavaScript's numbers.
             serde_json::json!({
                 "start_s": frame.start_ns / 1_000_000_000,
                 "start_ns": frame.start_ns % 1_000_000_000,
@@ -137,7 +137,7 @@ fn data(about: &About<'_>) -> String {
     data.replace('<', "\\u003c")
 }
 
-/// A section of data as systrace writes it: the tag on a line of its own, two spaces before it.
+/// A section of data as systrace writes it: the tag on its own line, two spaces before it.
 fn section(
     out: &mut impl Write,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -181,7 +181,7 @@ fn process_dump(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Text in a script element: what would end it, or begin a comment in it, is broken up by a space.
+/// Text in a script element: a space splits sequences that would end the element, or begin a comment in it.
 struct InScript<'a, W> {
     out: &'a mut W,
     /// The beginning of a line.

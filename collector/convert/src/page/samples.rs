@@ -1,5 +1,5 @@
-//! Samples of callstacks as the page shows them: slices on a track of their own, named by the innermost function, with the
-//! stack as their argument. Only samples that say for which time they stand: the agent's.
+//! Samples of callstacks in the form that the page shows: slices on their own track, named after the innermost function,
+//! with the stack as their argument. Only samples that state which time they cover: the agent's.
 
 use std::borrow::Cow;
 use tracetee_trace::{Async, NameId, Names, Sample, Trace};
@@ -9,8 +9,8 @@ const TRACK: &[u8] = b"samples";
 /// Frames of a stack that are shown, the innermost first.
 const MAX_SHOWN: usize = 80;
 
-/// Returns the samples as slices, with the trace's names and theirs. A thread's samples of one stack that follow each other are
-/// one slice.
+/// Returns the samples as slices, with the trace's names and theirs. A thread's samples of one stack that follow each other
+/// are one slice.
 pub(super) fn slices(trace: &Trace) -> (Cow<'_, Names>, Vec<Async>) {
     let (mut names, mut slices) = (Cow::Borrowed(&trace.names), Vec::<Async>::new());
     let mut last_stack = None;

@@ -4,8 +4,8 @@ use super::pid_of;
 use std::collections::HashMap;
 use tracetee_trace::Trace;
 
-/// Time of the first event of each thread and process. A descriptor has it: with an earlier time, Perfetto would take the thread
-/// for another one than the kernel's events begin later.
+/// Time of the first event of each thread and process. A descriptor is written at this time: at an earlier one, Perfetto
+/// would treat the thread as different from the one in later kernel events.
 #[derive(Default)]
 pub(super) struct Births {
     threads: HashMap<u32, u64>,
@@ -37,7 +37,7 @@ impl Births {
             let Some(thread) = trace.threads.get(&one.thread) else { continue };
             births.add(Some(one.thread), pid_of(one.thread, thread), one.at_ns);
         }
-        // The states of all threads with one id are together: those of the last thread count.
+        // The states of all threads with one id are combined: those of the last thread count.
         for (&key, thread) in &trace.threads {
             if let (Some(state), false) = (thread.states.last(), births.threads.contains_key(&key))
             {

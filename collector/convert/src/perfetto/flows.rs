@@ -1,4 +1,5 @@
-//! Flows as Perfetto has them: ids at the slices and instants that they leave and reach. Called by the writer, once for a trace.
+//! Flows in Perfetto's form: ids at the slices and instants that they leave and reach. Called by the writer, once for a
+//! trace.
 
 use super::track_ids::hash;
 use crate::arrows::slice_of;
@@ -11,7 +12,7 @@ type AtRecord = (Vec<u64>, Vec<u64>);
 /// The flows of a trace.
 #[derive(Default)]
 pub(super) struct Flows {
-    /// By the thread's key and the record.
+    /// Keyed by thread and record.
     at_records: HashMap<(u32, FlowRecord), AtRecord>,
     /// Points of flows that are at no record.
     loose: HashSet<usize>,
@@ -21,7 +22,7 @@ impl Flows {
     pub(super) fn new(trace: &Trace) -> Self {
         let mut flows = Self::default();
         let continued = continued(trace);
-        // Records that the next points of flows come from.
+        // Records from which the next points of flows come.
         let mut sources: HashMap<u64, (u32, FlowRecord)> = HashMap::new();
         for (index, flow) in trace.flows.iter().enumerate() {
             let around = || slice_of(trace, flow).map(FlowRecord::Slice);
@@ -38,7 +39,7 @@ impl Flows {
                         flows.at_records.entry(at).or_default().0.push(id);
                     }
                 }
-                // After an end Perfetto forgets the id: an end with later points has a flow of its own.
+                // After an end Perfetto forgets the id: an end with later points gets its own flow.
                 FlowKind::End | FlowKind::EndAtNext => {
                     let source = sources.get(&id).filter(|_| continued.contains(&index));
                     let own = source.map(|&source| {
@@ -64,7 +65,7 @@ impl Flows {
     }
 }
 
-/// Places of points of flows that others follow before the id begins again.
+/// Places of flow points that others follow before the id is reused.
 fn continued(trace: &Trace) -> HashSet<usize> {
     let mut follows: HashSet<u64> = HashSet::new();
     let mut found = HashSet::new();

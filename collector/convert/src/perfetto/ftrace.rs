@@ -64,7 +64,7 @@ fn switch(fields: Fields<'_>) -> Option<SchedSwitch> {
         prev_comm: Some(prev.comm("prev_comm=", " prev_pid=")?),
         prev_pid: Some(prev.number("prev_pid=")?),
         prev_prio: prev.number("prev_prio="),
-        // The numbers of Linux 4.4, where the version is not known.
+        // The numbers of Linux 4.4, if the version is unknown.
         prev_state: Some(state_of_text(prev.text("prev_state=")?.as_bytes()).into()),
         next_comm: Some(next.comm("next_comm=", " next_pid=")?),
         next_pid: Some(next.number("next_pid=")?),
@@ -113,12 +113,12 @@ fn clock_rate(fields: Fields<'_>) -> Option<ClockSetRate> {
     })
 }
 
-/// A command of binder's driver, or what it returns.
+/// A command or return code of the binder driver.
 fn command(fields: Fields<'_>) -> Option<BinderCommand> {
     Some(BinderCommand { cmd: Some(fields.hex("cmd=")?) })
 }
 
-/// Its thread is born: Perfetto takes an older one of the same id for another.
+/// Marks the thread as new: Perfetto then treats an older thread with the same id as a different one.
 fn new_task(fields: Fields<'_>) -> Option<TaskNewtask> {
     Some(TaskNewtask {
         pid: Some(fields.0.strip_prefix("pid=")?.split(' ').next()?.parse().ok()?),

@@ -1,5 +1,5 @@
-//! The messages of Perfetto that are written or looked at here. The table of their fields is the reader's
-//! (`tracetee_trace`, `perfetto/fields.rs`).
+//! The messages of Perfetto that are written or read here. The reader has the table of their fields (`tracetee_trace`,
+//! `perfetto/fields.rs`).
 
 use prost::Message;
 

@@ -29,16 +29,16 @@ const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
 const INSTANT: i32 = 3;
 const COUNTER: i32 = 4;
-/// Objects and lists in each other in an argument; deeper ones are text. The reader takes some more.
+/// Maximum nesting of objects and lists in an argument; deeper ones are text. The reader accepts somewhat more.
 const MAX_DEPTH: u32 = 30;
 const STATE_CLEARED: u32 = 1;
 const NEEDS_STATE: u32 = 2;
 const REALTIME: u32 = 1;
 const BOOTTIME: u32 = 6;
-/// The id of the sequence of packets that are written. A trace that ours is joined with has others, from 1 on.
+/// The id of the sequence of packets that are written. Joined traces have other ids, from 1 on.
 pub const PERFETTO_SEQUENCE: u32 = 0x7472_6365;
 
-/// Writes a trace: alone, or with the ends that copied traces lack, on their tracks.
+/// Writes a trace: by itself, or with the ends that copied traces lack, on their tracks.
 pub(crate) fn write(
     trace: &Trace,
     beside: Option<&TrackIds>,
@@ -59,8 +59,8 @@ pub(crate) fn write(
     let alone = TrackIds::new();
     let mut writer = Writer::for_trace(trace, beside.unwrap_or(&alone), out);
     writer.head()?;
-    // First, because of two packets of one time Perfetto takes the first of the file first: a thread is born before it
-    // is described.
+    // First, because Perfetto processes packets of equal time in file order, and a thread must be created before it is
+    // described.
     writer.system()?;
     writer.tracks()?;
     for end in trace.ends.iter().filter(|end| beside.is_some() && end.key.is_none()) {
@@ -160,7 +160,7 @@ impl<'a, W: Write> Writer<'a, W> {
         }
         let with_events = with_events(self.trace);
         for (&key, thread) in &self.trace.threads {
-            // One of no known process and without events has a name alone; the kernel's idle threads have none.
+            // A thread without a known process and without events has only a name; the kernel's idle threads have none.
             if (thread.tid == 0 || thread.pid.is_none()) && !with_events.contains(&key) {
                 // The scheduler's events name their threads.
                 let name = thread.name(&self.trace.names);
@@ -224,7 +224,7 @@ impl<'a, W: Write> Writer<'a, W> {
         })
     }
 
-    /// Says what a track is, once.
+    /// Describes a track, once.
     fn track(&mut self, track: TrackDescriptor) -> io::Result<()> {
         if !self.tracks.insert(track.uuid.unwrap_or_default()) {
             return Ok(());
@@ -236,9 +236,9 @@ impl<'a, W: Write> Writer<'a, W> {
         })
     }
 
-    /// The track of the process that owns others; none if nobody does.
+    /// The track of the process that owns others; none if no process does.
     fn parent(&mut self, pid: u32) -> io::Result<Option<u64>> {
-        // Of a trace without such tracks it is a process.
+        // In a trace without such tracks it is a process.
         if pid == 0 && self.trace.losses.tracks_of_nobody > 0 {
             return Ok(None);
         }
@@ -283,7 +283,7 @@ impl<'a, W: Write> Writer<'a, W> {
         self.track_of(one.pid, uuid, label)
     }
 
-    /// The track of a counter: of its thread, its process or nobody.
+    /// The track of a counter: of its thread, its process or no owner.
     fn counter_track(&mut self, one: &Counter) -> io::Result<u64> {
         let name = one.name.number().into();
         let uuid = match one.scope {
@@ -453,7 +453,7 @@ impl<'a, W: Write> Writer<'a, W> {
 
     fn begin(&mut self, key: u32, index: u32, thread: &Thread, slice: Slice) -> TrackEvent {
         let (flow_ids, terminating_flow_ids) = self.flows.take(key, FlowRecord::Slice(index));
-        // Of an end without a time Perfetto makes a wrong duration.
+        // Perfetto computes a wrong duration from an end without a time.
         let (begin_ns, end_ns) = thread.cpu_of(index);
         let begin_ns = begin_ns.filter(|_| end_ns.is_some() || !slice.ended);
         TrackEvent {
@@ -483,14 +483,14 @@ fn with_events(trace: &Trace) -> HashSet<u32> {
         .collect()
 }
 
-/// A counter's value as an integer, which takes fewer bytes; `None` if it is none.
+/// A counter's value as an integer, which takes fewer bytes; `None` if it is not one.
 fn whole(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     #[allow(clippy::cast_possible_truncation, reason = "in range, and without a fraction")]
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
 }
 
-/// Processor time as Perfetto has it: microseconds.
+/// Processor time in Perfetto's unit: microseconds.
 fn us(ns: Option<u64>) -> Option<i64> {
     Some((ns? / 1000).cast_signed())
 }
@@ -499,8 +499,8 @@ pub(crate) fn pid_of(key: u32, thread: &Thread) -> u32 {
     thread.pid.unwrap_or(if key == thread.tid { key } else { thread.tid })
 }
 
-/// True if trace processor shows an argument otherwise: `_` for a point or a bracket of its key, and other indices behind an empty
-/// list in a list.
+/// True if trace processor shows an argument differently: `_` for a point or a bracket of its key, and different indices
+/// after an empty list in a list.
 fn odd(arg: &DebugAnnotation) -> bool {
     let is_full = |value: &&DebugAnnotation| value.nested_value.is_none();
     arg.name.as_ref().is_some_and(|name| name.contains(['.', '[', ']']))
@@ -519,7 +519,7 @@ fn members(json: &str, depth: u32) -> Option<Vec<DebugAnnotation>> {
 }
 
 /// The value of an annotation: none for `null`. Trace processor reads no numbers in `legacy_json_value`, and crashes on some
-/// values there. Text stands for what JSON can represent and an annotation cannot.
+/// values there. Values that JSON can represent and an annotation cannot become text.
 fn annotation_of(json: &str, depth: u32) -> DebugAnnotation {
     let mut annotation = DebugAnnotation::default();
     let is_shallow = depth > 0;

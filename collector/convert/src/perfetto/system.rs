@@ -1,4 +1,4 @@
-//! The system's part of a trace as Perfetto has it: events of the kernel, FrameTimeline, buffer events, samples, packages.
+//! The system's part of a trace in Perfetto's form: events of the kernel, FrameTimeline, buffer events, samples, packages.
 
 use super::messages::{
     BufferEvent, Callstack, DisplayFrame, FrameEnd, FrameTimelineEvent, FtraceEvent,
@@ -46,7 +46,7 @@ impl<W: Write> Writer<'_, W> {
         self.packet(TracePacket { packages_list, ..TracePacket::default() })
     }
 
-    /// Events in the order of time: a packet has those of one processor that follow each other.
+    /// Events in the order of time: a packet has consecutive events of one processor.
     fn kernel(&mut self) -> io::Result<()> {
         let trace = self.trace;
         let mut events: Vec<FtraceEvent> = Vec::new();

@@ -7,7 +7,7 @@ use tracetee_trace::method::{Action, Method, MethodTrace};
 
 /// Dots before an outermost method.
 const BASE: usize = 3;
-/// More than any screen shows; what is deeper has as many.
+/// More than any screen shows; deeper calls get the same indentation.
 const MAX_DOTS: usize = 4000;
 
 /// Writes the records.

@@ -50,7 +50,7 @@ pub fn dot(profile: &Profile, threshold: u32, out: &mut impl Write) -> io::Resul
     out.write_all(b"}\n")
 }
 
-/// A label of a record: what it would take for structure is text.
+/// A label of a record, with its structural characters escaped.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for char in text.chars() {

@@ -1,4 +1,4 @@
-//! The report as one HTML page, which needs nothing from elsewhere.
+//! The report as one self-contained HTML page.
 
 use super::report::{TIMES, compared};
 use super::{Edge, Entry, Group, Profile, TOPLEVEL, percent};
@@ -83,7 +83,7 @@ fn head(sortable: Option<&str>, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Text as it stands in a page.
+/// Text escaped for a page.
 pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {

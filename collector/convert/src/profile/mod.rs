@@ -1,9 +1,9 @@
 //! The profile of a method trace, as in Traceview and dmtracedump: exclusive and inclusive time of each method,
 //! its callers and its callees.
 //!
-//! The numbers are the original's: a call is recursive when the same method is open below it on its thread;
-//! inclusive time is that of calls that are not. What makes the original give up (an end of a method that is
-//! not the innermost one) or count nonsense (an end where nothing is open) is mended here, and counted.
+//! The numbers are the original's: a call is recursive when the same method is open below it on its thread; inclusive time
+//! is that of calls that are not. Errors that make the original give up (an end of a method that is not the innermost one)
+//! or miscount (an end without an open method) are repaired here, and counted.
 
 mod dump;
 mod graph;
@@ -26,7 +26,7 @@ const UNKNOWN: usize = 1;
 /// A profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// Methods. The first stands for time outside of all methods, the second for methods that the trace does not name.
+    /// Methods. The first represents time outside all methods, the second methods that the trace does not name.
     pub methods: Vec<Entry>,
     /// Time of all threads from their first record to their last, µs.
     pub total_us: u64,
@@ -55,7 +55,7 @@ pub struct Entry {
     pub calls: [u64; 2],
     /// Callers, in calls that are not recursive and in those that are.
     pub parents: [Vec<Edge>; 2],
-    /// Callees, of calls that are not recursive and of those that are.
+    /// Callees of calls that are not recursive, and of recursive calls.
     pub children: [Vec<Edge>; 2],
 }
 
@@ -102,7 +102,7 @@ impl Entry {
 
 #[derive(Debug, Default)]
 struct Stack {
-    /// Place of the method, when it began, whether it is recursive.
+    /// Place of the method, its begin, and whether it is recursive.
     open: Vec<(usize, u64, bool)>,
     /// Number of open calls of each method.
     depth: HashMap<usize, u32>,
@@ -174,7 +174,7 @@ impl Profile {
 
     /// The time since the thread's last record is the innermost method's.
     fn charge(&mut self, stack: &mut Stack, now_us: u64) {
-        // A clock that went back takes no time away.
+        // A clock that went back does not reduce the time.
         let took = now_us.saturating_sub(stack.last_us);
         stack.last_us = stack.last_us.max(now_us);
         let (method, is_recursive) =
@@ -244,7 +244,7 @@ impl Profile {
         indices
     }
 
-    /// The number that each method has in reports: by inclusive time.
+    /// The number of each method in reports, by inclusive time.
     #[must_use]
     pub fn numbers(&self) -> Vec<usize> {
         let mut numbers = vec![0; self.methods.len()];
@@ -267,7 +267,7 @@ pub(crate) struct Group<'a> {
 }
 
 impl Profile {
-    /// Groups by what `name` gives, the most time first; those that took none are none.
+    /// Groups by the result of `name`, most time first; groups without time are omitted.
     pub(crate) fn groups<'a>(&'a self, name: impl Fn(&'a Entry) -> &'a str) -> Vec<Group<'a>> {
         let mut groups: Vec<Group<'a>> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
@@ -287,7 +287,7 @@ impl Profile {
             group.methods.push(index);
         }
         groups.retain(|group| group.exclusive_us > 0);
-        // The original's order of ties: by the first one's class, then as in the file.
+        // Order of ties as in the original: by the class of the first one, then as in the file.
         let tie = |group: &Group<'_>| {
             let first = group.methods.first().copied().unwrap_or_default();
             let class = self.methods.get(first).map(|first| &*first.class);

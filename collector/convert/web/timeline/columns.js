@@ -12,7 +12,7 @@ const emptyTrace = () => ({
     states: new Map(),
     originSeconds: 0, origin: 0, last: 0, unclosed: 0, unmatched: 0, badLines: 0, lost: {}, isByTime: false,
 });
-/** The trace of this page. A second one, to compare with, is read into a value of its own. */
+/** The trace of this page. A second one, for comparison, is read into a separate value. */
 const trace = emptyTrace();
 const { names, threads, processes, counters, asyncs, states, clocks, shown, gaps } = trace;
 
@@ -25,7 +25,7 @@ const listOf = (map, key, make) => {
 /** Characters of the text that are unpacked at once: lines of 4,096 and their ends, so base64 is never cut. */
 const PIECE = 4097 * 64;
 
-/** Gives each line of a text that is gzip in base64 to `take`, as soon as it is unpacked. */
+/** Passes each line of a text, which is gzip in base64, to `take` as soon as it is unpacked. */
 async function eachLine(text, take) {
     let at = text.search(/\S/);
     const packed = new ReadableStream({
@@ -91,7 +91,7 @@ function readRest(into, rest) {
         all.forEach((slice, i) => { slice.end = one.took[i] < 0 ? into.last : slice.start + one.took[i] / 1e3; slice.open = one.took[i] < 0; });
         into.asyncs.push({ pid: one.pid, thread: into.threads.get(one.thread), name: into.names[one.label], all });
     }
-    // A slice has few flows, most have none.
+    // Most slices have no flows, some have a few.
     for (const [from, fromPlace, to, toPlace] of rest.flows) {
         const source = into.threads.get(from), target = into.threads.get(to);
         if (!source || !target) continue;
@@ -114,7 +114,7 @@ function counter(pid, name, unit, at, value) {
     return { pid, name, unit, at, value, low, high };
 }
 
-/** Times that are ns, each since the one before it. */
+/** Times that are ns, each since the previous one. */
 function times(column) {
     let ns = 0;
     return Float64Array.from(column, (since) => { ns += since; return ns / 1e3; });
@@ -132,7 +132,7 @@ function threadFrom(one) {
         own[i] += took;
         if (parent[i] !== NONE) { own[parent[i]] -= took; depth[i] = depth[parent[i]] + 1; }
     }
-    // By depth: the places, which are in the order of time.
+    // Places by depth, in the order of time.
     const sizes = [];
     for (const level of depth) sizes[level] = (sizes[level] || 0) + 1;
     const levels = sizes.map((size) => new Uint32Array(size));

@@ -3,7 +3,7 @@
 /** The first side of a comparison, then both sides. */
 let marked = null, comparison = null;
 const MAX_THREADS = 6;
-/** Pixels for the table of differences beside the picture. */
+/** Pixels for the table of differences next to the picture. */
 const TABLE = 560;
 
 /** One side: a time of a trace, of the threads of a process. */
@@ -17,7 +17,7 @@ function selectedSide() {
     return sideOf(trace, selected?.thread ? selected.thread.pid : data.pid, found, label);
 }
 
-/** Marks what is selected; with something marked, compares both. */
+/** Marks the selection; if something is already marked, compares both. */
 function markToCompare() {
     const side = selectedSide();
     if (!side) { announce("Select a frame, a slice or a time first."); return; }
@@ -74,7 +74,7 @@ function differences([a, b]) {
     return [...byName].sort(([, x], [, y]) => Math.abs(y.own[1] - y.own[0]) - Math.abs(x.own[1] - x.own[0]));
 }
 const signed = (us) => (us > 0 ? "+" : us < 0 ? "−" : "") + time(Math.abs(us));
-/** A time of one side, which may have none, or no events that show it. */
+/** A time of one side, which may be zero or unknown. */
 const UNRECORDED = "not recorded", some = (us) => (us === undefined ? UNRECORDED : us ? time(us) : "none");
 
 function tellCompared() {
@@ -113,7 +113,7 @@ function drawing({ sides, align }) {
     const room = $("panel").clientWidth - 24, wide = Math.max(300, room > 2 * TABLE ? room - TABLE : room), tall = lists.flat().reduce((sum, thread) => sum + tallOf(thread), 2 * HEAD + 24);
     picture.width = wide * ratio; picture.height = tall * ratio;
     picture.style.cssText = `position:static;width:${wide}px;height:${tall}px`;
-    // The rows are drawn by what draws them on the screen, with another view.
+    // The rows are drawn by the same code as on the screen, with another view.
     const kept = [context, width, height, LEFT, { ...view }, selected, frame, calls, matches];
     context = picture.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -156,8 +156,9 @@ function drawSide(side, thread, y) {
 // ---- another page ----
 
 /**
- * Reads another timeline's page, or a report's with a timeline in it, and compares its worst frame, or the one that lost most by
- * a cause. `names` are those of this page and of the other, if they have better ones than their titles; the tab has both.
+ * Reads another timeline's page, or a report's with a timeline in it, and compares its worst frame, or the frame that lost
+ * the most time to a cause. `names` are names for this page and the other, if they are better than the titles; the tab shows
+ * both.
  */
 async function compareWith(text, name, cause, names = []) {
     const page = new DOMParser().parseFromString(text, "text/html");

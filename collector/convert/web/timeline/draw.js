@@ -1,4 +1,4 @@
-// Draws what is in view on the canvas: rows, their titles, the ruler, the overview.
+// Draws the visible part on the canvas: rows, their titles, the ruler, the overview.
 
 const view = { from: 0, to: 1, top: 0 };
 /** The selection: a slice, async slice, state, instant, counter value or displayed frame; see `selections`. */
@@ -127,8 +127,8 @@ function drawRow(row, y) {
 }
 
 /**
- * Boxes in the order of time. Those of less than a pixel are one: the first, then the next one to be seen. `mark` gives
- * the colour of a bar in a box that stands out, and `hatched` says that its end is not in the trace.
+ * Boxes in the order of time. Boxes narrower than a pixel are merged: the first one is drawn, then the next visible one.
+ * `mark` gives the colour of a bar in a box that stands out, and `hatched` says that its end is not in the trace.
  */
 function drawBoxes(count, start, end, y, colour, text, { fill, mark, hatched, ink } = {}) {
     const pixel = pixelTime();
@@ -154,7 +154,7 @@ function drawBoxes(count, start, end, y, colour, text, { fill, mark, hatched, in
     }
 }
 
-/** The first place at which `value` is over `at`; looked for near `low` first. */
+/** The first index at which `value` exceeds `at`; the search begins near `low`. */
 function first(count, value, at, low = 0) {
     let high = count;
     for (let by = 4; low && low + by < high; by *= 2) if (value(low + by) > at) high = low + by; else low += by + 1;

@@ -6,7 +6,7 @@ const DEADLINE = "#d50000";
 const frameColour = (one) => one.janky ? FRAME_COLOURS.levels[one.level] : one.slow ? FRAME_COLOURS.late : FRAME_COLOURS.inTime;
 const frameEnd = (one) => one.start + one.dur;
 
-/** Frames in µs since the trace's begin, and apart by pipeline: Flutter's and the views' overlap. */
+/** Frames in µs since the trace's begin, separate for each pipeline, because Flutter's and the views' overlap. */
 function readFrames() {
     const byPipeline = new Map();
     for (const one of frames) {
@@ -22,7 +22,7 @@ function readFrames() {
 }
 const sinceBegin = (seconds, ns) => (seconds - trace.originSeconds) * 1e6 + ns / 1e3 - trace.origin;
 
-/** Frames overlap if one begins at its vsync while the one before it is still at work: the later one is drawn over it. */
+/** Frames overlap if one begins at its vsync while the previous one is still at work: the later one is drawn over it. */
 function drawFrames({ list }, y) {
     drawBoxes(list.length, (i) => list[i].start, (i) => frameEnd(list[i]), y, (i) => frameColour(list[i]), (i) => time(list[i].dur), { ink: "#000" });
     // The deadline of each late frame, where there is room for it.
@@ -74,9 +74,9 @@ function stepFrame(by) {
 
 // ---- the panel ----
 
-const START_SOURCES = { timeline: "where FrameTimeline expects it", platform: "at the vsync that FrameMetrics names", vsync: "at an edge of VSYNC-app", cadence: "at the cadence of the frames before", begin: "where its first section begins" };
+const START_SOURCES = { timeline: "where FrameTimeline expects it", platform: "at the vsync that FrameMetrics names", vsync: "at an edge of VSYNC-app", cadence: "at the cadence of the preceding frames", begin: "where its first section begins" };
 
-/** A bar of states, and the same in words; nothing if no state is known. */
+/** A bar of states, and its description in words; empty if no state is known. */
 function statesBar(times, whole) {
     if (STATES.every((name, state) => state === UNKNOWN || !times[`${name}_ns`])) return "";
     const bar = element("span", null);
@@ -125,11 +125,11 @@ function tellFrame() {
     }
     made.push(element("p", about.filter((text) => text).join("; ")));
     if (!why) {
-        if (frame.slow) made.push(element("p", "Not explained: only the 300 frames with the largest overruns are."));
+        if (frame.slow) made.push(element("p", "Not explained: only the 300 frames with the largest overruns are explained."));
         return made;
     }
     const share = (ns) => `${(100 * ns / 1e3 / dur).toFixed(1)} %`;
-    // Of an earlier late frame, which delayed this one.
+    // Caused by an earlier late frame, which delayed this one.
     const carried = (text) => (why.causes.some((one) => one.carried_ns) ? [text] : []);
     made.push(element("h2", "Causes"), headed(["Cause", "Of", "Time", ...carried("Carried over"), "Share", "Past the deadline", "States"], why.causes, (one) =>
         [one.cause, one.key, time((one.self_ns + one.carried_ns) / 1e3), ...carried(time(one.carried_ns / 1e3)), share(one.self_ns + one.carried_ns), time(one.overrun_ns / 1e3), statesBar(one.states, one.self_ns / 1e3)]));
@@ -186,7 +186,7 @@ function mainLayer() {
     return most(layers.filter((one) => isApp(one.pid))) || most(layers) || most(shown.filter((one) => one.actual));
 }
 
-/** The same sentence of a trace that has frames by FrameTimeline alone. */
+/** The same sentence for a trace with frames only from FrameTimeline. */
 function answerOfShown() {
     const { pid, jank, start } = mainLayer();
     const kinds = new Map();

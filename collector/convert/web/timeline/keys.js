@@ -1,4 +1,4 @@
-// Keys: everything that a pointer does.
+// Keys for everything that a pointer can do.
 
 /** The row that keys act on; null until one is chosen. */
 let cursor = null;
@@ -15,7 +15,7 @@ function moveCursor(by) {
     queue();
 }
 
-/** Acts on the cursor's row as a click does: folds it, or selects the first of what it has in view. */
+/** Acts on the cursor's row as a click does: folds it, or selects its first visible item. */
 function enterRow() {
     if (!cursor) { moveCursor(1); return; }
     if (isHead(cursor)) { clickHead(cursor); return; }
@@ -104,7 +104,7 @@ main.addEventListener("blur", queue);
 /** Has screen readers say a text. */
 function announce(text) { $("live").textContent = text; }
 
-/** From and to of what is selected; null if nothing is. */
+/** Begin and end of the selection; null if there is none. */
 function selectedTimes() {
     if (range) return range;
     if (frame) return { from: frame.start, to: frameEnd(frame) };
@@ -116,7 +116,7 @@ function toSelection() {
     const more = range ? 0 : Math.max((found.to - found.from) * 0.1, 0.1);
     show(found.from - more, found.to + more);
 }
-/** The statistics of the time of what is selected. */
+/** The statistics of the time range of the selection. */
 function rangeOfSelection() {
     const found = selectedTimes() || { from: Math.max(0, view.from), to: Math.min(view.to, trace.last) };
     range = { ...found }; frame = selected = comparison = null;

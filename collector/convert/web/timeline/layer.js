@@ -1,6 +1,6 @@
 // Boxes that need no text, as pixels: thousands of them are painted at once, below everything that the canvas draws.
 
-/** The pixels of the picture that is being drawn; null where there are none: boxes are drawn one by one then. */
+/** The pixels of the picture that is being drawn; null if there are none: boxes are then drawn one by one. */
 let layer = null;
 const inks = new Map();
 const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -40,7 +40,7 @@ function withLayer(ratio, paint) {
     }
 }
 
-/** A box that lies below texts and lines; nothing of it is left of `left` or above `top` in a layer. */
+/** A box that is below texts and lines; its parts left of `left` or above `top` in a layer are clipped. */
 function box(x, y, wide, tall, colour, left = 0, top = 0) {
     if (!layer) { context.fillStyle = colour; context.fillRect(x, y, wide, tall); return; }
     const { ratio, pixels, image } = layer, ink = inkOf(colour);

@@ -1,8 +1,8 @@
-// The state of the page in its address: what is in view, selected, searched for, pinned; the back button.
+// The state of the page in its address: the view, the selection, the search, pinned rows; also handles the back button.
 
 /**
- * `t` and `d`: seconds of the trace's clock at the left, and seconds in view. `y`: pixels scrolled. `sel`: what is
- * selected, by the place in this page. `with`: the time that it is compared with. `q`: the search. `pins`, `folded`: rows.
+ * `t` and `d`: seconds of the trace's clock at the left, and seconds in view. `y`: pixels scrolled. `sel`: the selection, by
+ * its place in this page. `with`: the time to compare it with. `q`: the search. `pins`, `folded`: rows.
  */
 function address() {
     const parts = [`t=${seconds(view.from)}`, `d=${((view.to - view.from) / 1e6).toFixed(9)}`];
@@ -36,7 +36,7 @@ function selectionText() {
 }
 const keyOf = (clock) => [...clocks].find(([, one]) => one === clock)?.[0];
 
-/** Returns the selection that an address names; null if this trace does not have it. */
+/** Returns the selection named by an address; null if this trace does not have it. */
 function parseSelection(text) {
     const [kind, ...rest] = text.split(".");
     const [owner, place] = [rest[0], +rest[1]], thread = threads.get(+owner);
@@ -70,8 +70,8 @@ function remember(isStep) {
 }
 
 /**
- * Shows what the address says. Without `d`, `#t=SECONDS` selects the frame at a time of the trace's clock, or shows that
- * time; `#cause=CAUSE|KEY` selects the frame that lost most by a cause.
+ * Applies the address. Without `d`, `#t=SECONDS` selects the frame at a time of the trace's clock, or shows that
+ * time; `#cause=CAUSE|KEY` selects the frame that lost the most time to a cause.
  */
 function followLink() {
     const wanted = new URLSearchParams(location.hash.slice(1));
@@ -79,7 +79,7 @@ function followLink() {
     try { follow(wanted); } finally { isFollowing = false; }
 }
 
-/** The frame that lost most by a cause (`CAUSE|KEY`); null if none did. */
+/** The frame that lost the most time to a cause (`CAUSE|KEY`); null if there is none. */
 function worstByCause(all, cause) {
     const lost = (one) => (one.why?.causes || []).reduce((sum, of) => sum + (`${of.cause}|${of.key}` === cause ? of.self_ns : 0), 0);
     return all.reduce((most, one) => (lost(one) > (most ? lost(most) : 0) ? one : most), null);
@@ -118,6 +118,6 @@ function follow(wanted) {
         compareSides(sideOf(trace, first[3] ? +first[3] : null, { from, to }, `${time(to - from)} from ${time(from)}`), selectedSide());
     }
     changed();
-    if (sel && !found) announce("This trace does not have what the address selects.");
+    if (sel && !found) announce("This trace does not contain the selection in the address.");
     if (at) { show(from, from + span); view.top = Number(wanted.get("y")) || 0; } else whole();
 }

@@ -1,7 +1,7 @@
 // Moves the view: by pointers (mouse, pen, fingers) and wheel.
 
 function show(from, to) {
-    // Far from the trace's begin a number has fewer places after its point: below them nothing can be told apart.
+    // Far from the trace's begin, floating-point numbers have fewer digits after the point, which limits the resolution.
     const least = Math.max(0.05, Math.abs(to) * 2 ** -44), most = Math.max(trace.last * 1.1, 10);
     const span = Math.max(least, Math.min(to - from, most));
     const middle = Math.max(0, Math.min((from + to) / 2, trace.last));
@@ -55,7 +55,7 @@ addEventListener("pointermove", (event) => {
     if (drag.pinch) {
         const [one, other] = pointers.values();
         const span = (drag.to - drag.from) * drag.pinch.apart / Math.max(Math.abs(one[0] - other[0]), 20);
-        // The time between the fingers stays between them.
+        // The time range between the fingers stays between them.
         const from = drag.pinch.at - ((one[0] + other[0]) / 2 - LEFT) / (width - LEFT) * span;
         view.top = drag.top + drag.pinch.middle - (one[1] + other[1]) / 2;
         show(from, from + span);
@@ -77,7 +77,7 @@ addEventListener("pointermove", (event) => {
 function release(event) {
     if (!pointers.delete(event.pointerId)) return;
     const { moved, range: isRange, isOverview } = drag;
-    // The finger that stays drags on.
+    // The remaining finger continues to drag.
     if (pointers.size) { grab(false, true); return; }
     drag = null;
     if (isOverview) return;

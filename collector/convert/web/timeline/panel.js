@@ -1,4 +1,4 @@
-// The panel: what is selected, its profile, callers and callees; tables that begin with ten rows.
+// The panel: the selection, its profile, callers and callees, in tables that initially show ten rows.
 
 const element = (tag, text, ...children) => {
     const made = document.createElement(tag);
@@ -14,8 +14,8 @@ const FEW = 10;
 const MAX_ROWS = 300;
 
 /**
- * A table of words: its columns begin at the left, it scrolls by itself where it is too wide, and has ten rows until it is asked for
- * more. `texts` gives the cells of one of the list.
+ * A table of words: columns are left-aligned, it scrolls if it is too wide, and shows ten rows until more are requested.
+ * `texts` returns the cells of an item of the list.
  */
 function headed(titles, list, texts) {
     const head = element("tr", null, ...titles.map((title) => { const cell = element("th", null, title); cell.scope = "col"; return cell; }));
@@ -27,7 +27,7 @@ function headed(titles, list, texts) {
     fill(around, head, list, texts);
     return around;
 }
-/** Puts a table into an element: ten rows, and a button for the others, which are made when they are asked for. */
+/** Puts a table into an element: ten rows, and a button for the others, which are created on demand. */
 function fill(around, head, list, texts) {
     const row = (one) => element("tr", null, ...cells(...texts(one)));
     const body = element("tbody", null, ...list.slice(0, FEW).map(row));
@@ -42,7 +42,7 @@ function fill(around, head, list, texts) {
 }
 const link = (text, act) => { const button = element("button", text); button.type = "button"; button.addEventListener("click", act); return button; };
 
-/** Parts of the panel beside each other, where there is room. */
+/** Parts of the panel side by side, if there is room. */
 function besides(...parts) {
     const made = element("div", null, ...parts.map((part) => element("div", null, ...part)));
     made.className = "parts";
@@ -56,7 +56,7 @@ function actions() {
     return made;
 }
 
-/** By name, of the slices that are (in part) in a time, or of one and those in it: wall, self, calls and recursive calls. */
+/** Wall time, self time, calls and recursive calls by name, for the slices (partly) in a time range, or for one slice and those inside it. */
 function profile(all, from, to, root) {
     const found = new Map();
     let wall = 0;
@@ -187,7 +187,7 @@ function status() {
     return made;
 }
 
-/** The profile of the whole trace: the panel is made anew with each letter of a search. */
+/** The profile of the whole trace: the panel is rebuilt with each letter of a search. */
 let wholeProfile = null;
 function table(all, from, to, title, root) {
     const isWhole = isComplete && to === Infinity;
@@ -212,7 +212,7 @@ function table(all, from, to, title, root) {
     return made;
 }
 
-/** Lists the callers of the selected name and the names that it calls, each with its calls of all its calls. */
+/** Lists the callers of the selected name and the names that it calls, each with its share of calls. */
 function relatives(entry, found) {
     const list = (title, map, colour) => {
         const most = [...map].sort((a, b) => b[1].wall - a[1].wall).slice(0, 50);

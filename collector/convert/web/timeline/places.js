@@ -1,4 +1,5 @@
-// Sets of slices without an object for each: sorted places by thread. Results of a search and calls of a name are such sets.
+// Sets of slices without an object for each: sorted places by thread. Search results and the calls with a name are such
+// sets.
 
 let scratch = new Uint32Array(1024);
 const NO_PLACES = new Uint32Array(0);
@@ -6,10 +7,10 @@ const NO_PLACES = new Uint32Array(0);
 function placesWith({ name, start, end }, has, least, most) {
     const count = name.length, anyDuration = least === -Infinity && most === Infinity;
     if (scratch.length < count) scratch = new Uint32Array(count);
-    // As `isWithin`, without a call for each.
+    // Like `isWithin`, without a call for each place.
     const low = (least - 0.5) / 1e3, high = (most + 0.5) / 1e3;
     let size = 0;
-    // Most of a million slices: without a branch, a number costs less than a look at a name.
+    // Most of a million slices: without a branch, a number costs less than reading a name.
     if (!has) for (let i = 0; i < count; i++) {
         const took = end[i] - start[i];
         scratch[size] = i;
@@ -25,11 +26,11 @@ function placesWith({ name, start, end }, has, least, most) {
 /** True if a duration in µs is within two limits in ns; times are exact to the ns. */
 const isWithin = (us, least, most) => { const ns = Math.round(us * 1e3); return ns >= least && ns <= most; };
 
-/** Sources of a set: each has its items in the order of time. Those of a list have `took`: the duration of one; null if it has none. */
+/** Sources of a set, each with its items in the order of time. List sources have `took`: the duration of an item; null if it has none. */
 const threadSource = (thread, places) => ({ thread, places, length: places.length, at: (i) => thread.slices.start[places[i]], one: (i) => ({ kind: "slice", thread, place: places[i] }) });
 const listSource = (list, at, took) => ({ length: list.length, at: (i) => at(list[i]), took: (i) => took(list[i]), one: (i) => list[i] });
 
-/** Number of a source's items before the one that `spot` ([source, index]) names: at one time, sources are in their order. */
+/** Number of a source's items before the item at `spot` ([source, index]); items of one time are in the order of their sources. */
 function before(sources, number, [source, index]) {
     if (number === source) return index;
     const at = sources[source].at(index), one = sources[number];
@@ -53,7 +54,7 @@ function stepIn(sources, spot, by) {
     return found || (spot ? stepIn(sources, null, by) : null);
 }
 
-/** Puts an item, which begins with its key, into a list of the lowest keys; gives the highest key of a full list. */
+/** Puts an item, which begins with its key, into a list of the lowest keys; returns the highest key of a full list. */
 function insert(found, most, item) {
     if (found.length < most || item[0] < found[most - 1][0]) {
         found.splice(first(found.length, (place) => found[place][0], item[0]), 0, item);

@@ -1,4 +1,4 @@
-// Lays the rows out: what is pinned, processes (the app first), their frames, async tracks, threads, counters; processors.
+// Lays out the rows: pinned rows, processes (the app first), their frames, async tracks, threads, counters; processors.
 
 const ROW = 18, HEAD = 20, GAP = 4, STRIP = 12, OVERVIEW = 16, RULER = OVERVIEW + 24, COUNTER = 44, MAX_LEVELS = 200, MAX_UNFOLDED = 10_000;
 /** Threads and processes whose slices take less than this share of the trace are one row, until it is clicked. */
@@ -7,16 +7,16 @@ const MINOR = 0.001;
 const MAX_LANES = 32;
 let LEFT = 190;
 let rows = [], rowOfThread = new Map(), total = 0;
-/** False while the trace is being read: rows are shown as they come. */
+/** False while the trace is being read: rows are shown as they arrive. */
 let isComplete = false;
 const folded = new Set(), unfolded = new Set();
-/** Minor threads, and the processes of such, that are shown since they were looked for. */
+/** Minor threads, and their processes, that are shown because they were searched for. */
 const revealed = new Set();
-/** Ids of rows that are shown first, in this order. */
+/** Ids of the rows to show first, in this order. */
 const pins = new Set();
 const data = JSON.parse(($("tracetee-data") || { textContent: "{}" }).textContent);
 const frames = data.frames || [];
-/** Frames by pipeline, each with the places in `frames`: those of two pipelines overlap. */
+/** Frames by pipeline, each with the places in `frames`: frames of two pipelines overlap. */
 let pipelines = [];
 
 /** Time of a thread's outermost slices. */
@@ -49,7 +49,7 @@ function byProcess() {
     // Android's own processes come after apps: surfaceflinger has most slices in most traces of a phone.
     return [...byPid.values()].sort((a, b) => isApp(b.pid) - isApp(a.pid) || isSystem(a.pid) - isSystem(b.pid) || b.slices - a.slices);
 }
-/** A process without a name has that of its layers' package, if no other process has more frames of it: SystemUI has layers of an app that starts. */
+/** A process without a name is named after its layers' package, if no other process has more frames of it: SystemUI has layers of a starting app. */
 const nameOf = (pid) => processes.get(pid)?.name || threads.get(pid)?.name || layerNames().get(pid) || "(no name)";
 function layerNames() {
     if (!isComplete) return new Map();
@@ -63,7 +63,7 @@ function layerNames() {
     return layerNames.made;
 }
 
-/** One minor row is shown as it is: a row in its place would save nothing. */
+/** A single minor row is not folded: a replacement row would save no space. */
 function minors(all, isMinor, key) {
     const minor = unfolded.has(key) ? [] : all.filter(isMinor);
     return minor.length > 1 ? new Set(minor) : new Set();
@@ -98,10 +98,10 @@ function processRows(process, push) {
 }
 /** Number of a thread's levels that are shown. */
 const levelsOf = (thread) => Math.min(thread.slices.levels.length, unfolded.has(`levels ${thread.key}`) ? MAX_UNFOLDED : MAX_LEVELS);
-/** Height of a thread's states and instants above its slices: nothing where it has neither. */
+/** Height of a thread's states and instants above its slices: zero if it has neither. */
 const stripOf = (thread) => (states.has(thread.key) || thread.instants.length ? STRIP : 0);
 
-/** A row for what each processor ran, and one for its clock. */
+/** For each processor, a row with the threads that it ran, and one with its clock. */
 function processorRows(push) {
     if (!processors().size && !clocks.size) return;
     push({ kind: "process", id: "gcpus", height: HEAD, key: "cpus", title: "Processors" });
@@ -125,7 +125,7 @@ function layOut() {
     if (isComplete && gaps.length) push({ kind: "gaps", id: "gaps", height: gaps.lanes.length * ROW + GAP, title: "Missing records" });
     let hasProcessors = false;
     for (const process of list) {
-        // After the app, before the others.
+        // Placed after the app, before other processes.
         if (!hasProcessors && !isApp(process.pid)) { hasProcessors = true; processorRows(push); }
         if (!minor.has(process)) processRows(process, push);
     }
@@ -137,7 +137,7 @@ function layOut() {
     for (const row of rows) { row.y = total; total += row.height; if (row.thread) rowOfThread.set(row.thread, row); }
 }
 
-/** Moves pinned rows to the top, below a head of their own. */
+/** Moves pinned rows to the top, below their own heading. */
 function pinned(made) {
     const byId = new Map(made.map((row) => [row.id, row]));
     const first = [...pins].map((id) => byId.get(id)).filter(Boolean);
@@ -152,7 +152,7 @@ function togglePin(row) {
     layOut(); remember(true); queue();
 }
 
-/** Brings a thread's row into view, from folded ones too; gives the row. */
+/** Scrolls to a thread's row and returns it; unfolds it if necessary. */
 function reveal(thread) {
     if (!rowOfThread.has(thread)) {
         folded.delete(String(thread.pid));
@@ -175,7 +175,7 @@ function lanes(all, start, end) {
     return made;
 }
 
-/** By processor: what ran on it, in the order of time. Made once. */
+/** The threads that ran on each processor, in the order of time. Computed once. */
 function processors() {
     if (!isComplete) return new Map();
     if (processors.made) return processors.made;

@@ -1,4 +1,4 @@
-// Saves the picture; prints; lists what is in view as a table.
+// Saves the picture, prints, and lists the visible slices as a table.
 
 function save(blob, name) {
     const at = element("a", null);
@@ -10,12 +10,12 @@ function save(blob, name) {
 
 $("png").addEventListener("click", () => { draw(); canvas.toBlob((blob) => save(blob, "png")); });
 $("print").addEventListener("click", () => print());
-// Paper is white, and as wide as it is: what is drawn for the screen is drawn again.
+// Paper is white and has a fixed width, so the page is redrawn for printing.
 addEventListener("beforeprint", () => { document.documentElement.dataset.prints = "yes"; draw(); });
 addEventListener("afterprint", () => { delete document.documentElement.dataset.prints; draw(); });
 
 const MAX_VISIBLE = 200;
-/** The slices in view, as a table: for screen readers, and for who reads rather than looks. */
+/** The slices in view, as a table: for screen readers, and for users who prefer text. */
 function tellVisible() {
     const found = [];
     for (const row of rows) {

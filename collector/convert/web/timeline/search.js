@@ -1,6 +1,6 @@
-// Searches slices, async slices, arguments, threads, counters; lists what is found.
+// Searches slices, async slices, arguments, threads, counters; lists the results.
 
-/** The result of a search: names that match, limits of durations in ns and of threads, sources of what is found, and the place of the shown one. */
+/** The result of a search: names that match, limits of durations in ns and of threads, sources of the results, and the place of the shown one. */
 let matches = null;
 const MAX_LISTED = 100;
 /** The names in lower case; made at the first search. */
@@ -73,7 +73,7 @@ function search(text) {
     if (!matches.count) announce(`Nothing found for ${text}`);
     searched();
 }
-/** After a search: its list, if the panel has one. */
+/** The list after a search, if the panel has one. */
 function searched() {
     legend(); remember(false); queue();
     if (selected || frame || range || comparison) return;
@@ -109,7 +109,7 @@ function openFound(one) {
 const valuesOf = ({ value }) => `${number(value.reduce((least, one) => Math.min(least, one)))} to ${number(value.reduce((most, one) => Math.max(most, one)))}`;
 /** The column by which the list is in order. */
 let foundOrder = "Duration";
-/** The list of what is found, for the panel: the longest first. */
+/** The list of results for the panel, longest first. */
 function tellFound() {
     if (!matches) return [];
     if (!matches.count) return [element("p", `Nothing is found for “${$("search").value}”. Slices, async slices, instants, arguments, threads and counters were searched.`)];
@@ -133,7 +133,7 @@ function tellFound() {
 }
 
 $("search").addEventListener("input", (event) => {
-    // Its list takes the place of what was selected.
+    // The list of results replaces the selection.
     if (selected || frame || range || comparison) { selected = frame = range = null; closeCompare(); tell(); }
     search(event.target.value);
 });

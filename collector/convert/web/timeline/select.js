@@ -92,7 +92,7 @@ function stateTimes(thread, place) {
 /** Returns the thread that ended the wait before or during a state, and the time; null if that is not known. */
 function wakeOf(thread, place) {
     const { at, waker, state } = states.get(thread.key);
-    // A wait ends where the thread is runnable: that state has the waker.
+    // A wait ends when the thread becomes runnable: that state has the waker.
     const runnable = state[place] === RUNNING && place > 0 && state[place - 1] === RUNNABLE ? place - 1 : state[place] > RUNNABLE ? place + 1 : place;
     const by = threads.get(waker[runnable]);
     return by && waker[runnable] > 0 ? { by, at: at[runnable] } : null;
@@ -138,7 +138,7 @@ function selectAny(found) {
     changed();
 }
 
-/** Slices of a name, which are marked: the places of all, and those of their parents. */
+/** The marked slices of a name: their places, and those of their parents. */
 let calls = null;
 function findCalls() {
     const name = selected?.kind === "slice" ? selected.thread.slices.name[selected.place] : null;
@@ -158,7 +158,7 @@ function callsOf(name) {
     }
     return { name, sources, parents, count: sources.reduce((sum, one) => sum + one.length, 0) };
 }
-/** Where the selected slice is among the calls. */
+/** Position of the selected slice among the calls. */
 const spotOfCall = () => {
     const source = calls.sources.findIndex((one) => one.thread === selected.thread);
     return [source, first(calls.sources[source].places.length, (i) => calls.sources[source].places[i], selected.place) - 1];
@@ -170,7 +170,7 @@ function stepCall(by) {
     goTo(thread, places[index]);
 }
 
-/** After the selection has changed: the panel, the address, the canvas. */
+/** Updates the panel, the address and the canvas after the selection has changed. */
 function changed() {
     findCalls();
     tell(); legend(); remember(true); queue();

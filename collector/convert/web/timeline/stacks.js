@@ -2,7 +2,7 @@
 
 const MAX_NODES = 500;
 const functionsOf = new Map();
-/** The functions of a sample, the outermost first; none of a slice that is no sample. */
+/** The functions of a sample, outermost first; empty for a slice that is not a sample. */
 function functionsIn({ args }) {
     let found = functionsOf.get(args);
     if (found) return found;
@@ -32,7 +32,7 @@ function sampledIn(from, to) {
     return { root, sums: [...sums.values()].sort((a, b) => b.own - a.own || b.total - a.total) };
 }
 
-/** The tree, opened as far as one call has most of the time; calls without a choice are one line. */
+/** The tree, expanded as long as one call has most of the time; chains of single calls share one line. */
 function callTree(root) {
     let left = MAX_NODES;
     const lines = (around) => [...around.children.values()].sort((a, b) => b.total - a.total).map((one) => {

@@ -1,9 +1,9 @@
-// Begins: reads the trace, and draws what it has so far.
+// Starts the page: reads the trace, and draws the part read so far.
 
 /** Characters of text that a page keeps. */
 const MUCH_TEXT = 16e6;
 
-/** Drops a long text: the file has it for other programs, and it is most of the page's memory. */
+/** Drops a long text, which the file has only for other programs, and which takes most of the page's memory. */
 function dropText() {
     for (const script of document.querySelectorAll("script.trace-data")) if (script.textContent.length >= MUCH_TEXT) script.remove();
 }
@@ -15,7 +15,7 @@ async function begin() {
     let drawn = 0, took = 0;
     await readColumns(trace, $("tracetee-columns").textContent, async (number, threadsInAll, isLast) => {
         if (!number) { readFrames(); view.from = 0; view.to = Math.max(trace.last, 1); }
-        // Of very many threads a picture takes long: most of the time is for reading.
+        // Drawing very many threads takes long, so most of the time is used for reading.
         const begun = performance.now();
         if (isLast || begun - drawn < Math.max(PICTURE_MS, 4 * took)) return;
         layOut(); draw();
@@ -23,7 +23,7 @@ async function begin() {
         if (number) document.documentElement.dataset.rows = "yes";
         drawn = performance.now();
         took = drawn - begun;
-        // The browser shows it, and answers.
+        // Yields, so that the browser draws the page and handles input.
         await new Promise((resolve) => { setTimeout(resolve); });
     });
     for (const track of asyncs) {
@@ -42,7 +42,7 @@ async function begin() {
     if (document.readyState === "loading") addEventListener("DOMContentLoaded", dropText); else dropText();
 }
 begin().catch((error) => { $("status").textContent = `This browser cannot read the trace in this page: ${error}`; });
-// For who drives the page from its console.
+// For users who control the page from the console.
 window.tracetee = {
     view, names, threads, search, step, whole, draw, xOf, yOf, states, frames, counters, pins, followLink, rows: () => rows, selected: () => selected, frame: () => frame, range: () => range,
     calls: () => calls, comparison: () => comparison, compareWith,

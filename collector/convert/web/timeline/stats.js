@@ -16,7 +16,7 @@ function statesIn(thread, from, to, of = trace) {
     return sums;
 }
 
-/** The table of states of threads in a time, the most of them running first. */
+/** The table of thread states in a time range, sorted by running time. */
 function statesTable(all, from, to) {
     const sums = all.map((thread) => [thread, statesIn(thread, from, to)]).filter(([, sums]) => sums && STATES.some((name) => name !== "unknown" && sums[`${name}_ns`]));
     if (!sums.length) return states.size ? [] : [element("p", "The trace has no scheduler events (sched_switch), so the states of threads are not known.")];
@@ -45,7 +45,7 @@ function processorsTable(from, to) {
     return rows.length ? [element("h2", "Processors"), headed(["Processor", "Busy", "Mostly"], rows, (row) => row)] : [];
 }
 
-/** Values of counters in a time: at its begin and end, the lowest, the highest, the mean over time. Those that change come first, the app's before others. */
+/** Values of counters in a time range: at its begin and end, minimum, maximum, and mean over time. Changing counters come first, the app's before others. */
 function countersTable(from, to) {
     const rows = [];
     for (const counter of [...counters, ...clocks.values()]) {

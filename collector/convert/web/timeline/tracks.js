@@ -53,7 +53,7 @@ function drawInstants({ instants }, y) {
     }
 }
 
-/** The strip of a thread's states. States of less than a pixel are one: the first, then the next one to be seen. */
+/** The strip of a thread's states. States of less than a pixel are drawn as one: the first, then the next visible one. */
 function drawStates(list, y) {
     if (!list) return;
     const count = list.at.length, pixel = pixelTime();
@@ -96,7 +96,7 @@ function drawProcessor(ran, y) {
 function drawCounter(counter, y, tall) {
     const { at, value } = counter;
     const floor = Math.min(0, counter.low), top = Math.max(counter.top ?? counter.high, floor + Number.MIN_VALUE);
-    // From 0, unless the values are far from it: what changes is to be seen.
+    // The scale starts at 0, unless the values are far from it, so that changes are visible.
     const base = floor === 0 && counter.low > 0.8 * counter.high && counter.high > counter.low ? counter.low - (counter.high - counter.low) * 0.2 : floor;
     const scale = (v) => y + tall - 3 - Math.max(0, Math.min(1, (v - base) / (top - base))) * (tall - 8);
     const count = at.length, pixel = pixelTime();
@@ -107,7 +107,7 @@ function drawCounter(counter, y, tall) {
     let x = Math.max(xOf(at[i]), LEFT - 1);
     context.moveTo(x, y + tall - 2);
     while (i < count && at[i] < view.to) {
-        // Of values within a pixel the largest is seen.
+        // Of the values within a pixel, the largest is drawn.
         const after = Math.max(i + 1, first(count, (i) => at[i], Math.max(at[i], view.from) + pixel / 2, i));
         let most = value[i];
         for (let inner = i + 1; inner < after; inner++) if (value[inner] > most) most = value[inner];
@@ -147,7 +147,7 @@ function drawShown(layer, lane, y) {
 
 // ---- arrows, losses ----
 
-/** Where a slice or a state of a thread is on the canvas; null if its row is folded. */
+/** Position of a slice or a thread state on the canvas; null if its row is folded. */
 function spot(thread, at, depth) {
     const row = rowOfThread.get(thread);
     if (!row) return null;
@@ -164,7 +164,7 @@ function drawArrows() {
     const state = selected?.kind === "state" ? wakeOf(selected.thread, selected.place) : null;
     if (state) arrow(spot(state.by, state.at, null), spot(selected.thread, state.at, null));
     for (const step of frame?.why?.path || []) {
-        // `name-tid`: of runnable time it is who ended the wait before it.
+        // `name-tid`: for runnable time, it is the thread that ended the preceding wait.
         const waker = threads.get(+(/-(\d+)$/.exec(step.woken_by || "") || [])[1]), thread = threads.get(step.tid);
         const at = frame.start + (step.state === "runnable" ? step.from_ns : step.to_ns) / 1e3;
         if (waker && thread) arrow(spot(waker, at, null), spot(thread, at, null));
@@ -182,7 +182,7 @@ function arrow(from, to) {
 }
 
 const NOTE = "tracetee: ";
-/** Adds the agent's notes (records were lost, tags were taken) to the gaps, and puts those that overlap beside each other. */
+/** Adds the agent's notes (records were lost, tags were taken) to the gaps, and places overlapping ones side by side. */
 function readGaps() {
     for (const { instants, slices } of threads.values()) {
         for (const { name, start } of instants) if (names[name].startsWith(NOTE)) gaps.push({ start, end: start, why: names[name] });
@@ -192,7 +192,7 @@ function readGaps() {
     gaps.lanes = lanes(gaps, (one) => one.start, (one) => one.end);
 }
 const noteNames = () => (noteNames.made ??= Uint8Array.from(names, (name) => (name.startsWith(NOTE) ? 1 : 0)));
-/** The number of missing records and their processor, where the trace has them. */
+/** The number of missing records and their processor, if the trace has them. */
 const gapWords = ({ processor, count }) => [count ? `${count} records` : "", Number.isInteger(processor) ? `of processor ${processor}` : ""].filter(Boolean);
 
 function drawGaps(lane, y) {

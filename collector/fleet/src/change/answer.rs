@@ -27,7 +27,7 @@ pub enum Verdict {
     NotYet,
 }
 
-/// The power of what was compared.
+/// The power of the comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Power {
     /// Rise of all jank that would be found, percent.
@@ -96,7 +96,7 @@ fn power(all: &Estimate, devices: u64, rise_percent: f64, fleets: usize) -> Powe
     let weight = 0.5 / real(fleets.max(1) as u64);
     let (rise, least) = ((rise_percent / 100.0).ln_1p(), -(LEVEL * weight).ln());
     let error = error_needed(rise, least, QUANTILE, all.evidence_error / all.error);
-    // The square of the error falls as devices come.
+    // The square of the error decreases as devices are added.
     let ratio = (all.error / error).powi(2);
     #[allow(
         clippy::cast_possible_truncation,

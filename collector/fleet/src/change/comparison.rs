@@ -31,9 +31,9 @@ pub struct Comparison {
     pub least_devices: u64,
     /// The part of the later version that is compared.
     pub coverage: Coverage,
-    /// All jank on the first day after the update, which is no part of the rest; `None` if too few devices sent it.
+    /// All jank on the first day after the update, which is not part of the rest; `None` if too few devices sent it.
     pub first_day: Option<Estimate>,
-    /// Total jank first, then causes by p-value; without those of which no device was compared.
+    /// Total jank first, then causes by p-value; omits causes without a compared device.
     pub rows: Vec<Difference>,
 }
 
@@ -83,7 +83,7 @@ impl Verdict {
     }
 }
 
-/// Compares two versions of an app, in one of so many comparisons of them that share the level.
+/// Compares two versions of an app, in one of several comparisons that share the significance level.
 #[must_use]
 pub fn comparison(from: &str, to: &str, fleet: &Fleet, comparisons: usize) -> Comparison {
     let days = Days::new(fleet, After::LaterDays);

@@ -20,7 +20,7 @@ const ROUNDS: usize = 200;
 const PRECISIONS: [f64; 2] = [1e-7, 1e-3];
 /// Limit of the share of a row in its cell when errors are estimated.
 const MOST_LEVERAGE: f64 = 0.9;
-/// One in so many times is cut to the next one: the largest ones, which may be impossible.
+/// One in this many times, the largest, is reduced to the next smaller one, because it may be impossible.
 const CUT_IN: usize = 100;
 
 /// Days after an update that are observed.
@@ -74,7 +74,7 @@ pub(crate) struct Compared {
     pub(crate) is_later: bool,
     /// Weight, which grows with the frames.
     pub(crate) weight: f64,
-    /// Part of the device's update that neither the device nor the day explains.
+    /// Part of the device's update effect that neither the device nor the day explains.
     pub(crate) update: f64,
     /// Share of the row in its cell.
     leverage: f64,
@@ -87,7 +87,7 @@ impl Compared {
     }
 }
 
-/// Index of what a row has in common with others: its device, or its cell.
+/// Index of a group of rows: a device, or a cell.
 type Key = fn(&Compared) -> usize;
 
 /// The rows that are compared on some screens, with their weights.
@@ -99,7 +99,7 @@ pub(crate) struct Design {
     cells: usize,
 }
 
-/// Returns the day of the release: that of the first updates.
+/// Returns the day of the release: the day of the first updates.
 fn release(fleet: &Fleet) -> u32 {
     let mut updates: Vec<u32> = fleet.devices.iter().filter_map(Device::update).collect();
     let early = updates.len() / EARLY_IN;
@@ -213,7 +213,7 @@ impl<'a> Days<'a> {
 /// Values of a series, or of several together.
 #[derive(Debug, Default)]
 pub(crate) struct Values {
-    /// Value of each compared row: its time, as a share of what is usual for its frames on each screen.
+    /// Value of each compared row: its time, as a share of the usual time for its frames on each screen.
     pub(crate) shares: Vec<f64>,
     /// Share of a usual value that is added to each.
     pub(crate) floor: f64,
@@ -321,7 +321,7 @@ impl Design {
         }
     }
 
-    /// Returns for each device that sends values what they say about the update: positive if they are more after it.
+    /// Returns a score of the update for each device that sends values: positive if values are higher after it.
     pub(crate) fn scores(&self, mut values: Vec<f64>) -> Vec<f64> {
         self.take_effects_away(&mut values, PRECISIONS[1]);
         let mut scores = vec![0.0; self.devices];

@@ -1,4 +1,4 @@
-//! The part of a later version that is compared, and what is not.
+//! The compared part of a later version, and the rest.
 
 use super::Source;
 use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN};
@@ -13,7 +13,7 @@ use tracetee_trace::shown;
 /// Limit of named screens.
 const MOST_SCREENS: usize = 20;
 
-/// A screen that the later version alone has.
+/// A screen that only the later version has.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LaterScreen {
     /// Name, or empty.
@@ -37,7 +37,7 @@ pub struct Coverage {
     pub controls: u64,
     /// Devices of the later version that sent nothing before their update: nothing says how they were.
     pub without_before: u64,
-    /// Devices that updated, and whose first day is all that they sent since.
+    /// Devices that updated, but sent only their first day since.
     pub first_day_only: u64,
     /// Devices that updated, and for which none that is like them kept the earlier version on the same days.
     pub without_control: u64,
@@ -47,12 +47,12 @@ pub struct Coverage {
     pub frames: f64,
     /// Share of the later version's jank that is compared.
     pub jank: f64,
-    /// Screens that the later version alone has, the most jank first.
+    /// Screens that only the later version has, most jank first.
     pub later_screens: Vec<LaterScreen>,
 }
 
 impl Coverage {
-    /// Counts what a design compares.
+    /// Counts the compared data of a design.
     pub(crate) fn count(days: &Days<'_>, design: &Design) -> Self {
         let fleet = days.fleet;
         let Fleet { sampled_from, test_devices, .. } = *fleet;
@@ -109,7 +109,8 @@ impl Coverage {
         self.compared.min(self.controls) >= LEAST_DEVICES
     }
 
-    /// Returns true if nothing is known of the whole: too few devices are compared, or the later version has much on screens of its own.
+    /// Returns true if nothing is known about the whole: too few devices are compared, or much of the later version is on
+    /// screens that only it has.
     pub(crate) fn is_unknown(&self) -> bool {
         let sum =
             |part: fn(&LaterScreen) -> f64| -> f64 { self.later_screens.iter().map(part).sum() };

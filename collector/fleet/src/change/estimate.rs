@@ -48,7 +48,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the change with its interval as a text. There is no percentage of nothing.
+    /// Returns the change with its interval as a text. A percentage of zero does not exist.
     pub(crate) fn size(&self) -> String {
         let Self { percent, percent_interval: [low, high], ms_in_1000: [before, after], .. } = self;
         if *before == 0.0 && *after > 0.0 {
@@ -179,7 +179,7 @@ pub(crate) fn estimate(
     }
 }
 
-/// Returns what is compared of all jank, and how it changed.
+/// Returns the compared part of all jank, and its change.
 pub(super) fn all_jank(days: &Days<'_>) -> (Design, Estimate) {
     let all: Vec<_> = days.series().filter(|one| one.0.cause.is_empty()).map(|one| one.1).collect();
     let screens = days.screens(&all);
@@ -197,7 +197,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Estimates the changes of series, and adds that of all jank.
+    /// Estimates the changes of series, and adds the change of all jank.
     pub(super) fn new(days: &Days<'_>, all: Estimate, name_of: impl Fn(&Series) -> Series) -> Self {
         let mut by_name: BTreeMap<Series, (Vec<u32>, Estimate)> = BTreeMap::new();
         for (series, number) in days.series() {
@@ -212,7 +212,7 @@ impl Changes {
         {
             let screens = days.screens(series);
             let design = designs.entry(screens.clone()).or_insert_with(|| days.design(&screens));
-            // All screens together: a time counts in the frames of all, as all jank does.
+            // All screens together: the time is a share of the frames of all screens, as for all jank.
             let frames_of = if name.screen.is_none() { &of_all } else { &screens };
             *found = estimate(days, design, series, frames_of);
         }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 /// Correlation with a group from which on a cause belongs to it.
 const LEAST_CORRELATION: f64 = 0.3;
-/// The fall of a sibling counts from so many standard errors on.
+/// The fall of a sibling counts from this many standard errors on.
 const LEAST_ERRORS: f64 = 4.0;
 /// Cause of ends of processes.
 pub(crate) const DEATH: Text = Text::new_static("death");
@@ -64,7 +64,7 @@ pub struct Example {
     pub link: String,
 }
 
-/// Findings, and what is none.
+/// Findings, and alarms that are not findings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Findings {
     /// Findings, the strongest first.
@@ -91,7 +91,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Makes findings of what rose. The level is that of all fleets together.
+/// Turns rises into findings. The significance level covers all fleets together.
 pub(crate) fn findings(looks: &[Look<'_>]) -> Findings {
     let mut found = Findings::default();
     let all: Vec<(&Days<'_>, Changes)> = looks
@@ -129,7 +129,7 @@ pub(crate) fn findings(looks: &[Look<'_>]) -> Findings {
     found
 }
 
-/// Groups the alarms of a fleet by what they rise with, and returns those that only moved.
+/// Groups the alarms of a fleet that rise together, and returns those that only moved.
 fn groups(
     days: &Days<'_>,
     changes: &Changes,

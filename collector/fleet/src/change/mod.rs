@@ -50,7 +50,7 @@ impl Source {
         }
     }
 
-    /// Returns the name of the base of a rate, and of all that is counted.
+    /// Returns the name of the base of a rate, and of everything that is counted.
     const fn nouns(self) -> [&'static str; 2] {
         match self {
             Self::Captures | Self::Ledgers => ["frames", "jank"],

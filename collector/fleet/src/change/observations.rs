@@ -85,7 +85,7 @@ pub(super) fn get<T>(all: &[T], number: u32) -> Option<&T> {
     usize::try_from(number).ok().and_then(|index| all.get(index))
 }
 
-/// Screen, cause and key of a series, as a reader has them; they have the hash of [`Series`].
+/// Screen, cause and key of a series in a reader's form; their hash is that of [`Series`].
 type Name<'a> = (Option<&'a str>, &'a str, &'a str);
 
 impl Equivalent<Series> for Name<'_> {
@@ -100,7 +100,7 @@ impl From<&Name<'_>> for Series {
     }
 }
 
-/// Returns the number of a value, in the order in which they come.
+/// Returns the number of a value, in the order of arrival.
 fn number<'a, T, Q>(all: &mut IndexSet<T, RandomState>, value: &'a Q) -> u32
 where
     T: Eq + Hash + From<&'a Q>,
@@ -118,7 +118,7 @@ struct Found {
     days: [Vec<Sums>; 2],
 }
 
-/// Collects the sums of devices as they come.
+/// Collects the sums of devices as they arrive.
 #[derive(Debug, Default)]
 pub struct Builder {
     source: Source,
@@ -129,7 +129,7 @@ pub struct Builder {
     series: IndexSet<Series, RandomState>,
     devices: IndexSet<Text, RandomState>,
     found: Vec<Found>,
-    /// Device and version of the sums that come.
+    /// Device and version of the following sums.
     current: Option<(usize, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! Limits of the distinct names that an app has in a day: those that come later are stored as `(other)`.
+//! Limits on the distinct names of an app in a day: later names are stored as `(other)`.
 //!
 //! Reports group by names that devices send. An app that names its screens after products, and a hostile one, would
 //! make each report of it longer without end. Names are replaced in what a capture adds, so that one that is deleted is subtracted
@@ -16,11 +16,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::BuildHasher;
 
-/// The name of what is beyond a limit.
+/// The name for everything beyond a limit.
 pub const OTHER: &str = "(other)";
 const OTHER_TEXT: Text = Text::new_static(OTHER);
 
-/// Apps of a store. All other limits are those of an app and day.
+/// Apps of a store. All other limits apply per app and day.
 const APPS: Kind = Kind { name: "apps", most: 1000 };
 const VERSIONS: Kind = Kind { name: "versions", most: 200 };
 const VERSION_CODES: Kind = Kind { name: "version codes", most: 200 };
@@ -46,7 +46,7 @@ pub(super) const TABLE: &str = "CREATE TABLE names ( -- Digests of the names tha
 /// The digest that says that a limit was exceeded.
 const EXCEEDED: i64 = 0;
 
-/// A kind of names, and how many of them are told apart.
+/// A kind of names, and the number of them that are distinguished.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
@@ -77,7 +77,7 @@ struct Admission<'a> {
 }
 
 impl Admission<'_> {
-    /// True if a name is told apart from others; it is, from now on, if the limit is not reached.
+    /// True if a name is distinguished; from now on it is, if the limit is not reached.
     fn admit(&mut self, kind: Kind, parts: &[&str]) -> Result<bool, Error> {
         let Day { digests, admitted } = &mut *self.day;
         let quick = admitted.hasher().hash_one((kind.name, parts));
@@ -301,9 +301,9 @@ impl Names {
 /// A limit that was exceeded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Exceeded {
-    /// Plural of what is limited: `screens`, `causes` …
+    /// Plural of the limited kind: `screens`, `causes` …
     pub kind: String,
-    /// Names of a day that are told apart; later ones count as [`OTHER`].
+    /// Distinguished names of a day; later ones count as [`OTHER`].
     pub limit: u64,
     /// Days on which there were more.
     pub days: u64,

@@ -1,5 +1,5 @@
 //! Reads the devices of two versions: row by row, because a fleet has hundreds of thousands of them. Of a larger fleet it reads a
-//! sample: the devices whose ids have the smallest hashes, so that each look has the same ones, under both versions.
+//! sample: the devices whose ids have the smallest hashes, so that each check reads the same ones, under both versions.
 
 use super::Database;
 use super::changes::ledger;
@@ -20,10 +20,10 @@ use rusqlite::{Params, Row, params};
 use std::collections::{BTreeMap, HashSet};
 use twox_hash::XxHash64;
 
-/// Largest number of rows of a device under a version that count: no device has so many causes that is not hostile.
+/// Largest number of rows of a device under a version that count: only a hostile device has so many causes.
 const MOST_OF_DEVICE: u32 = 10_000;
 
-/// Devices whose ledgers are compared, at most: they have all frames of their days, where captures have a few.
+/// Maximum number of devices whose ledgers are compared: they have all frames of their days, where captures have a few.
 const MOST_LEDGER_DEVICES: usize = 10_000;
 
 /// Traits of a device under a version, and the frames that have them.
@@ -77,7 +77,7 @@ impl Database {
         Ok(fleets)
     }
 
-    /// Reads at most so many devices of captures, in a snapshot of the caller's, also if none has the earlier version.
+    /// Reads at most this many devices of captures, in the caller's snapshot, even if none has the earlier version.
     pub(crate) fn devices(
         &self,
         most: usize,
@@ -205,8 +205,8 @@ impl Database {
         Ok([frames_of, deaths_of].map(|builder| Fleet { sampled_from, ..builder.finish() }))
     }
 
-    /// Chooses at most so many of the devices that a query finds, and returns them by their hashes, with the number of all if there are
-    /// more.
+    /// Chooses at most this many of the devices that a query finds, and returns them by their hashes, with the total number
+    /// if there are more.
     fn sample(
         &self,
         sql: &str,

@@ -27,7 +27,7 @@ pub const TIME_LIMIT: Duration = Duration::from_secs(5);
 const INNER: &str = "tracetee_visible_";
 /// Bytes of the values of an answer.
 const MAX_BYTES: usize = 64 << 10;
-/// Tables that are functions, without a look at the file.
+/// Table-valued functions that do not read the file.
 const FUNCTIONS: [&str; 2] = ["json_each", "json_tree"];
 /// Pages in memory of each sort and temporary table, KiB; the rest is in a file that is deleted.
 const CACHE_KIB: i64 = 1024;
@@ -84,7 +84,7 @@ impl Database {
         database.restrict(only)?;
         database.within(Some(TIME_LIMIT), is_unwanted, || {
             database.answer_of(sql, parameters).map_err(|error| match error {
-                // These are faults of the question. The end of the time, and damage, are none of them.
+                // These are errors in the question, unlike a timeout or damage.
                 Error::Sqlite(error)
                     if error.sqlite_error_code() != Some(ErrorCode::OperationInterrupted)
                         && !is_damage(&error) =>
@@ -169,7 +169,7 @@ fn is_allowed(asked: &AuthContext<'_>, is_all: bool, others: &HashSet<String>) -
         AuthAction::Read { table_name, column_name } => match asked.database_name {
             Some("temp") => is_table(table_name.strip_prefix(INNER).unwrap_or(table_name)),
             Some("main") if FUNCTIONS.contains(&table_name) => true,
-            // The inner view, or, if it has all rows, a count of them.
+            // The inner view, or a count of its rows if it has all of them.
             Some("main") => {
                 is_table(table_name)
                     && (asked.accessor.and_then(|view| view.strip_prefix(INNER))

@@ -18,7 +18,7 @@ pub struct Fixes {
     pub late: u64,
     /// Late frames without scheduler states: their waits are taken to be as long as they were.
     pub late_stateless: u64,
-    /// Late frames that at least one fix alone would have in time; each counts once, whatever its causes.
+    /// Late frames that at least one fix alone would make in time; each counts once, whatever its causes.
     pub saved_by_any: u64,
     /// Fixes by gain: those of the app, then those of each screen.
     pub rows: Vec<Fix>,
@@ -45,11 +45,11 @@ pub struct Fix {
     pub saved_halved: u64,
     /// Late frames that would be in time if the cause were moved off the frame's first thread.
     pub saved_moved: u64,
-    /// Late frames of `saved` of whose causes this one gains most: those of all fixes are different frames.
+    /// Late frames of `saved` for which this cause has the largest gain: the frames of different fixes do not overlap.
     pub saved_most: u64,
     /// Devices with `saved`.
     pub devices: u64,
-    /// All devices whose frames rates count.
+    /// Devices whose frames count in rates.
     pub all_devices: u64,
 }
 

@@ -91,7 +91,7 @@ pub struct SingleReport {
     pub over_budget: bool,
     /// Records that the agent dropped.
     pub lost_records: u64,
-    /// Lines that could not be read.
+    /// Number of lines that could not be read.
     pub bad_lines: u64,
     /// See `bad_lines`.
     pub unmatched_ends: u64,

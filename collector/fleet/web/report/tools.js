@@ -13,7 +13,7 @@ const counted = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s
 // Rounded half up, as the text is: toFixed rounds what binary fractions make of a number.
 const decimal = (tenths) => `${Math.floor(tenths / 10)}.${tenths % 10}`;
 const ms = (ns) => (ns >= 1e10 ? decimal(Math.floor((ns + 5e7) / 1e8)) + " s" : decimal(Math.floor((ns + 5e4) / 1e5)) + " ms");
-// A number with so many decimals. Halves are rounded to even digits, as the text's are.
+// A number with this many decimals. Halves are rounded to even digits, as in the text report.
 const fixed = (value, digits = 1) => {
   const isHalf = Math.abs(value * 2 ** (digits + 1)) % 2 === 1, down = Math.trunc(value * 10 ** digits);
   return (isHalf && down % 2 === 0 ? down / 10 ** digits : value).toFixed(digits);

@@ -1,4 +1,4 @@
-//! Reads from the stack of a thread in a dump what the thread did.
+//! Derives a thread's activity from its stack in a dump.
 
 use crate::cause::is_platform;
 use crate::idle::is_idle;
@@ -9,7 +9,7 @@ use tracetee_trace::dump::{StackEntry, ThreadDump};
 pub(super) enum Shown {
     /// No frame.
     Nothing,
-    /// It waited for messages, or was about to go on from there.
+    /// It waited for messages, or was about to continue from there.
     Idle,
     /// A call into another process: the function that calls.
     Binder(String),
@@ -64,7 +64,7 @@ const KERNEL_SWAP: [&str; 4] =
 const KERNEL_IO: [&str; 8] =
     ["folio_wait", "wait_on_page", "jbd2_", "f2fs_", "ext4_", "io_schedule", "blk_", "fsync"];
 const KERNEL_BINDER: [&str; 2] = ["binder_wait_for_work", "binder_thread_read"];
-/// Functions through which a crash goes, beside those of the C library: beginnings.
+/// Prefixes of functions through which a crash passes, in addition to those of the C library.
 const ABORTS: [&str; 4] =
     ["android::base::", "art::Runtime::Abort", "art::LogMessage", "__android_log_assert"];
 
@@ -78,7 +78,7 @@ impl Shown {
         }
         let is_binder =
             |frame: &StackEntry| BINDER.iter().any(|known| is_function(&frame.function, known));
-        // Native frames lie above those of Java; behind them is what has called.
+        // Native frames are above those of Java, which are their callers.
         if let Some(index) = thread.frames.iter().take(8).rposition(is_binder) {
             let caller =
                 thread.frames.iter().skip(index + 1).find(|frame| !frame.function.is_empty());
@@ -110,7 +110,7 @@ fn is_function(name: &str, known: &str) -> bool {
     name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('('))
 }
 
-/// Returns the function that says most of what a thread did: the app's innermost, or else the innermost.
+/// Returns the most informative function of a thread's stack: the app's innermost, or else the innermost.
 pub(super) fn function(thread: &ThreadDump) -> String {
     let is_known = |frame: &&StackEntry| !frame.function.is_empty();
     let is_app = |frame: &&StackEntry| !frame.is_native && !is_platform(&frame.function);

@@ -12,7 +12,7 @@ use crate::thread_role::ThreadRole;
 use std::collections::{BTreeMap, HashMap};
 use tracetee_trace::{NameSet, Seeded, Slice, Thread, Trace};
 
-/// The UI thread's part, by the framework: too common a word in a process without other signs of Flutter.
+/// The framework's name of the UI thread's part, which is too common a word in a process without other signs of Flutter.
 const FRAMEWORK: &str = "Frame";
 /// A finished layer tree that the idle raster thread leaves for longer was none.
 const PICKED_UP_NS: u64 = 2_000_000;

@@ -10,7 +10,7 @@ use crate::pipelines::by_timeline::slice;
 use crate::process::Process;
 use tracetee_trace::{Slice, Trace};
 
-/// A layer that shows fewer buffers is no animation.
+/// A layer that shows fewer buffers is not an animation.
 const LEAST_SHOWN: usize = 12;
 /// A layer without a new buffer for longer is paused: a video, and others, which may draw only when something changes.
 const PAUSE_NS: u64 = 1_000_000_000;

@@ -1,6 +1,7 @@
 //! The ends of a thread's sleeps, as the scheduler shows them, for pipelines whose frames begin with one.
 //!
-//! [`super::unmarked`] and [`super::swaps`] ask for those between two times; a look costs the states between them.
+//! [`super::unmarked`] and [`super::swaps`] request those between two times; a request costs a pass over the states between
+//! them.
 
 use tracetee_trace::{State, Thread};
 

@@ -1,4 +1,4 @@
-//! Reads what the platform knows of the app's start, as the Android library recorded it: `ApplicationStartInfo` of Android 15.
+//! Reads the platform's data on the app's start, as recorded by the Android library: `ApplicationStartInfo` of Android 15.
 //!
 //! It has the launch, which an app's own markers lack, and the first frame of a capture that has no markers of frames.
 
@@ -25,7 +25,7 @@ pub(crate) struct PlatformStart {
 /// The arguments of a record.
 #[derive(Deserialize)]
 struct Args<'a> {
-    /// `vsync=- reason=6 type=1 …`: in one text, as that of a frame's verdict.
+    /// `vsync=- reason=6 type=1 …`: in one string, like a frame's verdict.
     start: &'a str,
 }
 

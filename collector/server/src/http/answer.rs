@@ -1,4 +1,4 @@
-//! Answers: a status and its reason, for people who read logs; and how a body that was refused is read to its end.
+//! Answers: a status and its reason, human-readable who read logs; and reading a refused body to its end.
 
 use super::headers::text;
 use super::ingest::{self, Refused};
@@ -10,15 +10,15 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracetee_protocol::http;
 
-/// A status, and why.
+/// A status, and its reason.
 pub(super) type Answer = (StatusCode, String);
 
-/// Seconds after which a client that was put off may come again.
+/// Seconds after which a deferred client may retry.
 const RETRY_AFTER_S: &str = "30";
-/// Pause before a client reads that it sends too much. A client that presses on costs the others a request in this time for each of
-/// its connections.
+/// Pause before a client is told that it sends too much. A client that ignores this costs the others one request in this
+/// time for each of its connections.
 const TOO_MUCH_PAUSE: Duration = Duration::from_secs(2);
-/// The answer to a client that sends again what was stored.
+/// The answer to a client that sends a stored object again.
 pub(super) const STORED: &str = "already stored";
 
 pub(super) fn answer(status: StatusCode, why: &str) -> Answer {
@@ -44,7 +44,7 @@ pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Ans
     if answer.0 == StatusCode::TOO_MANY_REQUESTS {
         sleep(TOO_MUCH_PAUSE).await;
     }
-    // A client that asks first (Expect) has sent no body yet.
+    // A client that sends `Expect` has not sent a body yet.
     let asks = text(headers, "expect").is_some_and(|one| one.eq_ignore_ascii_case("100-continue"));
     if !asks {
         let is_stranger = matches!(answer.0, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -53,7 +53,7 @@ pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Ans
     with_retry(answer)
 }
 
-/// Adds the time after which a client that was put off may come again.
+/// Adds the time after which a deferred client may retry.
 pub(super) fn with_retry(answer: Answer) -> Response {
     match answer {
         busy @ (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, _) => {
@@ -64,19 +64,19 @@ pub(super) fn with_retry(answer: Answer) -> Response {
 }
 
 impl Collector {
-    /// Refuses what is wrong, and counts it.
+    /// Refuses an invalid request, and counts it.
     pub(super) fn refuse(&self, status: StatusCode, why: &str) -> Answer {
         add(&self.counts.refused, 1);
         answer(status, why)
     }
 
-    /// Refuses what comes while too much is under way, and counts it.
+    /// Refuses a request because too much is in progress, and counts it.
     pub(super) fn busy(&self, why: &str) -> Answer {
         add(&self.counts.busy, 1);
         answer(StatusCode::TOO_MANY_REQUESTS, why)
     }
 
-    /// Refuses a body for what was found while it arrived, and counts it.
+    /// Refuses a body because of an error found while it arrived, and counts it.
     pub(super) fn refuse_body(&self, refused: &Refused) -> Answer {
         match refused {
             Refused::Disk(error) => disk(error),
@@ -100,7 +100,7 @@ pub(super) const fn status_of(refused: &Refused) -> StatusCode {
         Refused::TooSlow => StatusCode::REQUEST_TIMEOUT,
         Refused::NoCapture(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Refused::Busy => StatusCode::TOO_MANY_REQUESTS,
-        // Ours to mend: the client keeps it.
+        // An error of the server: the client keeps the capture.
         Refused::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

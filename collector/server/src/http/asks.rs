@@ -1,6 +1,6 @@
-//! Windows that devices are asked for while a finding is open, in a header beside the configuration.
+//! Windows requested from devices while a finding is open, in a header beside the configuration.
 //!
-//! The guard's thread says which findings are open; the configuration that is served allows a window for them, or not. A
+//! The guard's thread reports the open findings; the served configuration decides whether a window is allowed for them. A
 //! request ends with its finding, when enough devices have sent a capture, and after its time.
 
 use std::collections::BTreeMap;
@@ -58,10 +58,10 @@ fn ask(growth: &Growth, document: &Document, now_ms: i64) -> Option<Ask> {
     })
 }
 
-/// Returns the share of a window's devices in which about so many are as are wanted. Not each of them runs the app and
-/// captures something, so the share doubles each time that all have asked twice for the configuration.
+/// Returns the share of a window's devices that contains about the wanted number. Not every device runs the app and captures
+/// something, so the share doubles each time that all devices have requested the configuration twice.
 fn percent(allowed: &OnDemand, document: &Document, reached: &Reached, age_s: u64) -> Decimal {
-    // Devices are known by ledgers, or by captures, which those have that are in the sample of a window.
+    // Devices are known from ledgers, or from captures, which devices in the sample of a window have.
     let of_windows = document.windows.iter().map(|window| window.sampling.percent.to_f64());
     let (known, sampled) = match reached.ledger_devices {
         0 => (reached.devices, of_windows.reduce(f64::max)),

@@ -19,7 +19,7 @@ use tracetee_protocol::http;
 
 /// Maximum time that a received capture waits for validation.
 const IN_FLIGHT_WAIT: Duration = Duration::from_secs(60);
-/// Captures of this run that are remembered, for whoever runs the server.
+/// Number of remembered captures of this run, for the program that runs the server.
 const MAX_TAKEN: usize = 1000;
 
 pub(super) async fn capture(
@@ -57,7 +57,7 @@ async fn take_capture(
         let why = "this app sends more captures than its quota; try again later";
         return Err(answer(StatusCode::TOO_MANY_REQUESTS, why));
     }
-    // Before its body is asked for: it is there.
+    // Checked before its body is requested: it is already stored.
     if collector.storage.local.has(&key) {
         add(&collector.counts.duplicates, 1);
         return Err(answer(StatusCode::PRECONDITION_FAILED, STORED));
@@ -73,7 +73,7 @@ async fn take_capture(
     let claim = collector.incomings.claim(&key.app);
     let streamed = ingest::stream(body, &incoming, most, Some(digest), claim);
     let bytes = streamed.await.map_err(|refused| collector.refuse_body(&refused))?;
-    // All of it is here: whoever sends slowly has kept nobody waiting.
+    // The whole body has arrived, so a slow sender has delayed nobody.
     let admission = async {
         let keep = collector.keeps.take(&key.app).await?;
         Some((keep, collector.checks.take(&key.app).await?))
@@ -81,12 +81,12 @@ async fn take_capture(
     let Ok(Some((_keep, check))) = timeout(IN_FLIGHT_WAIT, admission).await else {
         return Err(collector.busy("too many uploads at once; try again later"));
     };
-    // Reading all of it and the disk take their time: not on the threads that serve.
+    // Reading it and writing to disk take time, so this does not run on the serving threads.
     let (keeper, about, app) = (Arc::clone(collector), meta.clone(), key.app.clone());
     let kept = tokio::task::spawn_blocking(move || {
         let is_dump = is_dump(&key.id, about.window.as_deref());
         let checked = ingest::check(&incoming.path, bytes, is_dump);
-        // Those that wait for the disk together cost it one commit.
+        // Captures that wait for the disk together share one commit.
         drop(check);
         let text = checked.inspect_err(|refused| {
             add(&keeper.counts.quarantined, 1);

@@ -1,4 +1,4 @@
-//! `GET /v1/config`: serves the remote configuration, with its signature, an entity tag, and the windows that are asked for.
+//! `GET /v1/config`: serves the remote configuration, with its signature, an entity tag, and the requested windows.
 
 use super::answer::{answer, with_retry};
 use super::headers::text;
@@ -23,7 +23,7 @@ pub(super) async fn config(State(collector): Shared, request: Parts) -> Response
         return answer(StatusCode::SERVICE_UNAVAILABLE, later).into_response();
     };
     let now_ms = i64::try_from(now_s()).unwrap_or(i64::MAX).saturating_mul(1000);
-    // Nobody knows which app's devices ask with a token of all apps.
+    // With a token of all apps, the device's app is unknown.
     let asks = app.and_then(|app| collector.findings.asks(&app, &served.document, now_ms));
     let etag = served.etag.clone();
     add(&collector.counts.config_requests, 1);

@@ -16,15 +16,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// Connections where nothing else says how many.
+/// Default number of connections.
 const MOST: usize = 4_096;
-/// Descriptors for all else: captures that are analysed, the tables, the report, the log.
+/// Descriptors for all else: captures that are analyzed, the tables, the report, the log.
 const RESERVE: u64 = 96;
-/// A connection's own and that of the file its body goes to.
+/// The connection's descriptor and that of its body's file.
 const DESCRIPTORS_OF_ONE: u64 = 2;
 /// The header in which a proxy names its client.
 const FORWARDED_FOR: &str = "x-forwarded-for";
-/// Descriptors that this process asks for, where it may.
+/// Descriptors that this process requests, if it may.
 const WANTED_DESCRIPTORS: u64 = MOST as u64 * DESCRIPTORS_OF_ONE + RESERVE;
 
 /// Limits on open connections.
@@ -32,7 +32,7 @@ const WANTED_DESCRIPTORS: u64 = MOST as u64 * DESCRIPTORS_OF_ONE + RESERVE;
 pub struct Limits {
     /// In total.
     pub(crate) all: usize,
-    /// From one client address.
+    /// Maximum from one client address.
     pub(crate) of_client: usize,
     /// Proxies, which name the client of each request in `X-Forwarded-For`.
     pub(crate) proxies: Vec<IpAddr>,
@@ -53,8 +53,8 @@ impl Limits {
         self.proxies.contains(&address.to_canonical())
     }
 
-    /// Returns the client that a proxy names: the last address of the list that is not a proxy's. Earlier ones are what
-    /// the client says of itself.
+    /// Returns the client that a proxy names: the last address of the list that is not a proxy's. Earlier addresses are the
+    /// client's own claims.
     fn client_of(&self, headers: &HeaderMap) -> Option<IpAddr> {
         let lists = headers.get_all(FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
         let addresses = lists.flat_map(|list| list.split(','));
@@ -79,7 +79,7 @@ fn raise_descriptors() -> u64 {
 pub(crate) struct Connections {
     limits: Limits,
     open: Mutex<Open>,
-    /// Hung up on because their place was wanted; and turned away because none could be had.
+    /// Connections closed because their place was needed, and refused because there was none.
     pub(crate) hung_up: AtomicU64,
     pub(crate) turned_away: AtomicU64,
 }
@@ -93,7 +93,7 @@ struct Open {
 
 #[derive(Debug)]
 struct One {
-    /// The address that it is counted by: the peer's, or that of the client for which a proxy asks.
+    /// The address for counting: the peer's, or that of the client behind a proxy.
     client: IpAddr,
     /// `None` while a request keeps its place.
     idle: Option<Idle>,
@@ -102,15 +102,15 @@ struct One {
     hang_up: Arc<Notify>,
 }
 
-/// Why a connection may be hung up on, and since when. The least goes first: the first request of a new connection may have
-/// come and not been read yet, and nothing is expected of one that was answered.
+/// The reason for which a connection may be closed, and since when. The smallest is closed first: the first request of a new
+/// connection may have arrived and not been read yet, and nothing is expected from an answered one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Idle {
     Answered(Instant),
     New(Instant),
 }
 
-/// A connection's place; it is given back when this is dropped.
+/// A connection's place; released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection {
     connections: Arc<Connections>,
@@ -189,7 +189,7 @@ impl Open {
         self.remove(number);
     }
 
-    /// Hangs up on the idle connection that is to go first, of a client or of all. Returns false if there is none.
+    /// Closes the first idle connection to evict, of a client or of all. Returns false if there is none.
     fn hang_up_idle(&mut self, client: Option<IpAddr>) -> bool {
         let of_client = self
             .by_number
@@ -199,8 +199,8 @@ impl Open {
         idle.map(|(_, number)| self.hang_up(number)).is_some()
     }
 
-    /// Hangs up on the oldest request of the app that has most of `all` places. Returns false if none has more than its share. Anybody
-    /// who takes an app apart has its token: with it, nobody can keep other apps out.
+    /// Closes the oldest request of the app that has most of `all` places. Returns false if none has more than its share.
+    /// Anyone can extract a token from an app, but cannot lock out other apps with it.
     fn hang_up_largest_app(&mut self, all: usize) -> bool {
         let mut by_app: HashMap<&str, (usize, Reverse<u64>)> = HashMap::new();
         for (&number, one) in &self.by_number {
@@ -221,7 +221,7 @@ impl Connection {
         Arc::clone(&self.hang_up)
     }
 
-    /// A request begins. Returns false if it comes through a proxy, from a client that has too many.
+    /// Registers the begin of a request. Returns false if it came through a proxy, from a client that has too many.
     pub(crate) fn begin(&self, headers: &HeaderMap) -> bool {
         let limits = &self.connections.limits;
         let proxied = limits.is_proxy(self.peer).then(|| limits.client_of(headers)).flatten();
@@ -261,12 +261,12 @@ impl Connection {
         self.connections.limits.is_proxy(self.peer)
     }
 
-    /// True if nobody between the peer and this machine can read what it sends, or the peer is a proxy, which answers for that.
+    /// True if nobody can read the traffic: the peer is on this machine, or is a proxy, which is responsible for encryption.
     pub(crate) fn is_private(&self) -> bool {
         self.peer.to_canonical().is_loopback() || self.is_through_proxy()
     }
 
-    /// Returns the network that the request comes from.
+    /// Returns the network of the request's origin.
     pub(crate) fn client(&self) -> IpAddr {
         let open = self.connections.open();
         open.by_number.get(&self.number).map_or_else(|| network_of(self.peer), |one| one.client)

@@ -1,7 +1,7 @@
 //! `GET /v1/openapi.json` and `GET /v1/report.schema.json`: the documents that describe the routes and the reports.
 //!
-//! Both are files of the repository. Tests hold the server against the first (`tests/upload/tests/openapi.rs`), and reports
-//! against the second.
+//! Both are files of the repository. Tests compare the server with the first (`tests/upload/tests/openapi.rs`), and reports
+//! with the second.
 
 use axum::http::header;
 use axum::response::IntoResponse;

@@ -4,7 +4,7 @@
 /// has the tag has the bytes).
 pub(super) fn names(list: &str, tag: &str) -> bool {
     let opaque = |text: &str| text.strip_prefix("W/").unwrap_or(text).to_owned();
-    // Tags of ours have no comma.
+    // The server's own tags contain no comma.
     list.split(',').map(str::trim).any(|one| one == "*" || opaque(one) == opaque(tag))
 }
 

@@ -17,18 +17,19 @@ pub type FindingLabels = [String; LABELS.len()];
 pub struct Findings {
     open: Mutex<Vec<FindingLabels>>,
     growths: Mutex<Vec<Growth>>,
-    /// Unix time of the last look in seconds, 0 before the first.
+    /// Unix time of the last check in seconds, 0 before the first.
     looked_at_s: AtomicU64,
 }
 
 impl Findings {
-    /// Replaces the findings: `open` are none if another collector has them, but each asks devices for windows because of them.
+    /// Replaces the findings: `open` is empty if another collector has them, but every collector requests windows because of
+    /// them.
     pub fn set(&self, open: Vec<FindingLabels>, growths: Vec<Growth>) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = open;
         *self.growths.lock().unwrap_or_else(PoisonError::into_inner) = growths;
     }
 
-    /// Returns the header by which an app's devices are asked for windows.
+    /// Returns the header that requests windows from an app's devices.
     pub(super) fn asks(&self, app: &str, document: &Document, now_ms: i64) -> Option<String> {
         let growths = self.growths.lock().unwrap_or_else(PoisonError::into_inner);
         asks::header(&growths, app, document, now_ms)
@@ -36,7 +37,7 @@ impl Findings {
 
     /// Notes that the guard has looked.
     pub fn note_look(&self) {
-        // ORDERING: Relaxed, here and below; a time for people.
+        // ORDERING: Relaxed, here and below; an informational time.
         self.looked_at_s.store(super::now_s(), Ordering::Relaxed);
     }
 

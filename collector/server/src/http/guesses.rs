@@ -1,7 +1,7 @@
-//! Limits how many wrong tokens are looked up in a minute: of a client, for an app that a request names, and of all.
+//! Limits how many wrong tokens are looked up in a minute: per client, per app named in a request, and in total.
 //!
-//! A client without a wrong token is always heard, so that no flood of guesses keeps others out. Of a client beyond the limits, the
-//! tokens are heard that it has used before: devices behind the same address go on.
+//! A client without a wrong token is always served, so a flood of guesses does not lock out others. For a client beyond the
+//! limits, tokens that it has used before still work, so devices behind the same address continue.
 
 use crate::budget::Budget;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ const MOST_USED: u64 = 20_000;
 /// Digest of a token.
 type Digest = [u8; 32];
 
-/// Wrong tokens of the present window, and the right ones that clients have used.
+/// Wrong tokens of the current window, and the correct tokens that clients have used.
 #[derive(Debug)]
 pub(super) struct Guesses {
     begun: Option<Instant>,
@@ -55,7 +55,7 @@ impl Guesses {
                 && app.is_none_or(|app| self.by_app.admits(&app.to_owned(), 1))
     }
 
-    /// Notes what the look-up has found.
+    /// Records the result of the look-up.
     pub(super) fn note(
         &mut self,
         client: IpAddr,

@@ -15,7 +15,7 @@ pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Returns a header that may be there once. `None`: it is there more than once, or is not of ASCII.
+/// Returns a header that may occur once. `None` if it occurs more than once, or is not ASCII.
 pub(super) fn once<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Option<&'a str>> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -30,7 +30,7 @@ pub(super) fn checked_id(id: &str) -> Result<Uuid, &'static str> {
     Uuid::try_parse(id).map_err(|_| "the id is not a UUID")
 }
 
-/// Reads the SHA-256 of the body, among other digests; `None` where there is no such header.
+/// Reads the SHA-256 of the body, ignoring other digests; `None` if there is no such header.
 pub(super) fn digest(headers: &HeaderMap) -> Result<Option<[u8; 32]>, &'static str> {
     let Some(value) = headers.get(http::CONTENT_DIGEST) else { return Ok(None) };
     let sha256 = value.to_str().ok().and_then(|text| {
@@ -42,7 +42,7 @@ pub(super) fn digest(headers: &HeaderMap) -> Result<Option<[u8; 32]>, &'static s
     sha256.map(Some).ok_or(NO_DIGEST)
 }
 
-/// Reads the metadata header; empty where there is none.
+/// Reads the metadata header; empty if there is none.
 pub(super) fn meta(headers: &HeaderMap) -> Result<CaptureMeta, String> {
     let header = http::META;
     let Some(text) = text(headers, header) else { return Ok(CaptureMeta::default()) };

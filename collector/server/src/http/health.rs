@@ -1,7 +1,7 @@
 //! `GET /healthz` and `GET /readyz`: whether this collector works, and whether captures can be stored now.
 //!
-//! A supervisor restarts what is not healthy; a load balancer sends captures elsewhere while a collector is not ready. They
-//! differ where restarting would not help: if an object store is away.
+//! A supervisor restarts an unhealthy collector; a load balancer sends captures elsewhere while a collector is not ready.
+//! They differ if restarting would not help: when an object store is unreachable.
 
 use super::answer::{Answer, answer};
 use super::{Collector, Shared};
@@ -19,7 +19,7 @@ pub(super) type LastCheck = tokio::sync::Mutex<Option<(Instant, Result<(), Strin
 
 /// Answers whether captures can be analyzed, and, if the store is a directory, stored.
 pub(super) async fn healthz(State(collector): Shared) -> Answer {
-    // An object store that is away is no reason to restart the collector.
+    // An unreachable object store is not a reason to restart the collector.
     let stores = if collector.storage.is_remote() { Ok(()) } else { storage(&collector).await };
     state(&collector, stores)
 }
@@ -39,7 +39,7 @@ fn state(collector: &Collector, stores: Result<(), String>) -> Answer {
             "captures are stored and not analyzed: a thread of the analysis panicked, and starts again",
         ),
         _ if is_damaged && collector.storage.is_remote() => unavailable(
-            "captures are stored, but the tables in this collector's cache are damaged: restart it, and it makes them anew",
+            "captures are stored, but the tables in this collector's cache are damaged: restart it to rebuild them",
         ),
         _ if is_damaged => unavailable(
             "captures are stored, but the tables are damaged: stop the collector and run `tracetee store rebuild`",
@@ -49,7 +49,7 @@ fn state(collector: &Collector, stores: Result<(), String>) -> Answer {
     }
 }
 
-/// Checks the storage. One request at a time does; the others have what it found.
+/// Checks the storage. One request at a time does it; the others get its result.
 async fn storage(collector: &Arc<Collector>) -> Result<(), String> {
     let valid = if collector.storage.is_remote() { OBJECT_STORE } else { DISK };
     let mut known = collector.last_check.lock().await;

@@ -1,7 +1,7 @@
 //! Checks that a request names the machine that it reaches.
 //!
-//! A collector without tokens takes captures from this machine only. A page elsewhere could have a browser here send to it,
-//! under a name of its own that it points at 127.0.0.1: such a request has that name in `Host`.
+//! A collector without tokens accepts captures only from this machine. A foreign page could make a local browser send to it,
+//! under a host name that resolves to 127.0.0.1: such a request has that name in `Host`.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, Version, header};
@@ -23,8 +23,7 @@ pub(super) fn is_this_machine(authority: &str) -> bool {
     name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// True if an authority is an address, or this machine: nobody can point it elsewhere. An Android emulator asks for
-/// 10.0.2.2.
+/// True if an authority is an address, or this machine: nobody can redirect it. An Android emulator uses 10.0.2.2.
 fn is_fixed(authority: &str) -> bool {
     is_this_machine(authority) || name_of(authority).parse::<IpAddr>().is_ok()
 }
@@ -45,7 +44,7 @@ pub(crate) async fn no_foreign_page(request: Request, next: Next) -> Response {
     (StatusCode::FORBIDDEN, why).into_response()
 }
 
-/// Refuses a write that a page elsewhere may have had a browser send: its `Origin` is not the host that it asks.
+/// Refuses a write that a page of another site may have made a browser send: its `Origin` is not the requested host.
 pub(crate) async fn no_foreign_write(request: Request, next: Next) -> Response {
     if request.method().is_safe() || !has_foreign_origin(request.headers()) {
         return next.run(request).await;
@@ -61,15 +60,15 @@ fn has_foreign_origin(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Answer to who is not on this machine, where nobody has a token.
+/// Answer to clients on other machines, if there are no tokens.
 pub(super) const ELSEWHERE: &str = "this page answers only a browser on the same machine; for others, pass --token-file with a line APP TOKEN read\n";
 
 /// Headers that proxies add.
 const OF_PROXIES: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
 
-/// True if a browser on this machine asks, as far as can be detected. A proxy that passes a request on
-/// with a Host of its own (nginx's plain `proxy_pass`) is known by its HTTP/1.0, by closing each
-/// connection, and by the page that the browser comes from.
+/// True if the request comes from a browser on this machine, as far as can be detected. A proxy that forwards a request with
+/// its own Host (nginx's plain `proxy_pass`) is recognized by HTTP/1.0, by closing each connection, and by the page that the
+/// browser comes from.
 pub(super) fn is_asked_here(version: Version, headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let is_proxied = OF_PROXIES.iter().any(|name| headers.contains_key(*name))

@@ -1,4 +1,4 @@
-//! Streams an upload to disk, validates it before it is published, and reads what is refused to its end: a
+//! Streams an upload to disk, validates it before it is published, and reads a refused body to its end: a
 //! client that is still sending would not see the answer.
 
 use super::rate::Pace;
@@ -16,23 +16,23 @@ use std::task::Context;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// Bytes of a capture as it is sent.
+/// Maximum bytes of a capture in transit.
 pub(super) const MAX_BODY_BYTES: u64 = 256 << 20;
 /// Time limit of a pause within a body, and of a small body as a whole.
 const SILENCE: Duration = Duration::from_secs(20);
 const SMALL_BODY_TIME: Duration = Duration::from_secs(60);
-/// Bytes of all bodies that are on their way: of disk, of which one app takes half at most.
+/// Maximum bytes of all bodies being received, on disk; one app takes at most half.
 pub(super) const MAX_INCOMING_BYTES: u64 = 16 << 30;
-/// Limits on reading the body of a request that is refused for its token. A client that sends all of it before it reads the
-/// answer (as HttpURLConnection does) gets the answer if that is done in time.
+/// Limits on reading the body of a request refused for its token. A client that sends the whole body before it reads the
+/// answer (as HttpURLConnection does) gets the answer if it finishes in time.
 const STRANGERS_BYTES: u64 = 64 << 20;
 const STRANGERS_TIME: Duration = Duration::from_secs(5);
 /// Error in a body.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// Longer than is allowed: than so many bytes.
+    /// Longer than the limit, in bytes.
     TooLarge(u64),
-    /// Broken off.
+    /// Aborted.
     Broken,
     /// Too slow.
     TooSlow,
@@ -40,9 +40,9 @@ pub(crate) enum Refused {
     Digest,
     /// No capture, with the reason.
     NoCapture(String),
-    /// Too much is on its way from this app, or from everybody.
+    /// Too much is being received, from this app or in total.
     Busy,
-    /// Ours: the disk.
+    /// An error of the server's disk.
     Disk(std::io::Error),
 }
 
@@ -60,7 +60,8 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Streams a body of `most` bytes into a file. `digest`: that of what it must be. `claim`: the app's bytes on their way.
+/// Streams a body of at most `most` bytes into a file. `digest`: the expected digest. `claim`: the app's bytes being
+/// received.
 pub(super) async fn stream(
     body: &mut Body,
     to: &Incoming,
@@ -86,7 +87,7 @@ pub(super) async fn stream(
     if digest.is_none_or(|digest| digest == found) { Ok(bytes) } else { Err(Refused::Digest) }
 }
 
-/// Reads a small body, of `most` bytes, in the time that one has. `digest`: that of what it must be.
+/// Reads a small body, of at most `most` bytes, within its time limit. `digest`: the expected digest.
 pub(super) async fn small(
     body: &mut Body,
     most: usize,
@@ -143,7 +144,7 @@ async fn next_chunk(mut body: Pin<&mut Body>) -> Option<Result<Bytes, axum::Erro
         match frame.await? {
             Ok(frame) => match frame.into_data() {
                 Ok(data) => return Some(Ok(data)),
-                // Trailers: nothing that we ask for.
+                // Trailers, which we do not use.
                 Err(_) => continue,
             },
             Err(error) => return Some(Err(error)),

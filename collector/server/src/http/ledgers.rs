@@ -1,4 +1,4 @@
-//! `PUT /v1/ledgers/{id}`: stores a part of a ledger, once for each device, day, version and number, whatever its id is.
+//! `PUT /v1/ledgers/{id}`: stores a part of a ledger, once for each device, day, version and number, regardless of its id.
 
 use super::answer::{Answer, STORED, answer, answer_upload, disk};
 use super::headers::{checked_id, digest, meta, text};

@@ -1,7 +1,7 @@
-//! `PUT /v1/mappings/{app}/{version}`: stores the names of a release, and has its captures analysed again.
+//! `PUT /v1/mappings/{app}/{version}`: stores the names of a release, and schedules a new analysis of its captures.
 //!
-//! The body is R8's `mapping.txt` or the instrumenter's, plain or compressed with gzip or zstd. There is no route that
-//! returns a mapping: it is a secret of whoever wrote the app.
+//! The body is R8's `mapping.txt` or the instrumenter's, plain or compressed with gzip or zstd. No route returns a mapping,
+//! because it is a secret of the app's developer.
 
 use super::answer::{Answer, answer, answer_upload, disk};
 use super::headers::digest;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Bytes of a mapping as it is sent.
+/// Maximum bytes of a mapping in transit.
 const MAX_BODY_BYTES: u64 = 128 << 20;
-/// Maximum time that a received mapping waits for the validation of others.
+/// Maximum time for which a received mapping waits until others are validated.
 const WAIT: Duration = Duration::from_secs(60);
 
 pub(super) async fn mapping(

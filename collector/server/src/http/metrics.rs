@@ -11,10 +11,10 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Declares the counts, and what `/metrics` says of each, `tracetee_NAME_total`.
+/// Declares the counters, and the help text of each, `tracetee_NAME_total`.
 macro_rules! counts {
     ($($count:ident = $help:literal,)+) => {
-        /// Counts of what was asked and answered, since the start.
+        /// Counts of requests and answers since the start.
         #[derive(Debug, Default)]
         pub(super) struct Counts {
             $(pub(super) $count: AtomicU64,)+
@@ -41,7 +41,7 @@ counts! {
     mappings = "Mappings stored, new or changed.",
     config_requests = "Requests for the remote configuration.",
     config_unchanged = "Configuration requests answered with 304 Not Modified.",
-    unauthorised = "Requests without a known token, or without the right.",
+    unauthorised = "Requests with an unknown token, or without the right.",
     busy = "Uploads refused with 429 because the collector was busy.",
     over_quota = "Uploads refused with 429 because the app sent more than its quota.",
     deleted_by_age = "Captures that retention deleted because of their age.",
@@ -82,16 +82,16 @@ pub(super) fn metrics(
         ("analysed", "Captures and reports indexed.", &state.analysed),
         (
             "analysed_again",
-            "Captures indexed again because a mapping had come.",
+            "Captures indexed again because a mapping had arrived.",
             &state.analysed_again,
         ),
         (
             "analysis_restarts",
-            "Threads of the analysis that were started again after a panic.",
+            "Restarts of analysis threads after a panic.",
             &state.panics.restarts,
         ),
         ("analysis_failures", "Captures and reports that could not be indexed.", &state.failed),
-        ("log_lines_lost", "Log lines lost because nobody read them.", &lost_log_lines),
+        ("log_lines_lost", "Log lines lost because stderr was not read.", &lost_log_lines),
     ];
     for (name, help, count) in collector.counts.all().into_iter().chain(others) {
         let name = format!("{name}_total");
@@ -113,7 +113,7 @@ pub(super) fn metrics(
     );
     gauge(
         "store_bytes",
-        "Bytes of captures, reports and quarantine, measured once an hour, with what came since.",
+        "Bytes of captures, reports and quarantine, measured once an hour, plus later arrivals.",
         load(&store.measured_at_s).map(|_| store.bytes.load(Ordering::Relaxed)),
     );
     gauge(
@@ -122,11 +122,7 @@ pub(super) fn metrics(
         load(&store.measured_at_s),
     );
     gauge("tables_bytes", "Bytes of the tables.", Some(storage.indexer.tables_bytes()));
-    gauge(
-        "free_disk_bytes",
-        "Bytes that the store's file system has left.",
-        storage.local.free_bytes(),
-    );
+    gauge("free_disk_bytes", "Free bytes on the store's file system.", storage.local.free_bytes());
     gauge(
         "retention_timestamp_seconds",
         "Time at which retention was applied.",
@@ -134,7 +130,7 @@ pub(super) fn metrics(
     );
     gauge(
         "config_refused",
-        "1 while the configuration's file is wrong, and an earlier content is served.",
+        "1 while the configuration file is invalid and an earlier version is served.",
         collector.config.as_ref().map(|config| u64::from(RemoteConfig::is_refused(config))),
     );
     gauge(
@@ -155,12 +151,16 @@ pub(super) fn metrics(
 type FrameCount = (&'static str, &'static str, fn(&ScreenSums) -> String);
 const FRAME_COUNTS: [FrameCount; 5] = [
     ("frames", "Frames of captures that count for rates.", |sums| sums.frames.to_string()),
-    ("slow_frames", "Late frames of these.", |sums| sums.slow.to_string()),
-    ("janky_frames", "Janky frames of these.", |sums| sums.janky.to_string()),
-    ("frozen_frames", "Frames of these that took more than 700 ms.", |sums| {
-        sums.frozen.to_string()
+    ("slow_frames", "Late frames of captures that count for rates.", |sums| sums.slow.to_string()),
+    ("janky_frames", "Janky frames of captures that count for rates.", |sums| {
+        sums.janky.to_string()
     }),
-    ("jank_seconds", "Time of these past their deadlines.", |sums| {
+    (
+        "frozen_frames",
+        "Frames of captures that count for rates that took more than 700 ms.",
+        |sums| sums.frozen.to_string(),
+    ),
+    ("jank_seconds", "Time past their deadlines of frames that count for rates.", |sums| {
         Duration::from_nanos(sums.jank_ns).as_secs_f64().to_string()
     }),
 ];

@@ -62,14 +62,15 @@ use tokens::{Right, Tokens};
 use tracetee_protocol::{CaptureMeta, http};
 use uuid::Uuid;
 
-/// Captures that are checked at once, for each processor: each unpacks with up to 128 MB.
+/// Number of captures checked at once per processor: each needs up to 128 MB to decompress.
 const CHECKS_PER_PROCESSOR: usize = 2;
-/// Captures that are checked, or wait for the disk, at once: each has a thread, and a content of up to 4 MB.
+/// Maximum number of captures that are checked or wait for the disk at the same time: each has a thread, and up to 4 MB of
+/// content.
 const KEEPS: usize = 64;
 
-/// Part of retention's limits after which it is applied before its time: the store exceeds a limit by no more than that.
+/// Part of retention's limits after which it is applied early: the store exceeds a limit by no more than that.
 const SHARE_OF_RUNS: u64 = 20;
-/// Apps whose bytes are counted apart until then.
+/// Apps whose bytes are counted separately until then.
 const MOST_APPS: u64 = 10_000;
 
 /// A capture that this server has stored.
@@ -84,7 +85,7 @@ pub struct StoredCapture {
 /// Size of a local store and times of its maintenance, for `/metrics`. Times are Unix time in seconds, 0 before the first.
 #[derive(Debug)]
 pub(crate) struct StoreSize {
-    /// Bytes of each app that came since retention was applied.
+    /// Bytes of each app that arrived since retention was applied.
     since: Mutex<Budget<String, (), u64>>,
     pub(crate) bytes: AtomicU64,
     pub(crate) measured_at_s: AtomicU64,
@@ -99,7 +100,7 @@ impl StoreSize {
         Self { since, bytes, measured_at_s, retained_at_s, started_at_s: now_s() }
     }
 
-    /// Counts a capture of an app, or a body that is set aside.
+    /// Counts a capture of an app, or a body that is quarantined.
     fn note_stored(&self, app: String, bytes: u64) {
         add(&self.bytes, bytes);
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +108,8 @@ impl StoreSize {
         since.put(app, (), 1, before + bytes);
     }
 
-    /// True if so much has come since retention was applied that it is due, of all apps or of one. Then counts anew.
+    /// True if so much has arrived since the last retention that it is due, for all apps or for one. Then restarts the
+    /// count.
     pub(crate) fn is_much(&self, retention: &retention::Retention) -> bool {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut all, mut of_app) = (0, 0);
@@ -126,7 +128,7 @@ impl StoreSize {
 
     /// Notes that retention was applied.
     pub(crate) fn note_retained(&self) {
-        // ORDERING: Relaxed, here and below; numbers for people.
+        // ORDERING: Relaxed, here and below; informational numbers.
         self.retained_at_s.store(now_s(), Ordering::Relaxed);
     }
 
@@ -203,7 +205,7 @@ impl Collector {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until a capture of an app may come in, by the app's quota. `false`: it would have to wait for too long.
+    /// Waits until the app's quota admits a capture. `false`: it would have to wait too long.
     async fn admits_capture(&self, app: &str, bytes: u64) -> bool {
         let Some(uploads) = &self.uploads else { return true };
         let wait = {
@@ -231,7 +233,7 @@ impl Collector {
         }
     }
 
-    /// Returns the tokens; `None` where apps are not told apart.
+    /// Returns the tokens; `None` if apps are not distinguished.
     pub(crate) fn tokens(&self) -> Option<Arc<Tokens>> {
         let tokens = self.tokens.as_ref()?;
         Some(Arc::clone(&tokens.read().unwrap_or_else(PoisonError::into_inner)))
@@ -253,14 +255,14 @@ impl Collector {
         }
     }
 
-    /// The app that asks, where apps are told apart.
+    /// The app of the request, if apps are distinguished.
     fn app(&self, request: &Parts) -> Result<Option<String>, Answer> {
         self.authorised(request, Right::Send, None)
     }
 
-    /// The app of a request's token, which must have this right; `None` where apps are not told apart.
+    /// The app of a request's token, which must have this right; `None` if apps are not distinguished.
     ///
-    /// A request that is refused gives its connection's place away. `named`: the app that the request names.
+    /// A refused request gives up its connection's place. `named`: the app named in the request.
     fn authorised(
         &self,
         request: &Parts,
@@ -295,7 +297,7 @@ impl Collector {
 }
 
 impl Collector {
-    /// Looks a token up, unless its client has sent too many wrong ones. `named`: the app that the request names.
+    /// Finds a token, unless its client has sent too many wrong ones. `named`: the app that the request names.
     pub(super) fn look_up<T>(
         &self,
         connection: Option<&Arc<Connection>>,

@@ -1,7 +1,8 @@
-//! The page for people: the fleet's report, live, and each capture's.
+//! The report page: the fleet's live report, and the report of each capture.
 //!
-//! With a token file, readers see the apps that they may read ([`readers`]). Without one, the page answers only requests of this machine that ask for it by its own name (so a page elsewhere in the browser cannot read it by pointing a
-//! name at 127.0.0.1), and none that came through a proxy, as far as headers tell. [`Maker`] makes the reports, beside the
+//! With a token file, readers see the apps that they may read ([`readers`]). Without one, the page answers only requests
+//! from this machine that use its own name (so a foreign page in the browser cannot read it with a name that resolves to
+//! 127.0.0.1), and none that came through a proxy, as far as headers show. [`Maker`] makes the reports, separately from the
 //! work for devices.
 
 pub(crate) mod mcp;
@@ -50,7 +51,7 @@ pub(crate) struct Page {
     root: PathBuf,
     mappings: Arc<Mappings>,
     maker: Arc<Maker>,
-    /// Of an object store: captures are there.
+    /// The replica of an object store, which has the captures.
     replica: Option<Arc<Replica>>,
     /// True if it has addresses.
     is_served: bool,
@@ -59,7 +60,7 @@ pub(crate) struct Page {
 type Shared = State<Arc<Page>>;
 
 impl Page {
-    /// Of a directory, whose collector may run.
+    /// Of a directory, whose collector may be running.
     pub(crate) fn of_directory(root: &FilePath) -> Arc<Self> {
         let (mappings, maker) = (Arc::new(Mappings::new(root)), Arc::new(Maker::new(root)));
         Arc::new(Self { root: root.to_owned(), mappings, maker, replica: None, is_served: false })
@@ -76,8 +77,8 @@ impl Page {
         })
     }
 
-    /// Copies a capture, and the one that belongs to it, from an object store. Returns the directory that has them, which is deleted
-    /// with the result; `None`: they are in the store's own.
+    /// Copies a capture, and its companion, from an object store. Returns the directory that has them, which is deleted
+    /// with the result; `None`: they are in the store's own directory.
     fn copy(&self, key: &RawKey, other: Option<RawKey>) -> Result<Option<TempDir>, Error> {
         let io = |error| Error::Io(self.root.clone(), error);
         let Some(replica) = &self.replica else { return Ok(None) };
@@ -128,7 +129,7 @@ impl Page {
         Ok((found.key, capture))
     }
 
-    /// Gives up the reports in progress, and makes no more.
+    /// Cancels the reports in progress, and makes no more.
     pub(crate) fn stop(&self) {
         self.maker.stop();
     }
@@ -159,7 +160,7 @@ struct Found {
 type Read = fn(&FilePath, &Options<'_>) -> Result<Capture, Error>;
 
 impl Found {
-    /// True if the capture is a profile without a timeline. The page of a dump is that of the capture of its process.
+    /// True if the capture is a profile without a timeline. The page of a dump is the page of its process's capture.
     fn is_heap(&self, profile: Option<&StoredProfile>) -> bool {
         profile.is_some_and(|profile| {
             profile.key.id == self.key.id && !profile.is_trace() && self.of_dump(profile).is_none()
@@ -188,10 +189,10 @@ impl Found {
         let dump = dump.and_then(|dump| dump.dump(meta.death.as_ref()));
         let (death, dump) = (meta.death.as_ref(), dump.as_ref());
         let options = Options { watch, mapping, death, dump, ..Options::default() };
-        // The capture and its profile are one trace, whichever is asked for.
+        // The capture and its profile are shown as one trace, whichever is requested.
         let parts = profile.filter(|profile| profile.is_trace());
         let parts = parts.and_then(|profile| Some((profile.capture(root)?, &profile.path)));
-        // A profile that cannot be read takes nothing from the capture.
+        // An unreadable profile does not affect the capture.
         let joined = parts
             .and_then(|(capture, profile)| read_with_profile(&capture, profile, &options).ok());
         let is_joined = joined.is_some() || dump.is_some();
@@ -199,7 +200,7 @@ impl Found {
             Some(joined) => joined,
             None => read(of_dump.as_ref().unwrap_or(&self.path), &options)?,
         };
-        // Values that came with the capture and are not in its text.
+        // Values in the capture's metadata that are not in its text.
         let mut all = meta.clone();
         all.merge(std::mem::take(&mut capture.trace.about));
         capture.trace.about = all;
@@ -208,8 +209,8 @@ impl Found {
 }
 
 /// The page of a profile that has no timeline; its address follows.
-const HEAP: &str = "<!doctype html><title>Profile</title><p>Profiles of the heap are not opened here. Save this one, \
-                    unpack it (zstd -d) and open it in Perfetto:";
+const HEAP: &str = "<!doctype html><title>Profile</title><p>Profiles of the heap are not opened here. \
+                    Save this one, decompress it (zstd -d) and open it in Perfetto:";
 
 fn refused(error: &Error) -> Response {
     let text = format!("{error}\n");
@@ -224,7 +225,7 @@ fn refused(error: &Error) -> Response {
     }
 }
 
-/// Returns the route that makes the report that is asked for, and the answer of it.
+/// Returns the route of the requested report, and its answer.
 fn fleet(answer: fn(&FleetReport) -> Response) -> MethodRouter<Arc<Page>> {
     let made = move |State(page): Shared,
                      Extension(viewer): Extension<Viewer>,
@@ -261,7 +262,7 @@ fn markdown(report: &FleetReport) -> Response {
     (headers, fenced(&report.to_text())).into_response()
 }
 
-/// View of a capture that is asked for.
+/// The requested view of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum View {
     Report,

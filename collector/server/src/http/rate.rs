@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use std::time::{Duration, Instant};
 
-/// Loss reports of an app: as many at once, and then so many a second. One device sends one for some
+/// Loss reports of an app: maximum at once, and then per second. One device sends one for some
 /// hours of losses.
 const REPORTS_AT_ONCE: f64 = 2_000.0;
 const REPORTS_PER_S: f64 = 50.0;
@@ -12,14 +12,14 @@ const LEDGERS_AT_ONCE: f64 = 20_000.0;
 const LEDGERS_PER_S: f64 = 500.0;
 /// Bytes of a report that cost as much as another report.
 const BYTES_OF_A_REPORT: f64 = 4_096.0;
-/// Apps that are told apart: without tokens there is one, with tokens as many as the file has.
+/// Number of distinguished apps: without tokens one, with tokens as many as the file has.
 const MAX_APPS: u64 = 10_000;
 
 /// Bytes of a capture that cost as much as another capture: somewhat more than one of 10 s has.
 const BYTES_OF_A_CAPTURE: u64 = 64 * 1024;
-/// Seconds of its rate that an app may send at once, after a quiet time.
+/// Number of seconds of its rate that an app may send at once after an idle time.
 const SECONDS_AT_ONCE: f64 = 20.0;
-/// Maximum wait of a capture for its credit. If all that came too early were refused instead, they would come again together.
+/// Maximum wait of a capture for its credit. If all early ones were refused instead, they would be retried together.
 const MOST_WAIT: Duration = Duration::from_secs(2);
 
 /// A credit of each app.
@@ -41,7 +41,7 @@ impl Credits {
         Self::new(LEDGERS_AT_ONCE, LEDGERS_PER_S)
     }
 
-    /// For captures, so many a second.
+    /// For captures, at a given number a second.
     pub(super) fn of_captures(per_s: u32) -> Self {
         let per_s = f64::from(per_s);
         Self::new(per_s * SECONDS_AT_ONCE, per_s)
@@ -51,14 +51,14 @@ impl Credits {
         Self { at_once, per_s, by_app: Budget::new(MAX_APPS, MAX_APPS) }
     }
 
-    /// True if a report of this size may come in now; spends its credit.
+    /// True if a report of this size is admitted now; spends its credit.
     #[allow(clippy::cast_precision_loss, reason = "a megabyte at most")]
     pub(super) fn admits_report(&mut self, app: &str, bytes: usize, now: Instant) -> bool {
         self.admits(app, 1.0 + bytes as f64 / BYTES_OF_A_REPORT, now)
     }
 
     /// Spends the credit of a capture of this size, and returns the wait until the app has earned it; `None` if that is too long.
-    /// One of unknown size counts as a small one.
+    /// A capture of unknown size counts as a small one.
     #[allow(clippy::cast_precision_loss, reason = "thousands at most")]
     pub(super) fn wait_of_capture(
         &mut self,
@@ -78,23 +78,23 @@ impl Credits {
         let app = app.to_owned();
         let known = self.by_app.get(&app, &()).copied().unwrap_or((self.at_once, now));
         let credit = credit(known, self.at_once, self.per_s, now);
-        // A cost beyond all that can be saved up waits until that is saved up.
+        // A cost beyond the maximum credit waits until the credit is full.
         let missing = (cost.min(self.at_once) - credit).max(0.0);
         let wait = Duration::try_from_secs_f64(missing / self.per_s).ok();
         let wait = wait.filter(|wait| *wait <= most);
         let left = if wait.is_some() { credit - cost } else { credit };
-        // Of too many apps, the one that was silent for longest is forgotten, which has its full credit by then.
+        // If there are too many apps, the one that was silent for longest is forgotten; its credit is full by then.
         self.by_app.put(app, (), 1, (left, now));
         wait
     }
 }
 
-/// Returns the credit that an app had at a time, with what it has earned since.
+/// Returns an app's credit at a time, including the credit earned since.
 fn credit((credit, at): (f64, Instant), at_once: f64, per_s: f64, now: Instant) -> f64 {
     (credit + now.saturating_duration_since(at).as_secs_f64() * per_s).min(at_once)
 }
 
-/// Time that a body has, which what comes of it makes longer.
+/// Time limit of a body, which arriving bytes extend.
 #[derive(Debug)]
 pub(super) struct Pace {
     left: Duration,
@@ -112,7 +112,7 @@ impl Pace {
         Self { left: FREE_TIME, looked: now }
     }
 
-    /// Some more has come. `false`: all in all it comes too slowly.
+    /// Registers arrived bytes. `false`: on the whole they arrive too slowly.
     pub(super) fn takes(&mut self, bytes: usize, now: Instant) -> bool {
         let gone = now.saturating_duration_since(self.looked);
         self.looked = now;

@@ -23,7 +23,7 @@ const CHALLENGE: [(HeaderName, &str); 1] =
 const UNKNOWN: &str = "this needs a token that may read (a line APP TOKEN read of the token file), as bearer or as the password of HTTP Basic\n";
 const NO_SCRAPE: &str = "this needs a token that may read the metrics of all apps: a line * TOKEN metrics, read or admin of the token file\n";
 const IN_CLEAR: &str =
-    "a token that reads is taken over TLS, from this machine, or from a --trusted-proxy only\n";
+    "tokens for reading are accepted only over TLS, from this machine, or from a --trusted-proxy\n";
 
 /// Readers of a listener.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Readers {
     user_header: Option<HeaderName>,
     /// True if the listener's connections are TLS.
     is_tls: bool,
-    /// True if only this machine reaches the listener: nobody needs a token if there is no token file.
+    /// True if only this machine reaches the listener: without a token file, no token is then needed.
     is_local: bool,
 }
 
@@ -53,7 +53,7 @@ impl Readers {
         Arc::new(Self { collector, user_header, is_tls, is_local })
     }
 
-    /// Returns who asks, if that is known and may read; otherwise the answer.
+    /// Returns the reader, if it is known and may read; otherwise the answer.
     fn viewer(&self, request: &Request) -> Result<Viewer, Box<Response>> {
         let Some(tokens) = self.collector.tokens() else {
             if self.is_local && host::is_asked_here(request.version(), request.headers()) {
@@ -77,7 +77,7 @@ impl Readers {
         self.by_token(request, UNKNOWN, |digest| tokens.viewer_of_token(digest))
     }
 
-    /// Returns what a request's token gives.
+    /// Returns the rights of a request's token.
     fn by_token<T>(
         &self,
         request: &Request,
@@ -120,7 +120,7 @@ impl Readers {
         }
     }
 
-    /// True if nobody on the way can read a token.
+    /// True if nobody on the network path can read a token.
     fn is_private(&self, request: &Request) -> bool {
         let connection = request.extensions().get::<Arc<Connection>>();
         self.is_tls || connection.is_some_and(|connection| connection.is_private())

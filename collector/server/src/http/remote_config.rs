@@ -1,7 +1,7 @@
-//! The remote configuration that is served: its file, read again for each request, and checked when it has changed.
+//! The served remote configuration: its file, read again for each request, and checked when it has changed.
 //!
-//! A document that devices would refuse is not served: the last good one stays, and one log line says why. So an editor may
-//! write the file while devices ask for it.
+//! A document that devices would refuse is not served: the last good one stays, and one log line says why. So the file can
+//! be edited while devices request it.
 
 use anyhow::{Context, Result, bail};
 use base64::Engine;
@@ -35,7 +35,7 @@ pub(crate) struct Served {
     pub(crate) document: Document,
 }
 
-/// The file of the configuration, and what was found in it.
+/// The file of the configuration, and its checked content.
 #[derive(Debug)]
 pub(crate) struct RemoteConfig {
     path: PathBuf,
@@ -46,14 +46,14 @@ pub(crate) struct RemoteConfig {
 #[derive(Debug, Default)]
 struct Known {
     served: Option<Arc<Served>>,
-    /// Error that was logged, until there is another one.
+    /// The last logged error, which is not logged again.
     error: Option<String>,
     /// Tag of the file's content that was refused, which is not checked again.
     refused: Option<String>,
 }
 
 impl RemoteConfig {
-    /// Opens a configuration, whose signature must be of the key in a file, if there is one.
+    /// Opens a configuration, whose signature must match the key in a file, if there is one.
     ///
     /// # Errors
     /// When a file is unreadable, or devices would refuse the configuration.
@@ -101,7 +101,7 @@ impl RemoteConfig {
         known.served.clone()
     }
 
-    /// True if the file was found to be wrong, so that an earlier content is served.
+    /// True if the file was found to be invalid, so an earlier version is served.
     pub(crate) fn is_refused(&self) -> bool {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).error.is_some()
     }
@@ -140,7 +140,7 @@ impl RemoteConfig {
             [] => None,
             _ => Some(raw_signature(signature).with_context(|| {
                 format!(
-                    "{} is no Ed25519 signature: 64 bytes, or 128 hexadecimal digits",
+                    "{} is not an Ed25519 signature (64 bytes, or 128 hexadecimal digits)",
                     file.display()
                 )
             })?),

@@ -1,9 +1,10 @@
-//! Makes what the page shows, on threads of low priority: a few requests at a time, so that whoever asks for much takes neither
-//! threads nor processor time that devices need. People take turns, and none has all of them. When too many wait, who has most of
-//! them gets [`Error::Busy`].
+//! Makes the page's contents, on low-priority threads: a few requests at a time, so that heavy readers take neither threads
+//! nor processor time that devices need. Readers take turns, and no reader has all of them. When too many requests wait, the
+//! reader with most of them gets [`Error::Busy`].
 //!
-//! The report of an app is remembered until rows of the app change, and answers all requests that waited when it was begun. A look
-//! at many apps makes a limited number of reports anew, the oldest first. Work that nobody waits for any longer is given up.
+//! The report of an app is cached until rows of the app change, and answers all requests that waited when it was begun.
+//! A request for many apps remakes a limited number of reports, oldest first. Work that nobody waits for any longer is
+//! cancelled.
 
 use super::tokens::Viewer;
 use crate::budget::Budget;
@@ -23,15 +24,15 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{AppReport, Ask, FleetReport};
 use tracetee_fleet::selection::Since;
 
-/// Requests that are worked on at once, of different people: at least so many, and one for each processor.
+/// Minimum number of requests handled at once, from different readers; otherwise one for each processor.
 const AT_ONCE: usize = 2;
 /// Niceness of the threads: nice(1)'s default.
 const NICENESS: i32 = 10;
 /// Bytes of the reports that are remembered, as JSON.
 const MAX_REMEMBERED_BYTES: u64 = 128 << 20;
-/// Reports that a look at all apps makes anew though older ones are remembered.
+/// Number of reports that a request for all apps remakes although older ones are cached.
 const ANEW: usize = 50;
-/// Time of each app's report: hundred times that of a large app's. Others wait for it.
+/// Time limit of each app's report: a hundred times that of a large app. Other reports wait for it.
 const TIME_LIMIT: Duration = Duration::from_secs(3);
 
 /// Query of a page: the options of `tracetee report`. Empty texts are none.
@@ -53,7 +54,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Returns what the query asks for, of the apps that a viewer sees; or the reason why it is wrong.
+    /// Parses the query, for the apps that a reader may see; otherwise returns the error.
     pub(super) fn ask(self, viewer: &Viewer) -> Result<Ask, String> {
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         let since = some(self.since).map(|text| Since::parse(&text));
@@ -141,10 +142,10 @@ impl Maker {
         }
     }
 
-    /// Does work on a thread of its own, in the turn of a person. `work` gets a flag that is set when nobody waits any longer.
+    /// Does work on its own thread, in a reader's turn. `work` gets a flag that is set when nobody waits any longer.
     ///
     /// # Errors
-    /// [`Error::Busy`] when too many wait, or when the server ends; and those of `work`.
+    /// [`Error::Busy`] when too many wait, or when the server ends; and the errors of `work`.
     pub(super) async fn make<T: Send + 'static>(
         self: &Arc<Self>,
         person: &str,
@@ -159,7 +160,7 @@ impl Maker {
             running.push(Arc::downgrade(&is_unwanted));
         }
         let (made, result) = oneshot::channel();
-        // Not one of tokio's threads, which cannot take a low priority back.
+        // Not one of tokio's threads, which cannot raise a lowered priority again.
         let begun = std::thread::Builder::new().name("page".to_owned()).spawn(move || {
             let _ = setpriority_process(None, NICENESS);
             let _turn = turn;
@@ -169,7 +170,7 @@ impl Maker {
         result.await.unwrap_or(Err(Error::Busy))
     }
 
-    /// Makes no more, and gives up the work in progress.
+    /// Makes no more, and cancels the work in progress.
     pub(super) fn stop(&self) {
         self.turns.close();
         for flag in locked(&self.running).iter().filter_map(Weak::upgrade) {
@@ -182,8 +183,8 @@ impl Maker {
         Database::read(&self.tables)
     }
 
-    /// Makes a report of the tables as they are now, or have been since it was `asked` for. One of more than [`ANEW`] apps that have
-    /// changed has the others as they were at an earlier look.
+    /// Makes a report from the current tables, or from their state since it was `asked` for. A report of more than [`ANEW`]
+    /// changed apps has the others in an earlier state.
     pub(super) fn report(
         &self,
         ask: Ask,
@@ -195,7 +196,7 @@ impl Maker {
         let database = self.database()?;
         let changes = database.changes()?;
         let apps: Vec<String> = match &ask.app {
-            // Any of the apps may be the one that has both versions.
+            // Any of the apps may have both versions.
             _ if ask.compare.is_some() => return FleetReport::from_database(&database, &ask),
             Some(app) => vec![app.clone()],
             None => changes.keys().cloned().collect(),

@@ -1,8 +1,8 @@
 //! Observes each request of a device: a log line for its outcome, and its count and time for `/metrics`.
 //!
-//! Captures, reports and mappings have a line each, also if they are refused, with the reason that the client
-//! got. Answers to requests for the configuration have one if they are not `304`. Of refusals, 60 a minute have a line, of one app or
-//! client half of those that are left, and the next line says how many had none: 30 MB a day at most.
+//! Captures, reports and mappings get a line each, even if they are refused, with the client's reason. Configuration
+//! responses get one unless they are `304`. At most 60 refusals a minute get a line, those of one app or client at most half
+//! of the rest, and the next line says how many had none: 30 MB a day at most.
 
 use super::connections::Connection;
 use super::metrics::declare;
@@ -20,13 +20,13 @@ use tracetee_protocol::http;
 
 /// Upper bounds of the histogram, ms.
 const BOUNDS_MS: [u64; 9] = [1, 5, 25, 100, 500, 1_000, 5_000, 20_000, 60_000];
-/// Time in which so many refusals have a log line.
+/// Period of the limit on log lines for refusals.
 const WINDOW: Duration = Duration::from_secs(60);
 const REFUSALS: u64 = 60;
-/// Bytes of an answer's reason in a log line; longer answers are no reasons.
+/// Bytes of an answer's reason in a log line; longer response bodies are not logged as a reason.
 const MAX_REASON_BYTES: usize = 1_000;
 
-/// The routes by which requests are told apart, with the begin of their path.
+/// The routes by which requests are counted, with the prefix of their path.
 const ROUTES: [(&str, &str); 5] = [
     ("captures", http::CAPTURES),
     ("losses", http::LOSSES),
@@ -46,12 +46,13 @@ pub(super) struct Requests {
 #[derive(Debug, Default)]
 struct Times {
     by_status: BTreeMap<u16, u64>,
-    /// Requests that took at most the bound, and no less than the one before; the last ones took longer than all.
+    /// Number of requests that took at most this bound and longer than the previous one; the last number is of longer
+    /// requests.
     buckets: [u64; BOUNDS_MS.len() + 1],
     sum: Duration,
 }
 
-/// Log lines of refusals in the present window, by app, or by client if there is none.
+/// Number of refusals' log lines in the current window, by app, or by client if the app is unknown.
 #[derive(Debug)]
 struct Refusals {
     since: Option<Instant>,
@@ -66,7 +67,7 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// `None`: this refusal has no line. Otherwise the number of those before it that had none.
+    /// `None`: this refusal gets no line. Otherwise, the number of earlier refusals without a line.
     fn admit(&mut self, sender: &String, now: Instant) -> Option<u64> {
         if self.since.is_none_or(|since| now.duration_since(since) >= WINDOW) {
             self.since = Some(now);
@@ -141,7 +142,7 @@ struct Line<'a> {
     client: String,
     bytes: u64,
     ms: u64,
-    /// Refusals before this one that had no line.
+    /// Number of earlier refusals without a log line.
     left_out: u64,
 }
 

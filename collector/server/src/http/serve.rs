@@ -1,8 +1,8 @@
-//! The accept loop: HTTP/1.1, with TLS or without, on connections that have a place and a time.
+//! The accept loop: HTTP/1.1, with TLS or without, on connections with a place and a time limit.
 //!
-//! HTTP/2 is not spoken: no device asks for it, and a connection that stays open for many requests is one
-//! more thing to hold. Whoever sends no request's head in its time, does not read its answer, or sends on
-//! after it, is hung up on.
+//! HTTP/2 is not spoken: no device uses it, and a connection that stays open for many requests is another resource to limit.
+//! A client that does not send a request's head in time, does not read its answer, or keeps sending after it, is
+//! disconnected.
 
 use super::connections::{Connection, Connections};
 use axum::Router;
@@ -35,8 +35,8 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Time limit for a client that does not read its answer; and when the server stops.
 const UNREAD: Duration = Duration::from_secs(30);
 const LAST_UNREAD: Duration = Duration::from_secs(2);
-/// After an answer to a request that is not all here: how long, and how much more of it is read and thrown
-/// away. A connection that is closed at once loses the answer to who is still sending.
+/// How long, and how much more of an incomplete request is read and discarded after its answer. If the connection were
+/// closed at once, a client that is still sending would lose the answer.
 const LINGER: Duration = Duration::from_secs(10);
 const LINGER_SILENCE: Duration = Duration::from_secs(2);
 const MAX_LINGER_BYTES: usize = 32 << 20;
@@ -59,7 +59,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Accepts until the end is said; connections end with their request.
+    /// Accepts until the server ends; connections end with their request.
     pub(crate) async fn run(self) {
         let mut ended = self.ended.clone();
         let mut end = pin!(ended.changed());
@@ -73,7 +73,7 @@ impl Serving {
             match accepted.await {
                 None => return,
                 Some(Ok((stream, peer))) => self.take(stream, peer),
-                // Out of descriptors, in spite of the reserve; or the peer is gone.
+                // Out of descriptors, in spite of the reserve; or the peer has disconnected.
                 Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Some(Err(_)) => sleep(NO_DESCRIPTOR).await,
             }
@@ -160,7 +160,7 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin>(
     .await;
 }
 
-/// A stream whose peer must read what it is sent, and may finish what it sends.
+/// A stream whose peer must read the answer, and may finish its request.
 struct Patient {
     stream: TcpStream,
     /// Runs while a write waits.
@@ -181,7 +181,7 @@ impl Patient {
         Self { stream, unread: None, ended, linger: None }
     }
 
-    /// A write that waits may do so for so long.
+    /// Maximum wait of a write.
     fn waits<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -197,10 +197,10 @@ impl Patient {
     }
 }
 
-/// Comes when a write has waited for long enough.
+/// Completes when a write has waited for too long.
 async fn unread(mut ended: watch::Receiver<bool>) {
     let stopping = async {
-        // A server that is gone has stopped, too.
+        // A dropped server has also stopped.
         let _ = ended.wait_for(|is_ended| *is_ended).await;
         sleep(LAST_UNREAD).await;
     };
@@ -245,7 +245,7 @@ impl AsyncWrite for Patient {
         self.waits(context, flushed)
     }
 
-    /// Says that no more comes, then reads what the peer still sends, for a while.
+    /// Shuts down the sending side, then reads the rest of the peer's data for a while.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { stream, linger, .. } = &mut *self;
         let linger = match linger {

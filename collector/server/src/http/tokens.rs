@@ -1,4 +1,4 @@
-//! App of a request, by its bearer token; and the people who may read reports, by token or by the name that a proxy gives.
+//! Maps a bearer token to the app of a request, and a token or a proxy's user name to a reader of reports.
 
 use anyhow::{Context, Result, bail};
 use base64::Engine;
@@ -12,9 +12,9 @@ use tracetee_protocol::http;
 /// The right that a token gives, and no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
-    /// To send captures and loss reports and to fetch the configuration: a device's.
+    /// A device's right: to send captures and loss reports and to fetch the configuration.
     Send,
-    /// To upload mappings: that of whoever releases the app.
+    /// The right of release builds: to upload mappings.
     Mappings,
     /// To read reports and captures.
     Read,
@@ -24,7 +24,7 @@ pub enum Right {
     Metrics,
 }
 
-/// The words behind a token.
+/// The names of the rights in a token file.
 const RIGHTS: [(&str, Right); 5] = [
     ("upload", Right::Send),
     ("mappings", Right::Mappings),
@@ -50,17 +50,17 @@ impl Right {
         }
     }
 
-    /// True if this right has the other one.
+    /// True if this right includes the other one.
     pub(super) fn has(self, other: Self) -> bool {
         self == other || self == Self::Admin && matches!(other, Self::Mappings | Self::Read)
     }
 }
 
-/// Somebody who may read the reports of some apps.
+/// A reader of the reports of some apps.
 #[derive(Debug, Clone)]
 pub(crate) struct Viewer {
     apps: Vec<String>,
-    /// The user, or the digest of the token; the key of what this person takes.
+    /// The user, or the digest of the token, as the key of this reader's share.
     pub(super) person: String,
 }
 
@@ -90,7 +90,7 @@ pub struct Tokens {
     users: Vec<(String, String)>,
 }
 
-/// A line of a token file: app, right, token. `Err`: it has another form.
+/// A parsed line of a token file: app, right, token. `Err`: the line is malformed.
 fn entry(line: &str) -> Result<Option<(&str, Right, &str)>, ()> {
     let words: Vec<_> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
     match words[..] {
@@ -104,8 +104,8 @@ fn entry(line: &str) -> Result<Option<(&str, Right, &str)>, ()> {
     }
 }
 
-/// Reads the first token of a file that gives this right, for a program that sends: one of an app, if `wanted` names it. Returns it
-/// after the app of its line.
+/// Reads the first token of a file that gives this right, for a program that sends: one of an app, if `wanted` names it.
+/// Returns it after the app of its line.
 ///
 /// # Errors
 /// When the file is unreadable or has no such token.
@@ -120,7 +120,7 @@ pub fn first(path: &Path, right: Right, wanted: Option<&str>) -> Result<(Option<
     };
     let found = entries.find(is_fit);
     let found = found.map(|(app, _, token)| (Some(app.to_owned()), token.to_owned()));
-    // Files for `run` had the token alone.
+    // Files for `run` contained only the token.
     let mut words = text.split_whitespace();
     let alone = words.next().filter(|_| right == Right::Send && words.next().is_none());
     let found = found.or_else(|| Some((None, alone?.to_owned())));
@@ -131,8 +131,8 @@ pub fn first(path: &Path, right: Right, wanted: Option<&str>) -> Result<(Option<
 }
 
 impl Tokens {
-    /// Reads a file with a line `APP TOKEN RIGHT` for each; an app may have several. `#` begins a comment. Without a right, the
-    /// token sends. TOKEN may be `sha256:` and its digest in hexadecimal digits, or `user:NAME` for who reads.
+    /// Reads a file with a line `APP TOKEN RIGHT` for each; an app may have several. `#` begins a comment. Without a right,
+    /// the token sends. TOKEN may be `sha256:` and its digest in hexadecimal digits, or `user:NAME` for a reader.
     ///
     /// # Errors
     /// When the file is unreadable, a line is malformed, a token is short, or there is none.
@@ -189,7 +189,7 @@ impl Tokens {
         Ok(Self { known, users })
     }
 
-    /// True if the token with this digest may read `/metrics`. Where a token that reads reports must not be sent, it may not.
+    /// True if the token with this digest may read `/metrics`. It may not where a token for reports must not be sent.
     pub(crate) fn may_scrape(&self, digest: &[u8; 32], is_private: bool) -> bool {
         self.known.get(digest).is_some_and(|(right, apps)| {
             let reads_all = right.has(Right::Read) && apps.iter().any(|app| app == ALL);
@@ -212,8 +212,8 @@ impl Tokens {
         (!apps.is_empty()).then_some(Viewer { apps, person })
     }
 
-    /// Returns the app of the token with this digest, the last one that the file gives it, and its right. The table is keyed
-    /// by chance, and who guesses chooses no digest: how long it takes says nothing of the tokens.
+    /// Returns the app of the token with this digest, the last one that the file gives it, and its right. The table's hash
+    /// is randomly keyed, and a guesser cannot choose digests, so the time of a look-up reveals nothing about the tokens.
     pub(crate) fn find(&self, digest: &[u8; 32]) -> Option<(&str, Right)> {
         let (right, apps) = self.known.get(digest)?;
         Some((apps.last()?, *right))

@@ -1,9 +1,11 @@
-//! Copies a store to a directory while collectors work on it, for `tracetee store backup`: a store on which a collector can be started.
+//! Copies a store to a directory while collectors work on it, for `tracetee store backup`: a store on which a collector can
+//! be started.
 //!
-//! Mappings come first, then the tables, as they are in one transaction of SQLite, then the other objects that the copy lacks. What comes
-//! meanwhile has no rows yet, and a collector makes them when it starts on the copy; rows of what is deleted meanwhile go from
-//! the copy. Stored objects do not change: a second backup into the same directory copies only what came since. What the store has
-//! no longer goes from the copy. Files have the times of the objects, by which retention goes. Nothing is written into the store.
+//! Mappings come first, then the tables, as they are in one transaction of SQLite, then the other objects that the copy
+//! lacks. What comes meanwhile has no rows yet, and a collector makes them when it starts on the copy; rows of what is
+//! deleted meanwhile go from the copy. Stored objects do not change: a second backup into the same directory copies only
+//! what came since. What the store has no longer goes from the copy. Files have the times of the objects, by which retention
+//! goes. Nothing is written into the store.
 
 use crate::store::captures::id_index;
 use crate::store::objects::disk::{remove_file, remove_logs, sidecar_of, tables_of, walk};
@@ -20,12 +22,12 @@ use tempfile::TempDir;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::{Database, copy_database};
 
-/// Mappings, which come before the tables: a late one would have no captures that wait for it.
+/// Mappings, which come before the tables: a mapping copied later would have no captures marked for it.
 const MAPPINGS: &str = "mappings/v1";
-/// Objects that come after the tables. Notes of an object store's quarantine are left out: their captures are in `raw/`, and a collector on the
-/// copy tries them again.
+/// Objects that come after the tables. Notes of an object store's quarantine are left out: their captures are in `raw/`, and
+/// a collector on the copy tries them again.
 const AFTER_TABLES: [&str; 4] = ["raw/v1", "losses/v1", "ledgers/v1", "quarantine"];
-/// File by which a directory is known as a copy: nothing is deleted in another one.
+/// File that marks a directory as a copy: nothing is deleted in other directories.
 const MARK: &str = "made-by-tracetee-store-backup";
 /// Extension of a file that is not whole.
 const PART: &str = "part";
@@ -40,7 +42,7 @@ pub struct BackedUp {
     pub bytes: u64,
     /// Files that the copy had already.
     pub kept: u64,
-    /// Files that the store has no longer, deleted in the copy.
+    /// Number of files that the store no longer has, deleted in the copy.
     pub deleted: u64,
 }
 
@@ -71,7 +73,7 @@ pub(super) fn copy(
 struct Copy<'a> {
     objects: &'a dyn Objects,
     to: &'a Path,
-    /// For objects on their way here.
+    /// For objects being copied.
     copies: TempDir,
     done: BackedUp,
 }
@@ -117,7 +119,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Copies an object with its time, and what an object store knows of it. Returns false if it was deleted meanwhile.
+    /// Copies an object with its time and its metadata in an object store. Returns false if it was deleted meanwhile.
     fn object(&self, listed: &Listed) -> Result<bool> {
         let Some(file) = self.objects.file(&listed.path, self.copies.path())? else {
             return Ok(false);
@@ -141,8 +143,8 @@ impl Copy<'_> {
     }
 }
 
-/// Makes an unfinished copy a store of what has been copied, with all that the copy had before and that the store still has. May be
-/// repeated.
+/// Turns an unfinished copy into a valid store of the copied files, including earlier copies of files that the store still
+/// has. May be repeated.
 pub(super) fn make_whole(to: &Path) -> Result<()> {
     let mut parts = Vec::new();
     walk(to, &mut |path| {
@@ -150,7 +152,7 @@ pub(super) fn make_whole(to: &Path) -> Result<()> {
     })?;
     parts.iter().try_for_each(|part| remove_file(part))?;
     match delete_rows(to) {
-        // Tables that were just being replaced are made anew, of the captures.
+        // Tables that were just being replaced are rebuilt from the captures.
         Err(error) if error.downcast_ref().is_some_and(Error::is_damage) => {
             let tables = tables_of(to);
             remove_file(&tables)?;
@@ -160,7 +162,7 @@ pub(super) fn make_whole(to: &Path) -> Result<()> {
     }
 }
 
-/// Checks that a directory is a copy, or may become one, outside of the directory `root`.
+/// Checks that a directory is a copy, or may become one, outside the directory `root`.
 pub(super) fn prepare(to: &Path, root: Option<&Path>) -> Result<()> {
     let is_empty = fs::read_dir(to).map_or(true, |mut entries| entries.next().is_none());
     if !is_empty && !to.join(MARK).exists() {
@@ -174,13 +176,13 @@ pub(super) fn prepare(to: &Path, root: Option<&Path>) -> Result<()> {
     }
     Ok(fs::write(
         to.join(MARK),
-        "tracetee store backup deletes here what the store has no longer.\n",
+        "tracetee store backup deletes files here that the store no longer has.\n",
     )?)
 }
 
-/// Begins a copy in a directory that nobody else has now. What an earlier one has begun is ended.
+/// Begins a copy in a directory without other users. Completes an interrupted earlier copy.
 pub(super) fn begin(to: &Path) -> Result<()> {
-    // A collector that has worked on the copy has made it; the next one makes it anew.
+    // Made by a collector that worked on the copy; the next one recreates it.
     id_index::discard(to)?;
     intents::begin(to, COPY, "")
 }
@@ -192,7 +194,7 @@ fn copy_tables(from: &Path, to: &Path) -> Result<()> {
     let part = to.with_added_extension(PART);
     remove_file(&part)?;
     copy_database(from, &part).with_context(|| format!("cannot copy {}", from.display()))?;
-    // Of the tables that are replaced.
+    // Belonging to the replaced tables.
     remove_logs(to)?;
     File::open(&part)?.sync_all()?;
     fs::rename(&part, to).with_context(|| format!("cannot write {}", to.display()))

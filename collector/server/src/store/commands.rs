@@ -16,7 +16,8 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use std::fs;
 use std::path::Path;
 
-/// Copies a store to a directory, which is a copy of it already, or empty, or does not exist. `cache`: of an object store's tables.
+/// Copies a store to a directory, which is a copy of it already, or empty, or does not exist. `cache`: of an object store's
+/// tables.
 ///
 /// # Errors
 /// When the store is none, the directory is something else, or something cannot be read or written.
@@ -41,7 +42,7 @@ pub fn backup(store: StoreLocation<'_>, cache: Option<&Path>, to: &Path) -> Resu
     }
 }
 
-/// Makes the tables of a store anew from its captures.
+/// Rebuilds the tables of a store from its captures.
 ///
 /// # Errors
 /// When a collector uses the directory, a newer version wrote its tables, or they cannot be written.
@@ -62,7 +63,7 @@ pub fn rebuild(store: StoreLocation<'_>) -> Result<Rebuilt> {
 /// Deletes everything that a device has sent to a store. `cache`: of an object store's tables.
 ///
 /// # Errors
-/// When the directory is no store, or something cannot be read or deleted.
+/// When the directory is not a store, or something cannot be read or deleted.
 pub fn forget(store: StoreLocation<'_>, cache: Option<&Path>, device: &str) -> Result<Forgotten> {
     match store {
         StoreLocation::Directory(root) => {
@@ -80,8 +81,9 @@ pub fn forget(store: StoreLocation<'_>, cache: Option<&Path>, device: &str) -> R
     }
 }
 
-/// As [`forget`], in an object store, whose collectors read the intent every five seconds. What they have stored before they read it is
-/// found by the search; after that they put off what the device sends. Parts that have rows of the device are written anew without them.
+/// Like [`forget`], in an object store, whose collectors read the intent every five seconds. The search finds objects that
+/// they stored before they read it; after that they defer the device's uploads. Parts that have rows of the device are
+/// rewritten without them.
 pub(super) fn forget_objects(
     address: &str,
     cache: Option<&Path>,
@@ -110,7 +112,7 @@ pub(super) fn forget_objects(
 fn erase_with_parts(address: &str, cache: Option<&Path>, device: &str) -> Result<Forgotten> {
     let reader = Reader::open_checked(address, cache)?;
     let (forgotten, paths) = erase(&*reader.objects, reader.root(), device)?;
-    // Notes of captures that could not be analyzed here name their devices, too. The next analysis makes them anew.
+    // Notes of captures that could not be analyzed here name their devices, too. The next analysis recreates them.
     fs::remove_dir_all(reader.root().join("quarantine"))?;
     reader.leave_out(device, &paths)?;
     Ok(forgotten)

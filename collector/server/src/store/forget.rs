@@ -1,8 +1,8 @@
 //! Deletes everything that a device has sent to a store, for `tracetee store forget`, also while collectors run.
 //!
-//! An intent (`intents.rs`) tells collectors to put off what the device sends meanwhile. Then the objects are searched: those that
-//! are in the tables have their device there, and only the others are opened. What is stored before the intent is found by
-//! the search; what is stored after it finds the intent; and rows are inserted for files that still exist.
+//! An intent (`intents.rs`) tells collectors to put off what the device sends meanwhile. Then the objects are searched:
+//! those that are in the tables have their device there, and only the others are opened. What is stored before the intent is
+//! found by the search; what is stored after it finds the intent; and rows are inserted for files that still exist.
 
 use crate::store::captures::entries::{Entry, Kind, delete, each_entry};
 use crate::store::captures::local_store::header_has;
@@ -18,7 +18,7 @@ use tracetee_fleet::schema::CAPTURES;
 use tracetee_fleet::stored_report::device_of_report;
 use tracetee_protocol::CaptureMeta;
 
-/// Counts of what was deleted.
+/// Counts of deleted objects.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Forgotten {
@@ -28,13 +28,14 @@ pub struct Forgotten {
     pub loss_reports: usize,
     /// Parts of ledgers.
     pub ledgers: usize,
-    /// Notes of what was set aside, each with its body.
+    /// Notes of quarantined objects, each with its body.
     pub quarantined: usize,
     /// Objects that could not be read, and that may be of the device.
     pub unreadable: u64,
 }
 
-/// Deletes what a device has sent, and its rows in the tables below `root`. May be repeated. Returns the paths, too.
+/// Deletes everything that a device has sent, and its rows in the tables below `root`. May be repeated. Also returns the
+/// paths.
 pub(super) fn erase(
     objects: &dyn Objects,
     root: &Path,
@@ -69,7 +70,7 @@ pub(super) fn erase(
         }
     })?;
     done?;
-    // After the search: what it found in the tables is there.
+    // After the search, which needs the rows in the tables.
     for key in database.raw_keys_for_device(device)? {
         found.extend(RawKey::parse(&key).map(|raw_key| (Kind::Capture(raw_key), key)));
     }
@@ -144,7 +145,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         let (keys, _) = store(root);
-        // As if the collector had ended before it analysed them.
+        // As if the collector had ended before it analyzed them.
         fs::remove_file(tables_of(root)).unwrap();
         Database::open(&tables_of(root)).unwrap();
         forget(StoreLocation::Directory(root), None, "device 2").unwrap();
@@ -228,7 +229,7 @@ mod tests {
         assert!(database.raw_keys_for_device(DEVICE).unwrap().is_empty());
     }
 
-    /// Captures of the device are stored, indexed and set aside all the while.
+    /// Captures of the device are stored, indexed and quarantined all the while.
     #[test]
     fn uploads_beside_a_forget_are_put_off_and_what_came_before_does_not_come_back() {
         const DEVICE: &str = "the-device-that-goes";
@@ -287,7 +288,7 @@ mod tests {
         assert!(put_off > 0 && after.len() == 50, "{put_off}, {after:?}");
         storage.indexer.settle();
         storage.stop();
-        // After a restart, twice, because what cannot be analysed is set aside then.
+        // After a restart, twice, because what cannot be analyzed is quarantined then.
         for _ in 0..2 {
             Indexer::start(root, &tables_of(root)).unwrap().finish();
         }

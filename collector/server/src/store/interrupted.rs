@@ -17,14 +17,16 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// Deletes what a device has sent to a store in a directory, and then its intent. The caller holds `rebuild.lock`.
+/// Deletes everything that a device has sent to a store in a directory, and then its intent. The caller holds
+/// `rebuild.lock`.
 pub(super) fn forget_here(root: &Path, device: &str) -> Result<Forgotten> {
     let (forgotten, _) = erase(&Directory(root.to_owned()), root, device)?;
     intents::end(root, &intents::of_device(device))?;
     Ok(forgotten)
 }
 
-/// Ends or undoes what a command has begun in a directory and was killed in. Returns what it did; nothing while a command is at work.
+/// Completes or undoes the work of a killed command in a directory. Returns the work done; nothing while a command is
+/// running.
 ///
 /// # Errors
 /// When a file cannot be written or deleted, or the tables are damaged.
@@ -32,7 +34,7 @@ pub fn go_on(root: &Path) -> Result<Option<&'static str>> {
     if fs::read_dir(root.join(DIRECTORY)).map_or(true, |mut all| all.next().is_none()) {
         return Ok(None);
     }
-    // Another error than that of a command at work is reported by whoever needs the lock.
+    // Errors other than that of a running command are reported by the next user of the lock.
     let Ok(_alone) = lock_against(root) else { return Ok(None) };
     go_on_alone(root)
 }
@@ -76,7 +78,7 @@ pub(super) fn settle(root: &Path) -> Result<Option<&'static str>> {
         backup::make_whole(root)?;
         intents::end(root, COPY)?;
         done = Some(
-            "a `store backup` into this directory was interrupted: it has what was copied until then; run it again",
+            "a `store backup` into this directory was interrupted: it has the files copied so far; run it again",
         );
     }
     Ok(done)

@@ -1,7 +1,7 @@
 //! Parquet tables of the captures of a store, for `tracetee store tables`.
 //!
-//! The job keeps no state: it is given keys, reads those objects, and writes parts where there are none. So any
-//! number of jobs may run anywhere, each with some of the keys, and again when one has failed.
+//! The job is stateless: it gets keys, reads those objects, and writes parts that do not exist. So any number of jobs may
+//! run anywhere, each with some of the keys, and again after a failure.
 
 use crate::store::captures::arrived::MAX_TEXT_BYTES;
 use crate::store::captures::local_store::about_with;
@@ -88,13 +88,13 @@ pub struct TableCounts {
     pub existing: usize,
 }
 
-/// The store that is read, and the mappings that a collector keeps in it.
+/// The store to read, and its mappings.
 struct From<'a> {
     store: &'a dyn Objects,
     mappings: Option<&'a Mappings>,
 }
 
-/// Makes the parts of some objects.
+/// Converts some objects to parts.
 fn convert(
     from: &From<'_>,
     to: &dyn Objects,
@@ -149,14 +149,14 @@ fn rows_of(from: &From<'_>, path: &str) -> Result<Rows> {
         return Ok(capture::rows(Cursor::new(bytes), &about, None, &limits(&Arc::default()))?);
     }
     if let Some((death, [_, dump])) = about.meta.death.as_ref().zip(key.pair()) {
-        // Of the same day and version: others are found by a collector alone.
+        // Of the same day and version; only a collector finds others.
         let found = store.get(&dump.path()).ok();
         let found = found.filter(|(_, meta)| is_dump(&dump.id, meta.window.as_deref()));
         let read = found.and_then(|(bytes, _)| read_dump(Cursor::new(bytes), Some(death)));
         about.dump = read.map(Arc::new);
     }
     let mapping = mappings.and_then(|mappings| mappings.find(&key).0);
-    // Captures that came past all collectors are not validated yet.
+    // Captures that bypassed all collectors are not validated yet.
     let checked = check_capture(Cursor::new(&bytes), bytes.len() as u64, MAX_TEXT_BYTES)
         .map_err(|why| anyhow::anyhow!("not a capture: {why}"))
         .and_then(|text| {

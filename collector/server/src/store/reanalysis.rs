@@ -1,9 +1,9 @@
-//! Analyses the captures of a version again after its mapping has come, on a thread of its own, while the collector
+//! Analyzes the captures of a version again after its mapping has come, on its own thread, while the collector
 //! serves.
 //!
-//! New captures take precedence: the indexer's threads come to old ones only when no new one waits. The work goes by
-//! chunks in the order of the captures' keys, and the note in `mappings/` says which key was the last, so that a
-//! collector that was killed continues there. A capture that is done twice has the same rows.
+//! New captures take precedence: the indexer's threads come to old ones only when no new one waits. The work goes by chunks
+//! in the order of the captures' keys, and the note in `mappings/` has the last key, so that work continues there after a
+//! kill. A capture that is done twice has the same rows.
 
 use crate::store::index::queue::{Again, Chunk};
 use crate::store::mappings::{Mappings, Version};
@@ -21,10 +21,10 @@ use tracetee_fleet::object_keys::RawKey;
 
 /// Captures between two notes of the progress.
 const CHUNK: usize = 1000;
-/// Interval at which the thread looks whether a chunk is written.
+/// Interval at which the thread checks whether a chunk is written.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// The thread, and what it shares with those who ask.
+/// The thread, and the state that it shares with callers.
 #[derive(Debug)]
 pub(crate) struct Reanalysis {
     wake: Option<Sender<()>>,
@@ -34,7 +34,7 @@ pub(crate) struct Reanalysis {
 }
 
 impl Reanalysis {
-    /// Starts the thread, which first continues what an earlier collector has left.
+    /// Starts the thread, which first continues the unfinished work of an earlier collector.
     pub(crate) fn start(
         root: &Path,
         mappings: Arc<Mappings>,
@@ -52,14 +52,14 @@ impl Reanalysis {
             replica,
         };
         let _ = wake.try_send(());
-        // So that who asks at once is not told that nothing is left.
+        // Otherwise an immediate query would report that no work is left.
         pending.store(worker.mappings.pending()?.len() as u64, Ordering::Relaxed);
         let thread = std::thread::Builder::new().name("analyse again".to_owned());
         let thread = Some(thread.spawn(move || worker.run(&woken))?);
         Ok(Self { wake: Some(wake), pending, ended, thread })
     }
 
-    /// A mapping has come. Never waits.
+    /// Registers a new mapping. Never waits.
     pub(crate) fn wake(&self) {
         // ORDERING: Relaxed, here and elsewhere in this file: counts, and a wish.
         self.pending.fetch_max(1, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl Reanalysis {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the number of versions whose captures are being analysed again.
+    /// Returns the number of versions whose captures are being analyzed again.
     pub(crate) fn pending(&self) -> u64 {
         self.pending.load(Ordering::Relaxed)
     }
@@ -95,7 +95,7 @@ struct Worker {
     redo: Sender<Again>,
     pending: Arc<AtomicU64>,
     ended: Arc<AtomicBool>,
-    /// Of an object store: captures are there, not in the directory.
+    /// The replica of an object store, which has the captures instead of the directory.
     replica: Option<Arc<Replica>>,
 }
 
@@ -124,7 +124,7 @@ impl Worker {
         }
     }
 
-    /// Analyses all captures of a version again, from the noted one on.
+    /// Analyzes all captures of a version again, from the noted one on.
     fn version(&self, version: &Version) -> io::Result<()> {
         loop {
             let (noted, state) = self.mappings.progress(version);

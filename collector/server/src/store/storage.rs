@@ -1,5 +1,5 @@
-//! The storage of uploads: a local directory, or an object store with a replica of its tables in a directory (`replica.rs`). This
-//! collector analyzes what it receives in both.
+//! The storage of uploads: a local directory, or an object store with a replica of its tables in a directory (`replica.rs`).
+//! In both, this collector analyzes the captures that it receives.
 
 use crate::store::captures::arrived::Arrived;
 use crate::store::captures::days::today;
@@ -44,7 +44,7 @@ pub(crate) enum KeptLedger {
     New,
     /// It was stored before.
     Same,
-    /// Another one was stored in its place before.
+    /// Another mapping was stored in its place before.
     Other,
 }
 
@@ -56,8 +56,8 @@ fn put_off() -> io::Error {
 }
 
 impl Storage {
-    /// Opens a store, and begins to analyse what is not in its tables yet. `cache`: directory of an object store's replica; `None`
-    /// is one that ends with this process.
+    /// Opens a store, and begins to analyze captures that are not in its tables yet. `cache`: directory of an object store's
+    /// replica; `None`: a temporary one.
     pub(crate) fn open(location: StoreLocation<'_>, cache: Option<&Path>) -> anyhow::Result<Self> {
         let (root, local, replica) = match location {
             StoreLocation::Directory(root) => {
@@ -85,8 +85,7 @@ impl Storage {
         self.replica.is_some()
     }
 
-    /// Gives a whole capture its place; `text` is its content, if that is at hand. `None`: another one has the place.
-    /// Blocks.
+    /// Stores a complete capture; `text` is its content, if available. `None`: it is already stored. Blocks.
     pub(crate) fn keep(
         &self,
         key: RawKey,
@@ -98,7 +97,7 @@ impl Storage {
             if self.local.forgets_capture(meta, &incoming.path) {
                 return Err(put_off());
             }
-            // The bucket decides: of two that come at once, to whichever collectors, one is stored.
+            // The bucket decides: of two simultaneous uploads, even to different collectors, one is stored.
             let bytes = std::fs::read(&incoming.path)?;
             if !replica.objects.put_capture(&key.path(), bytes, meta).map_err(described)? {
                 return Ok(None);
@@ -124,8 +123,8 @@ impl Storage {
         text: Option<Vec<u8>>,
     ) -> io::Result<Option<PathBuf>> {
         let kept = self.local.keep(key, incoming, meta)?;
-        // A device's intent comes before the search for its files: what has its place before the search is found by it, what
-        // comes later finds the intent, and is not acknowledged.
+        // A device's intent is written before the search for its files: the search finds files stored before, and later
+        // uploads find the intent and are not acknowledged.
         if kept.is_some() && self.local.forgets_capture(meta, &incoming.path) {
             self.local.drop_kept(key)?;
             return Err(put_off());
@@ -143,14 +142,14 @@ impl Storage {
         Ok(kept)
     }
 
-    /// Gives a loss report its place. `false`: it is there. Blocks.
+    /// Stores a loss report in its place. `false`: it already exists. Blocks.
     pub(crate) fn keep_losses(&self, id: Uuid, report: &LossReport) -> io::Result<bool> {
         let key = losses_key(id, report.device.app.as_deref(), today());
         let (app, device) = (report.device.app.as_deref(), report.device.install_id.as_deref());
         self.keep_report(key, report.to_json().as_bytes(), app.unwrap_or_default(), device)
     }
 
-    /// Gives a report of an app's device its place. `false`: it is there. Blocks.
+    /// Stores a report of an app's device in its place. `false`: it already exists. Blocks.
     pub(crate) fn keep_report(
         &self,
         key: ReportKey,
@@ -202,7 +201,7 @@ impl Storage {
         Ok(if is_same { KeptLedger::Same } else { KeptLedger::Other })
     }
 
-    /// Sets aside what was no capture, with the reason. Blocks.
+    /// Quarantines a body that is not a capture, with the reason. Blocks.
     pub(crate) fn quarantine(
         &self,
         key: &RawKey,
@@ -231,12 +230,12 @@ impl Storage {
         Ok(bytes)
     }
 
-    /// Validates and stores a mapping; its captures are then analysed again. Blocks.
+    /// Validates and stores a mapping; its captures are then analyzed again. Blocks.
     pub(crate) fn put_mapping(&self, version: &Version, body: &Path) -> Result<Put, Refused> {
         let outcome = self.indexer.mappings().put(version, body, &self.local.incoming())?;
         let is_new = matches!(outcome, Put::New | Put::Replaced);
         if let Some(replica) = &self.replica {
-            // Also if it is here already: the attempt before may have failed.
+            // Also if it exists already: the previous attempt may have failed.
             replica.put_mapping(version, is_new).map_err(described)?;
         }
         if is_new {
@@ -253,8 +252,8 @@ impl Storage {
         self.local.probe()
     }
 
-    /// Returns why a device's uploads are not taken now: the device is being forgotten, or the last write to the object store, a
-    /// moment ago, failed.
+    /// Returns why a device's uploads are not taken now: the device is being forgotten, or the last write to the object
+    /// store, a moment ago, failed.
     pub(crate) fn why_away(&self, device: Option<&str>) -> Option<&'static str> {
         if self.local.forgets(device) {
             return Some(FORGETTING);
@@ -265,9 +264,9 @@ impl Storage {
         None
     }
 
-    /// Ends what works beside it.
+    /// Ends the background threads.
     pub(crate) fn stop(self) {
-        // First: what the indexer then drops is not done.
+        // First, because the indexer then drops this work.
         self.reanalysis.end();
         self.indexer.stop();
     }

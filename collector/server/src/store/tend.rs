@@ -1,6 +1,7 @@
-//! The thread by which a collector keeps its replica: publishes what it has made, takes what others have, and, every ten minutes or
-//! twenty times as long as the lists took, compares all with the bucket. One collector in each ten minutes, the first to write the lease, applies retention, joins small
-//! parts and continues what a collector that was killed has left of a mapping.
+//! The thread that maintains a collector's replica: it publishes the collector's rows, takes those of others, and compares
+//! everything with the bucket every ten minutes, or at twenty times the duration of listing. One collector in each ten
+//! minutes, the first to write the lease, applies retention, joins small parts and continues a killed collector's work on a
+//! mapping.
 
 use crate::store::captures::retention::{Deleted, Retention};
 use crate::store::commands;
@@ -16,15 +17,15 @@ use std::time::{Duration, Instant, SystemTime};
 const PUBLISH_EVERY: Duration = Duration::from_secs(10);
 /// Interval at which it compares all with the bucket, unless lists take long.
 const SYNC_EVERY: Duration = Duration::from_secs(600);
-/// Part of the time that lists may take: of a bucket with many captures, a comparison is rarer.
+/// Share of the time that listing may take: with many captures in a bucket, comparisons are rarer.
 const SHARE_OF_LISTS: u32 = 20;
-/// Time after which a capture that nobody has published is analyzed by any collector that sees it.
+/// Time after which an unpublished capture is analyzed by any collector that sees it.
 const ORPHANED: Duration = Duration::from_secs(60);
-/// Time after the start at which all is compared once more: what a collector that was just killed has left is orphaned then.
+/// Time after the start of a second comparison: by then, captures of a collector that was just killed are orphaned.
 const SECOND_SYNC: Duration = Duration::from_secs(75);
 const TURN: Duration = Duration::from_secs(1);
 
-/// Receives what the thread has done.
+/// Receives the thread's results.
 pub(crate) trait Observer {
     /// Retention was applied.
     fn note_retained(&self, deleted: &Deleted);
@@ -47,7 +48,7 @@ fn is_due(last: Option<Instant>, every: Duration) -> bool {
 }
 
 impl Replica {
-    /// Keeps the replica until the sender is dropped; then publishes what is left.
+    /// Maintains the replica until the sender is dropped; then publishes the rest.
     pub(crate) fn tend(
         &self,
         storage: &Storage,
@@ -167,7 +168,7 @@ impl Replica {
         self.objects.delete(&ended.map(|note| note.path).collect::<Vec<_>>())
     }
 
-    /// Ends what a command has begun that was killed.
+    /// Completes the work of a killed command.
     pub(super) fn go_on(&self, name: &str, text: &[u8]) -> Result<()> {
         if name == PLACE_TABLES {
             let parts: Vec<String> =

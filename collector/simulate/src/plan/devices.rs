@@ -1,5 +1,5 @@
-//! The devices of a simulated fleet: classes with their speeds and models, the way from a version to the next, and what a
-//! version changes.
+//! The devices of a simulated fleet: classes with their speeds and models, the transition from a version to the next, and
+//! the changes in a version.
 
 use super::{Plan, PlannedCause, PlannedVersion, has};
 use crate::DAY_MS;
@@ -38,11 +38,12 @@ fn apis() -> Vec<u64> {
     vec![34]
 }
 
-/// The way from a version to the next: a device's captures before its update have the one, those after it the other.
+/// The transition from a version to the next: a device's captures before its update have the old version, later ones the
+/// new.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedRollout {
-    /// Name of the version before.
+    /// Name of the previous version.
     pub from: String,
     /// Name of the version after.
     pub to: String,
@@ -63,13 +64,13 @@ pub struct PlannedChange {
     /// Screens with the change; empty: all.
     #[serde(default)]
     pub screens: Vec<String>,
-    /// Classes with the change; empty: all.
+    /// Classes with the change; if empty, all.
     #[serde(default)]
     pub classes: Vec<String>,
-    /// Frequency of the cause, percent of what it is otherwise.
+    /// Frequency of the cause, percent of its usual value.
     #[serde(default = "whole")]
     pub rate_percent: u64,
-    /// Time of the cause, percent of what it is otherwise.
+    /// Time of the cause, percent of its usual value.
     #[serde(default = "whole")]
     pub time_percent: u64,
 }
@@ -153,7 +154,7 @@ impl Plan {
         if let (Some(from), Some(to)) = (named(&rollout.from), named(&rollout.to)) {
             let mean_ms = device.class.map_or(0, |class| class.update_hours) * 3_600_000;
             let is_slow = device.class.is_some_and(|class| class.slowness_percent > 100);
-            // An exponential distribution: of the devices that have not updated, as many do each hour.
+            // An exponential distribution: in each hour, the same share of the remaining devices updates.
             #[allow(
                 clippy::cast_precision_loss,
                 clippy::cast_possible_truncation,
@@ -210,7 +211,7 @@ impl Plan {
         changed
     }
 
-    /// Returns what is wrong with the plan's devices, if anything.
+    /// Returns an error in the plan's devices, if there is one.
     pub(super) fn fault_of_fleet(&self) -> Option<&'static str> {
         let of_classes = |is_wrong: fn(&PlannedClass) -> bool| self.classes.iter().any(is_wrong);
         if !self.classes.is_empty() && self.classes.iter().all(|class| class.share == 0) {

@@ -36,15 +36,15 @@ pub struct Plan {
     /// Ends of processes, which ledgers count; without any, devices send no ledgers.
     #[serde(default)]
     pub deaths: Vec<PlannedDeath>,
-    /// The way from a version to the next; without it, each device has one version, by the versions' shares.
+    /// The transition from a version to the next; without it, each device has one version, by the versions' shares.
     pub rollout: Option<PlannedRollout>,
     /// Influences on jank besides the versions.
     #[serde(default)]
     pub world: World,
-    /// Number of causes that a frame of views may have at once, in the order of `causes`; 0 and 1: one.
+    /// Number of causes that a frame of views can have at once, in the order of `causes`; 0 and 1: one.
     #[serde(default)]
     pub causes_in_frame: usize,
-    /// True if a late frame of views delays the next one, which was due meanwhile.
+    /// True if a late frame of views delays the next one, which becomes due meanwhile.
     #[serde(default)]
     pub queued: bool,
     /// Number of frames of a capture.
@@ -96,11 +96,11 @@ impl PlannedPipeline {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Plant {
-    /// The slice is work inside of the frame.
+    /// The slice is work inside the frame.
     #[default]
     Work,
-    /// The slice is a message that the main thread handles when the frame's vsync comes. It is planted only after a
-    /// frame of one period, which has asked for that vsync.
+    /// The slice is a message that the main thread handles when the frame's vsync arrives. It is planted only after a frame
+    /// of one period, which requested that vsync.
     Before,
     /// The main thread sleeps in the slice until a timer wakes it.
     Sleep,
@@ -132,7 +132,7 @@ pub struct PlannedCause {
     /// Screens with the cause; empty: all.
     #[serde(default)]
     pub screens: Vec<String>,
-    /// Versions with the cause; empty: all.
+    /// Versions that have the cause; if empty, all.
     #[serde(default)]
     pub versions: Vec<String>,
 }
@@ -147,7 +147,7 @@ pub struct PlannedDeath {
     pub in_10000: u64,
     /// Share of them that a user saw, percent; the other processes were in the background or frozen.
     pub seen_percent: u64,
-    /// Versions with it; empty: all.
+    /// Versions that have it; if empty, all.
     pub versions: Vec<String>,
 }
 
@@ -220,8 +220,8 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Returns the plan of a rollout that a comparison and a guard find, with 300 devices: `Feed.bind` comes with 2.1, and devices
-    /// that update later are the controls of the others.
+    /// Returns the plan of a rollout whose regression a comparison and a guard find with 300 devices: 2.1 adds `Feed.bind`,
+    /// and devices that update later are the controls of the others.
     #[must_use]
     pub fn rollout() -> Self {
         let [from, to] = ["2.0", "2.1"].map(str::to_owned);
@@ -253,7 +253,7 @@ impl Plan {
         }
     }
 
-    /// Returns what is wrong with a plan, if anything.
+    /// Returns an error in a plan, if there is one.
     #[must_use]
     pub fn fault(&self) -> Option<&'static str> {
         if self.versions.iter().map(|version| version.share).sum::<u64>() == 0 {
@@ -290,7 +290,7 @@ impl Plan {
                 && self.pipelines.keys().any(|screen| Self::has_on(cause, screen))
         };
         if self.causes.iter().any(is_elsewhere) {
-            return Some("causes: on a screen with a pipeline of its own, plant must be work");
+            return Some("causes: on a screen with its own pipeline, plant must be work");
         }
         let screens = self.screens.len() as u64;
         let of_the_last =
@@ -309,7 +309,7 @@ impl Plan {
     }
 }
 
-/// True if a list of a plan has a name, or is empty: then it has all.
+/// True if a list of a plan contains a name, or is empty, which means all names.
 pub(crate) fn has(names: &[String], name: &str) -> bool {
     names.is_empty() || names.iter().any(|one| one == name)
 }

@@ -1,4 +1,4 @@
-//! The end of a trace: closes what is open, names threads by the scheduler or a dump.
+//! The end of a trace: closes open slices, and names threads from the scheduler or a dump.
 
 use super::Builder;
 use crate::model::Trace;
@@ -10,7 +10,7 @@ impl Builder {
         let mut of_others = 0;
         for mut running in self.running {
             let dumped = self.trace.dumped.get(&running.key).copied();
-            // In another process its id was given again.
+            // The thread is in another process: its id was reused.
             let dumped =
                 dumped.filter(|&(pid, _)| !running.is_pid_sure || running.thread.pid == Some(pid));
             if let Some((pid, _)) = dumped {
@@ -43,7 +43,7 @@ impl Builder {
             if !thread.cpu_ns.is_empty() {
                 thread.cpu_ns.resize(thread.slices.len(), (0, 0));
             }
-            // Scheduler events do not tell two threads apart that had the same id.
+            // Scheduler events cannot distinguish two threads with the same id.
             if running.key == thread.tid {
                 thread.states.extend(self.states.remove(&thread.tid).unwrap_or_default());
                 thread.blocked.extend(self.blocked.remove(&thread.tid).unwrap_or_default());
@@ -52,7 +52,7 @@ impl Builder {
             self.trace.threads.insert(running.key, running.thread);
         }
         let why =
-            "slices that name another process than their thread's, put into that of the thread";
+            "slices that name another process than their thread's, moved to the thread's process";
         self.trace.losses.not_read(why, of_others);
         self.trace.losses.unclosed_asyncs =
             self.open_asyncs.values().map(|open| open.len() as u64).sum();

@@ -1,7 +1,7 @@
-//! Puts begins, ends and values into a trace: pairs and nests them, counts what does not fit.
+//! Puts begins, ends and values into a trace: pairs and nests them, and counts mismatches.
 //!
-//! A thread's events come in the order of their times; one that does not is taken to be at the time of the
-//! thread's last one, and counted. `finish` closes what is open at the end.
+//! A thread's events must be in the order of time; an earlier one gets the time of the thread's last event, and is counted.
+//! `finish` closes open slices at the end.
 
 mod asyncs;
 mod finish;
@@ -20,7 +20,7 @@ use crate::scheduling::Blocked;
 use crate::seeded::Seeded;
 use std::collections::HashMap;
 
-/// Events of one trace that are read; what memory holds, not what a bomb unpacks to.
+/// Maximum number of events read from a trace, so that a decompression bomb does not exhaust memory.
 pub(crate) const MAX_EVENTS: u64 = 32 << 20;
 /// Bytes of names.
 const MAX_NAME_BYTES: usize = 512 << 20;
@@ -63,12 +63,12 @@ pub(crate) struct Builder {
     open_asyncs: HashMap<AsyncKey, Vec<usize>, Seeded>,
     states: HashMap<u32, Vec<State>, Seeded>,
     blocked: HashMap<u32, Vec<Blocked>, Seeded>,
-    /// Binder transactions that nobody has received, by their number.
+    /// Binder transactions that were not received yet, by number.
     pending: HashMap<i32, usize, Seeded>,
     events: u64,
     /// The last record of each processor.
     processors: Processors,
-    /// Threads that notes of losses have looked at.
+    /// Number of threads that notes of losses have checked.
     looks_at_losses: u64,
     /// Last name in a scheduler event, by thread id.
     comms: HashMap<u32, NameId, Seeded>,
@@ -131,7 +131,7 @@ impl Builder {
         self.running.get(live.0).map_or(0, |running| running.key)
     }
 
-    /// Something of the thread happened then: the time as the trace has it.
+    /// Registers an event of the thread; returns its time in the trace.
     pub(crate) fn at(&mut self, live: Live, at_ns: u64) -> u64 {
         let mut at_ns = at_ns;
         self.events += 1;
@@ -161,7 +161,7 @@ impl Builder {
     /// Names a thread from that time on.
     pub(crate) fn name_id(&mut self, live: Live, at_ns: u64, name: NameId) {
         let Some(running) = self.running.get_mut(live.0) else { return };
-        // Bytes that are no UTF-8 are another text each time, and the same name.
+        // Bytes that are not UTF-8 are another text each time, and the same name.
         if running.thread.names.last().is_none_or(|&(_, last)| last != name) {
             running.thread.names.push((at_ns, name));
         }
@@ -208,14 +208,14 @@ impl Builder {
         self.trace.samples.push(sample);
     }
 
-    /// Counts an end without a begin, and keeps it for a join. `key`: that of an async slice.
+    /// Counts an end without a begin, and keeps it for a join. `key`: the key of an async slice.
     pub(crate) fn loose_end(&mut self, live: Live, at_ns: u64, key: Option<AsyncKey>) {
         let losses = &mut self.trace.losses;
         match key {
             Some(_) => losses.unmatched_async_ends += 1,
             None => losses.unmatched_ends += 1,
         }
-        // An end of another name than that of the slices that are open is none of theirs.
+        // An end whose name matches no open slice does not belong to them.
         let may_be_cut = key.is_some() || self.open(live).is_empty();
         if may_be_cut && self.trace.ends.len() < MAX_ENDS {
             let thread = self.key(live);
@@ -223,12 +223,12 @@ impl Builder {
         }
     }
 
-    /// Counts what is in the input and not in the trace.
+    /// Counts input that is not in the trace.
     pub(crate) fn not_read(&mut self, what: &str, count: u64) {
         self.trace.losses.not_read(what, count);
     }
 
-    /// Counts what is read, and is not written as it was.
+    /// Counts input that is read but not reproduced exactly.
     pub(crate) fn reshaped(&mut self, what: &'static str, count: u64) {
         *self.trace.reshaped.entry(what).or_default() += count;
     }
@@ -258,7 +258,7 @@ impl Builder {
         }
     }
 
-    /// Returns why the builder accepts no more, if a limit is reached.
+    /// Returns why the builder accepts no more events, if a limit is reached.
     pub(crate) fn is_full(&self) -> Option<String> {
         if self.trace.losses.lines.is_multiple_of(1024) {
             if self.events.max(self.trace.stacks.nodes.len() as u64) > MAX_EVENTS {
@@ -272,7 +272,7 @@ impl Builder {
         None
     }
 
-    /// The same, of the names alone.
+    /// The same, for only the names.
     pub(crate) fn is_full_of_names(&self) -> Option<String> {
         (self.trace.names.bytes() > MAX_NAME_BYTES)
             .then(|| format!("its names have more than {MAX_NAME_BYTES} bytes"))

@@ -7,7 +7,7 @@ use crate::names::NameId;
 use crate::scheduling::{Blocked, CpuClock, NO_WAKER, ONE_WAY, Transaction};
 
 impl Builder {
-    /// Names a thread that nothing else names.
+    /// Names a thread that has no other name.
     pub(crate) fn comm(&mut self, tid: u32, name: NameId) {
         if tid != 0 && name != NameId::NONE {
             self.comms.insert(tid, name);
@@ -99,7 +99,7 @@ impl Builder {
                 // An earlier thread with the same id stays the same thread in the trace.
                 let is_again = self.states.contains_key(&tid);
                 self.not_read(
-                    "new threads with the id of an earlier one, shown as one",
+                    "new threads with the id of an earlier one, shown as the same thread",
                     is_again.into(),
                 );
             }

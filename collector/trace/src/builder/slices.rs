@@ -7,9 +7,9 @@ use serde_json::Value;
 
 /// Records that the kernel overwrote before they were read, as traces of Perfetto name them, too.
 const LOST: &str = "kernel events overwritten";
-/// Limit of the threads that all notes of losses look at.
+/// Maximum number of threads that all notes of losses check.
 const MAX_LOOKS: u64 = 1 << 28;
-/// Open slices that an end with a name looks at, the innermost ones.
+/// Maximum number of open slices that an end with a name checks, from the innermost.
 pub(crate) const MAX_LOOKED_AT: usize = 64;
 
 impl Builder {
@@ -32,8 +32,8 @@ impl Builder {
         Some(index)
     }
 
-    /// Begins a slice that stands for a frame of a main thread. Frames do not nest: where records are lost, an earlier one
-    /// that is open lost its end, and ends at the thread's last event, with the slices in it.
+    /// Begins a slice that represents a frame of a main thread. Frames do not nest: if records were lost, an earlier open
+    /// frame has lost its end, and ends at the thread's last event, with the slices in it.
     pub(crate) fn begin_frame(
         &mut self,
         live: Live,
@@ -67,7 +67,7 @@ impl Builder {
     pub(crate) fn records_lost(&mut self, cpu: u32, count: Option<u64>) {
         *self.trace.losses.lost.entry(LOST.to_owned()).or_default() += count.unwrap_or(1);
         self.processors.lost(cpu, count, LOST, &mut self.trace);
-        // Slices stay open in a text with so many threads and notes of losses that it would take too long.
+        // With too many threads and notes of losses, slices stay open, because closing them would take too long.
         self.looks_at_losses += self.running.len() as u64;
         if self.looks_at_losses > MAX_LOOKS {
             return;
@@ -94,7 +94,8 @@ impl Builder {
         Some(index)
     }
 
-    /// Ends the innermost open slice that matches an end's name and category. Slices inside it end with it, without ends of their own.
+    /// Ends the innermost open slice that matches an end's name and category. Slices inside it end with it, without their
+    /// own ends.
     pub(crate) fn end_named(
         &mut self,
         live: Live,
@@ -128,8 +129,8 @@ impl Builder {
         self.open(live).last().copied().map(FlowRecord::Slice)
     }
 
-    /// Returns the record that a flow's point is at, as in Perfetto: the thread's last slice or instant if that is not over,
-    /// else the innermost open slice.
+    /// Returns the record to which a flow's point belongs, as in Perfetto: the thread's last slice or instant if it has not
+    /// ended, else the innermost open slice.
     pub(crate) fn flow_record(
         &self,
         live: Live,
@@ -189,7 +190,7 @@ impl Builder {
         }
     }
 
-    /// Sets whether one event of the input has both begin and end of a slice.
+    /// Sets whether a single event of the input has both begin and end of a slice.
     pub(crate) fn complete(&mut self, live: Live, index: u32, is_complete: bool) {
         let slices = self.running.get_mut(live.0).map(|running| &mut running.thread.slices);
         if let Some(slice) = slices.and_then(|slices| slices.get_mut(index as usize)) {
@@ -232,8 +233,8 @@ impl Builder {
         }
     }
 
-    /// Sets the CPU time at the end of a slice whose begin has one: a capture that was cut to a window lacks that of sections
-    /// that began before it.
+    /// Sets the CPU time at the end of a slice whose begin has one: a capture that was cut to a window lacks the CPU time of
+    /// sections that began before it.
     pub(crate) fn cpu_end(&mut self, live: Live, index: u32, end: Option<u64>) {
         let running = self.running.get(live.0);
         if running.is_some_and(|running| running.thread.cpu_of(index).0.is_some()) {
@@ -267,7 +268,7 @@ fn add(before: &mut Value, more: Value) {
     }
 }
 
-/// True if an end of this name and category is a slice's. An end may have neither.
+/// True if an end with this name and category may close the slice; both are optional.
 pub(crate) fn is_ended_by(begun: (NameId, NameId), end: (NameId, NameId)) -> bool {
     let fits = |begun, end| end == NameId::NONE || begun == NameId::NONE || begun == end;
     fits(begun.0, end.0) && fits(begun.1, end.1)

@@ -1,7 +1,8 @@
 //! Dumps that Android makes when a process ends: the stacks of all threads at an ANR ([`threads`]), and a native crash's
 //! tombstone ([`tombstone`]). Both become one [`Dump`].
 //!
-//! Dumps come from devices. A reader looks at each byte once, and keeps a limited number of threads, frames and bytes of a name.
+//! Dumps come from devices. A reader looks at each byte once, and keeps a limited number of threads, frames and bytes of a
+//! name.
 
 #[cfg(test)]
 mod tests;
@@ -132,8 +133,8 @@ impl Dump {
         self.threads.get(self.main?)
     }
 
-    /// Returns the threads by whom a thread is kept waiting: the owner of the lock that it waits for, the owner of the lock that that one
-    /// waits for, and so on. The second value is true if the chain is a circle.
+    /// Returns the threads by whom a thread is kept waiting: the owner of the lock that it waits for, the owner of the lock
+    /// that that one waits for, and so on. The second value is true if the chain is a circle.
     #[must_use]
     pub fn owners<'a>(
         &'a self,
@@ -161,7 +162,7 @@ impl Dump {
             if visited.contains(&owner.tid) {
                 return (chain, true);
             }
-            // A chain of so many locks is no program's.
+            // A chain of this many locks is not a program's.
             if chain.len() >= MAX_LOCKS {
                 break;
             }

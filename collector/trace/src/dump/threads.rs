@@ -1,9 +1,9 @@
-//! The text of an ANR's dump, as `/data/anr` and `ApplicationExitInfo.getTraceInputStream` have it: a block for each process, a
+//! The text of an ANR's dump, as in `/data/anr` and `ApplicationExitInfo.getTraceInputStream`: a block for each process, a
 //! paragraph for each thread.
 //!
-//! ART writes `"main" prio=5 tid=1 Blocked`, lines of properties (`| sysTid=…`), frames (`at …`, `native: #00 pc …`) and locks
-//! (`- waiting to lock <…>`). debuggerd, which writes the dump if ART does not answer, has `"NAME" sysTid=…` and native frames alone.
-//! Its main thread has the last 15 bytes of the process's name.
+//! ART writes `"main" prio=5 tid=1 Blocked`, lines of properties (`| sysTid=…`), frames (`at …`, `native: #00 pc …`) and
+//! locks (`- waiting to lock <…>`). debuggerd, which writes the dump if ART does not answer, has only `"NAME" sysTid=…` and
+//! native frames. Its main thread has the last 15 bytes of the process's name.
 
 use super::{Dump, MAX_FRAMES, MAX_LOCKS, MAX_THREADS, Monitor, StackEntry, ThreadDump, name};
 use std::collections::HashMap;
@@ -84,14 +84,14 @@ fn push(dump: &mut Dump, thread: Option<ThreadDump>) {
     let is_main = match thread.tid {
         // Some apps rename it.
         Some(tid) => tid == 1 || is_pid,
-        // In the native form no other thread has the process's id; without it, the name is what there is.
+        // In the native form only the main thread has the process's id; without the id, the name decides.
         None if dump.pid.is_some() => is_pid,
         None => is_comm(&dump.process, &thread.name),
     };
     dump.push(thread, is_main);
 }
 
-/// True if the kernel's name of a thread is that of the process.
+/// True if the kernel's name of a thread matches the process.
 fn is_comm(process: &str, thread: &str) -> bool {
     !thread.is_empty()
         && (process == thread || (thread.len() == COMM_BYTES && process.ends_with(thread)))
@@ -112,7 +112,7 @@ fn header(line: &[u8]) -> Option<ThreadDump> {
         let state = state.split(|&byte| matches!(byte, b' ' | b'(')).next().unwrap_or_default();
         found.state = name(state);
     }
-    // Native threads that are not attached to ART have neither here.
+    // Native threads that are not attached to ART have neither field.
     let has_priority = memchr::memmem::find(rest, b"prio=").is_some();
     (found.tid.is_some() || found.sys_tid.is_some() || has_priority).then_some(found)
 }

@@ -1,4 +1,5 @@
-//! The tombstone of a native crash: debuggerd's protobuf (Android 12 and later), of which fields are read that say who crashed where.
+//! The tombstone of a native crash: debuggerd's protobuf (Android 12 and later), of which only the fields about the crash
+//! and its place are read.
 
 use super::{Dump, MAX_FRAMES, Signal, StackEntry, ThreadDump, name};
 use crate::perfetto::wire::{Fields, Malformed, Value, bytes_of};
@@ -17,7 +18,7 @@ mod field {
     pub(super) const CODE_NAME: u32 = 4;
     /// Of a cause.
     pub(super) const HUMAN_READABLE: u32 = 1;
-    /// Of an entry of the map of threads: the thread.
+    /// The thread in an entry of the map of threads.
     pub(super) const ENTRY_VALUE: u32 = 2;
     /// Of a thread.
     pub(super) const ID: u32 = 1;
@@ -28,7 +29,7 @@ mod field {
     pub(super) const FILE: u32 = 6;
 }
 
-/// Parses a tombstone; one that is cut off has what came before. `None` if it has no signal and no thread.
+/// Parses a tombstone; a truncated one yields the fields before the cut. `None` if it has no signal and no thread.
 pub(super) fn parse(bytes: &[u8]) -> Option<Dump> {
     let (mut dump, mut signal, mut crashed) = (Dump::default(), Signal::default(), None);
     dump.is_native = true;
@@ -61,7 +62,7 @@ fn take(
         field::THREADS => {
             let [found] = bytes_of(value.bytes()?, [field::ENTRY_VALUE])?;
             let found = thread(found)?;
-            // The thread that crashed may be behind the limit; debuggerd's map has no order.
+            // The crashed thread may be beyond the limit, because debuggerd's map has no order.
             let is_crashed = crashed.is_some() && found.sys_tid == *crashed;
             dump.push(found, is_crashed);
         }

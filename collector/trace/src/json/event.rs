@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Category of async slices that have none, in files of ours.
+/// Category of async slices without one, in our files.
 const NO_CATEGORY: &str = "async";
 
 /// An event.
@@ -28,22 +28,22 @@ pub(crate) struct Event {
     pub(crate) cpu_ns: Option<u64>,
     /// Points of flows at a slice, by `bind_id`: the flow's id, and the kind of the point.
     pub(crate) bound: Option<(u64, FlowKind)>,
-    /// Values of a counter; `None` if it is no number.
+    /// Values of a counter; `None` if a value is not a number.
     pub(crate) values: Vec<(Series, Option<f64>)>,
     /// True for an instant of all processes.
     pub(crate) is_global: bool,
-    /// Sorts events of a thread at one time, the greatest first: the time from there to the slice's end. Without it the event
-    /// keeps its place.
+    /// Sorts events of a thread at one time, the greatest first: the time from there to the slice's end. Without it the
+    /// event keeps its place.
     pub(crate) order: Option<u64>,
 }
 
 /// A series of a counter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Series {
-    /// Name of the counter, with the key behind it.
+    /// Name of the counter, followed by the key.
     pub(crate) name: NameId,
     pub(crate) counter: NameId,
-    /// The key; of a counter's only value it is none.
+    /// The key; a counter's only value has no key.
     pub(crate) key: NameId,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Series {
 pub(crate) enum Kind {
     Begin,
     End,
-    /// Without a duration it did not end.
+    /// An event without a duration did not end.
     Complete {
         dur_ns: Option<u64>,
         cpu_ns: Option<u64>,
@@ -103,7 +103,7 @@ struct Id2<'a> {
     global: Option<&'a RawValue>,
 }
 
-/// An event, and the texts that stand for its process and thread.
+/// An event, and the strings that identify its process and thread.
 pub(crate) type Parsed = (Event, [Option<NameId>; 2]);
 
 /// Reads one, and adds its callstacks to the others.
@@ -198,7 +198,7 @@ pub(crate) fn parse(
         let args = text.args.ok_or("a counter has no args")?;
         let args: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(args.get())
             .map_err(|_| "the value of a counter is not a number")?;
-        // Counters of one name are told apart by their ids.
+        // Counters of one name are distinguished by their ids.
         let name_text = match text.id {
             Some(id) => Cow::from(format!("{name_text} id: {}", id.get().trim_matches('"'))),
             None => Cow::from(name_text),
@@ -272,13 +272,13 @@ struct Named<'a> {
     name: Cow<'a, str>,
 }
 
-/// Returns an object with the last one of each of its members, which counts if several have one name.
+/// Returns an object with the last value of each member, which counts if several have the same name.
 fn last_members(text: &[u8]) -> Vec<u8> {
     let members = serde_json::from_slice::<BTreeMap<Cow<'_, str>, &RawValue>>(text);
     members.and_then(|members| serde_json::to_vec(&members)).unwrap_or_default()
 }
 
-/// Makes JSON of what some writers take for JSON: infinity and NaN become texts, control characters escapes.
+/// Turns the invalid JSON of some writers into JSON: infinity and NaN become strings, control characters escapes.
 fn repair(text: &[u8]) -> Vec<u8> {
     let (mut json, mut in_string, mut at) = (Vec::with_capacity(text.len() + 16), false, 0);
     while let Some((&byte, rest)) = text.get(at..).and_then(<[u8]>::split_first) {
@@ -309,12 +309,12 @@ fn repair(text: &[u8]) -> Vec<u8> {
     json
 }
 
-/// Numbers that JSON lacks, longer ones first.
+/// Numbers that JSON cannot represent, the longest names first.
 const NUMBERS: [&[u8]; 8] =
     [b"-Infinity", b"Infinity", b"-inf", b"inf", b"-NaN", b"NaN", b"-nan", b"nan"];
 
-/// Microseconds, as ns; some write numbers as text. The decimals are read as an integer: an f64 of microseconds since 1970 has
-/// steps of 250 ns.
+/// Microseconds, as ns; some write numbers as text. The decimals are read as an integer: an f64 of microseconds since 1970
+/// has steps of 250 ns.
 pub(super) fn ns(text: &str) -> Option<u64> {
     let text = text.trim_matches('"').trim();
     let (number, exponent) = match text.split_once(['e', 'E']) {
@@ -346,7 +346,7 @@ pub(super) fn ns(text: &str) -> Option<u64> {
 /// Digits of a time that are read, leading zeros too.
 const MAX_DIGITS: i32 = 400;
 
-/// The value of a counter: a number, or a text that is one (Dart writes all of them so; Perfetto takes hex, too).
+/// The value of a counter: a number, or a numeric string (Dart writes all of them this way; Perfetto also accepts hex).
 fn real(text: &RawValue, losses: &mut Losses) -> Option<f64> {
     let text = text.get().trim_matches('"').trim();
     let hex = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
@@ -356,7 +356,7 @@ fn real(text: &RawValue, losses: &mut Losses) -> Option<f64> {
     }
 }
 
-/// A process or a thread: a number, or a text that stands for one.
+/// A process or a thread: a number, or a string that identifies one.
 pub(super) fn process(text: &str) -> u32 {
     let number = text.trim_matches('"').parse::<i64>().ok();
     match number.and_then(|number| u32::try_from(number).ok()) {
@@ -366,7 +366,7 @@ pub(super) fn process(text: &str) -> u32 {
     }
 }
 
-/// An id: a number; a text of hex digits, with 0x or not; another text stands for a number. Ours have a hash behind
+/// An id: a number; a text of hex digits, with 0x or not; another string is mapped to a number. Our ids have a hash after
 /// the number, which adds nothing to the event.
 fn number(text: &str) -> i64 {
     if let Ok(number) = text.parse::<i64>() {
@@ -377,7 +377,7 @@ fn number(text: &str) -> i64 {
     u64::from_str_radix(digits, 16).unwrap_or_else(|_| hash(text)).cast_signed()
 }
 
-/// The id without the hash that ours have, and whether it had one.
+/// The id without our hash, and whether it had one.
 fn without_hash(text: &str) -> (&str, bool) {
     let is_hash =
         |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -74,7 +74,7 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     })
 }
 
-/// Members beside the events that have content, too.
+/// Members besides the events that also have content.
 const BESIDE: [&str; 2] = ["samples", "systemTraceEvents"];
 /// Reason why a counter's value is not read.
 const NO_NUMBER: &str = "counter values that are not numbers";
@@ -88,7 +88,7 @@ struct Reader {
     builder: Builder,
     events: Vec<Event>,
     threads: HashMap<(u32, u32), ThreadOf>,
-    /// Names of threads, which may come last.
+    /// Names of threads, which may be at the end.
     names: HashMap<(u32, u32), NameId>,
     profiles: Profiles,
     /// Callstacks of events.
@@ -151,7 +151,7 @@ impl Take for Reader {
 
 impl Reader {
     fn parsed(&mut self, (event, [process, thread]): Parsed) {
-        // A text in place of an id is the name, unless there is another one.
+        // A string in place of an id is the name, unless there is another name.
         if let Some(name) = process {
             let processes = &mut self.builder.trace.processes;
             processes.entry(event.pid).or_insert(Process { name });
@@ -227,7 +227,7 @@ impl Reader {
             }
             Kind::Complete { dur_ns: Some(dur_ns), cpu_ns } => {
                 let mut end_ns = at_ns.saturating_add(dur_ns).min(MAX_NS);
-                // Slices nest: what is longer than the one around it is cut.
+                // Slices nest: a slice that is longer than the enclosing one is cut.
                 let around = thread.open.iter().rev().find_map(|open| open.end);
                 let limit = around.filter(|&(limit_ns, _)| limit_ns < end_ns);
                 let cpu_end =
@@ -245,7 +245,7 @@ impl Reader {
                 let ends = |one: &Open| {
                     one.end.is_none() && builder.is_ended_by(live, one.index, (name, category))
                 };
-                // The innermost one of its name and category, as in Perfetto, as far as it has them.
+                // The innermost slice with its name and category (if given), as in Perfetto.
                 let inside = thread.open.iter().rev().take(MAX_LOOKED_AT).position(ends);
                 if let Some(inside) = inside {
                     for inner in thread.open.drain(thread.open.len() - inside..).rev() {
@@ -283,7 +283,7 @@ impl Reader {
                     }
                     return;
                 }
-                // A stack of its own: one in another, as of Dart's TimelineTask.
+                // A separate stack: slices nest, as in Dart's TimelineTask.
                 builder.trace.losses.nested_asyncs += u64::from(builder.is_async_open(&key));
                 let (start_ns, end_ns) = (at_ns, at_ns);
                 let one =
@@ -353,8 +353,8 @@ fn begin(builder: &mut Builder, live: Live, at_ns: u64, event: &Event) -> Option
     Some(index)
 }
 
-/// Ends complete slices that end by then. What is open in one of them ends with it, as in Perfetto, unless its own end is to come
-/// at the same time.
+/// Ends complete slices that end by then. Slices that are open in one of them end with it, as in Perfetto, unless their own
+/// end is at the same time.
 fn close(builder: &mut Builder, live: Live, open: &mut Vec<Open>, by_ns: u64) {
     let mut inner = open.iter().rev().take(MAX_LOOKED_AT);
     while let Some(depth) = inner.position(|one| one.end.is_some())
@@ -386,7 +386,7 @@ fn leave_inner(builder: &mut Builder, live: Live, index: u32, at_ns: u64) {
     }
 }
 
-/// Notes that a complete slice is cut, which makes it one like those of B and E.
+/// Notes that a complete slice is cut, which turns it into one like those of B and E.
 fn cut(builder: &mut Builder, live: Live, index: u32) {
     builder.trace.losses.overlapping += 1;
     builder.complete(live, index, false);
@@ -424,8 +424,8 @@ fn pair(events: &mut [Event]) {
     }
 }
 
-/// Sorts events of each thread at one time: ends of earlier slices, then slices, so that the longest surrounds the others. Other
-/// events keep their places.
+/// Sorts events of each thread at one time: ends of earlier slices, then slices, so that the longest surrounds the others.
+/// Other events keep their places.
 fn longest_first(group: &mut [Event]) {
     if group.len() < 2 {
         return;

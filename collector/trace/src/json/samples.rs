@@ -1,5 +1,5 @@
-//! Samples of callstacks in JSON: those of events and beside the events of Chrome and Hermes, the `.cpuprofile` of V8 and Hermes, and
-//! V8's profile in events of Chrome.
+//! Samples of callstacks in JSON: those of events and in separate members, of Chrome and Hermes, the `.cpuprofile` of V8 and
+//! Hermes, and V8's profile in events of Chrome.
 
 use super::event::{self, Event};
 use crate::builder::Builder;
@@ -21,16 +21,16 @@ const OF_EVENT: &str = "callstacks of events";
 #[derive(Default)]
 struct Tree {
     frames: HashMap<String, (NameId, Option<String>)>,
-    /// Those that are in the model's stacks.
+    /// The frames that are in the model's stacks.
     nodes: HashMap<String, u32>,
 }
 
-/// The callstack of an event, a sample of its thread, as of Perfetto's events; and the id of the innermost frame in `stackFrames`,
-/// none if the event itself has the frames.
+/// The callstack of an event, a sample of its thread, as of Perfetto's events; and the id of the innermost frame in
+/// `stackFrames`, none if the event itself has the frames.
 pub(super) type Attached = (Sample, NameId);
 
-/// Attaches the callstack of an event to its thread and time: `frame` refers to `stackFrames`, `stack` lists the frames, the outermost
-/// first.
+/// Attaches the callstack of an event to its thread and time: `frame` refers to `stackFrames`, `stack` lists the frames, the
+/// outermost first.
 pub(super) fn attach(
     trace: &mut Trace,
     attached: &mut Vec<Attached>,
@@ -67,8 +67,9 @@ struct Profile {
 pub(super) struct Profiles(HashMap<(u32, i64), Profile>);
 
 impl Profiles {
-    /// Takes an event of a profile. `Profile` begins one and is of the sampled thread, as DevTools reads it; each `ProfileChunk`, which
-    /// V8's own thread writes, is a part of it. `CpuProfile` (of DevTools until Chrome 66) is a whole one, of its own thread.
+    /// Takes an event of a profile. `Profile` begins one and is of the sampled thread, as DevTools reads it; each
+    /// `ProfileChunk`, which V8's own thread writes, is a part of it. `CpuProfile` (of DevTools until Chrome 66) is a
+    /// complete one, of its own thread.
     pub(super) fn take(&mut self, builder: &mut Builder, event: &Event) {
         let key = (event.pid, event.id);
         let args: Value =
@@ -79,7 +80,7 @@ impl Profiles {
         if let Some(now_ns) = ns(&data["startTime"]) {
             self.0.entry(key).or_insert_with(|| begun(now_ns));
         }
-        // A part may have a time of its own, of another clock.
+        // A part may have its own time, on another clock.
         if let Some(profile) = self.0.get_mut(&key) {
             profile.add(builder, part, &data["timeDeltas"]);
         } else if let Some(now_ns) = ns(&part["startTime"]) {

@@ -5,20 +5,21 @@ use crate::error::Error;
 use serde_json::{Map, Value};
 use std::io::{BufRead, ErrorKind};
 
-/// Limit of an event, which may have a whole profile, and of all members beside the events, as text. Longer ones are left out.
+/// Limit of an event, which may contain a whole profile, and of all members besides the events, as text. Longer ones are
+/// omitted.
 const MAX_VALUE_BYTES: usize = 16 << 20;
 /// Limit of the numbers of DevTools' `traceBinary`, as text.
 const MAX_PACKETS_BYTES: usize = 512 << 20;
 /// The longest name of a member that matters.
 const MAX_KEY_BYTES: usize = 256;
 
-/// Receives what the scanner finds.
+/// Receives the scanner's results.
 pub(crate) trait Take {
     /// An element of the array of events.
     fn event(&mut self, text: &[u8]);
     /// An element that is too long.
     fn too_long(&mut self, beginning: &[u8]);
-    /// True if it takes no more events.
+    /// True if it accepts no more events.
     fn is_full(&self) -> bool;
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct Scanner<R> {
     inner: R,
     offset: u64,
     failed: Option<std::io::Error>,
-    /// Members of the object beside its events; `true` in place of one for which there is no room.
+    /// Members of the object besides its events; `true` in place of one for which there is no room.
     pub(crate) members: Map<String, Value>,
     /// Room for more of them.
     room: usize,
@@ -46,7 +47,7 @@ const WITHIN_EVENT: &str = "ends inside an event";
 
 /// End of an array.
 enum Elements {
-    /// Ended with its bracket, or because no more is wanted.
+    /// The array ended with its bracket, or because no more events are accepted.
     Closed,
     /// Ended between elements.
     Open,
@@ -82,7 +83,7 @@ impl<R: BufRead> Scanner<R> {
         let ended = match self.peek() {
             Some(b'[') => {
                 self.skip();
-                // An array need not end: who wrote it may have been killed.
+                // An array need not end, because its writer may have been killed.
                 match self.elements(take) {
                     Elements::Closed | Elements::Open => None,
                     Elements::Within => Some(WITHIN_EVENT),
@@ -204,7 +205,7 @@ impl<R: BufRead> Scanner<R> {
             match self.value(&mut text, MAX_VALUE_BYTES) {
                 Found::Whole => take.event(&text),
                 Found::TooLong => take.too_long(&text),
-                // A truncated element is no event.
+                // A truncated element is not an event.
                 Found::Ended => return Elements::Within,
             }
             if take.is_full() {
@@ -213,7 +214,7 @@ impl<R: BufRead> Scanner<R> {
         }
     }
 
-    /// A value, to where it ends; its text as far as there is room for.
+    /// A value up to its end; its text as far as there is room.
     fn value(&mut self, text: &mut Vec<u8>, room: usize) -> Found {
         let (mut depth, mut in_string, mut is_escaped, mut is_scalar) =
             (0_u64, false, false, false);
@@ -236,7 +237,7 @@ impl<R: BufRead> Scanner<R> {
                     }
                 } else {
                     match byte {
-                        // The end of a number or a word is what is behind it.
+                        // A number or a word ends at the following character.
                         b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t' | b':' if depth == 0 => {
                             is_done = is_scalar;
                             used += usize::from(!is_scalar);

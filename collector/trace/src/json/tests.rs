@@ -292,7 +292,7 @@ fn begins_and_complete_events_of_one_time_nest_by_their_ends() {
     assert_eq!(slices(&trace, 2), [("x", "", 20, 21, None), ("b", "", 20, 21, Some(0))]);
     assert_eq!((trace.losses.overlapping, trace.losses.unmatched_ends), (1, 1));
     assert_eq!(trace.losses.unclosed, 0, "counted once");
-    // A complete event without a duration inside of it stays open; the one that is cut ends.
+    // A complete event without a duration inside it stays open; the one that is cut ends.
     let endless = r#"{"ph":"X","name":"endless","pid":1,"tid":2,"ts":20.6}"#;
     let trace = of(&[x, later, endless, end].join(","));
     let ended: Vec<bool> = trace.threads[&2].slices.iter().map(|slice| slice.ended).collect();

@@ -27,7 +27,7 @@ const ENDED: &str = "samples of threads that had ended";
 const NO_PROCESS: &str =
     "threads without a process, each shown as one (`perf script -F +pid` prints processes)";
 
-/// A sample of `perf script`, and behind it the frame of one without a callchain. A name may have anything in it.
+/// A sample of `perf script`, followed by the frame of one without a callchain. A name may contain any character.
 #[allow(clippy::unwrap_used, reason = "a constant expression; every test runs it")]
 static SAMPLE: LazyLock<Regex> = LazyLock::new(|| {
     let thread = r"^(?<comm>.*?)\s+(?:(?<pid>\d+|-1)/)?(?<tid>\d+|-1)\s+(?:\[(?<cpu>\d+)\]\s+)?";
@@ -193,7 +193,7 @@ impl Open {
         }
     }
 
-    /// Takes a field of simpleperf's, `KEY: VALUE`. An address begins a frame.
+    /// Takes a field `KEY: VALUE` of simpleperf. An address begins a frame.
     fn field(&mut self, text: &[u8], names: &mut Names) {
         let colon = memchr::memchr(b':', text).unwrap_or(text.len());
         let (key, value) = text.split_at_checked(colon).unwrap_or_default();
@@ -222,7 +222,7 @@ impl Open {
 fn frame(text: &[u8], names: &mut Names) -> Option<StackFrame> {
     let (_, [address, symbol, file]) = FRAME.captures(text)?.extract();
     let mapping = names.id(file);
-    // An address of a running process tells functions apart that have no name.
+    // An address in a running process distinguishes unnamed functions.
     if matches!(symbol, b"" | b"[unknown]") {
         return Some(StackFrame { mapping, rel_pc: hex(address), ..StackFrame::default() });
     }

@@ -1,5 +1,5 @@
-//! simpleperf's `report-sample --protobuf`: records of `cmd_report_sample.proto`, each behind its length. Files and threads, which
-//! have the names, come behind the samples: a first pass takes them, a second one the samples.
+//! simpleperf's `report-sample --protobuf`: records of `cmd_report_sample.proto`, each after its length. Files and threads,
+//! which have the names, follow the samples: a first pass reads them, a second one the samples.
 
 use super::{Open, Reader, SWITCHES};
 use crate::error::Error;
@@ -14,14 +14,14 @@ use std::io::{BufRead, Read};
 pub(super) const MAGIC: &[u8] = b"SIMPLEPERF";
 /// The same and the version.
 const HEAD: &[u8] = b"SIMPLEPERF\x01\0";
-/// The length behind the last record.
+/// The length after the last record.
 const END: [u8; 4] = [0; 4];
 /// Limit of a file, which is in memory as a whole.
 const MAX_BYTES: u64 = 256 << 20;
 /// Limit of its events, threads and symbols together.
 const MAX_NAMES: usize = 4 << 20;
 
-/// Fields of a record, of which each record has one.
+/// Fields of a record; each record has one of them.
 const SAMPLE: u32 = 1;
 const LOST: u32 = 2;
 const FILE: u32 = 3;
@@ -47,7 +47,7 @@ struct Tables<'a> {
 /// [`Error::At`] if the version is another one, [`Error::NoTrace`] if the file is too large.
 pub(super) fn read(text: impl BufRead, reader: &mut Reader) -> Result<(), Error> {
     let mut whole = Vec::new();
-    // After an error of the compression, the bytes before it are used; their last record is cut.
+    // After a decompression error, the bytes before it are used; the last record is truncated.
     let read = text.take(MAX_BYTES + 1).read_to_end(&mut whole);
     let mut failed = read.err().map(|error| error.to_string());
     if whole.len() as u64 > MAX_BYTES {
@@ -91,7 +91,7 @@ pub(super) fn read(text: impl BufRead, reader: &mut Reader) -> Result<(), Error>
     Ok(())
 }
 
-/// Takes a record. Returns `None` at the end, and if the record is cut.
+/// Reads a record. Returns `None` at the end, and if the record is truncated.
 fn next<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, behind) = rest.split_first_chunk().filter(|&(length, _)| *length != END)?;
     let (record, behind) = behind.split_at_checked(u32::from_le_bytes(*length) as usize)?;

@@ -48,7 +48,7 @@ impl Classes {
     }
 }
 
-/// Classes being read, and the class whose members come now.
+/// Classes being read, and the class whose members follow.
 #[derive(Debug, Default)]
 pub(super) struct ClassesBuilder {
     made: Made,
@@ -58,7 +58,7 @@ pub(super) struct ClassesBuilder {
     members: Vec<Method>,
 }
 
-/// Classes that were read. The methods of each class come one after the other, sorted by obfuscated name.
+/// Classes that were read. The methods of each class are contiguous, sorted by obfuscated name.
 #[derive(Debug, Default)]
 struct Made {
     text: String,
@@ -78,8 +78,7 @@ impl ClassesBuilder {
 
     /// Takes a line. Returns why it is wrong.
     pub(super) fn take(&mut self, line: &str, is_member: bool) -> Result<(), &'static str> {
-        let (original, renamed) =
-            line.split_once(" -> ").ok_or("is neither of R8 nor of Matrix")?;
+        let (original, renamed) = line.split_once(" -> ").ok_or("is not a line of R8 or Matrix")?;
         if is_member {
             if self.open.is_none() {
                 return Err("has a member of no class");
@@ -102,7 +101,7 @@ impl ClassesBuilder {
         let Some((renamed, original)) = self.open.take() else { return };
         let from = self.made.methods.len();
         let text = &self.text;
-        // Stable: the first of equal ones stays the first.
+        // The sort is stable: the first of equal entries stays first.
         self.members.sort_by_key(|member| member.renamed.of(text));
         self.members.dedup_by_key(|member| member.renamed.of(text));
         for member in self.members.drain(..) {

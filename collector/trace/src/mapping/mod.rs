@@ -1,8 +1,8 @@
 //! Restores obfuscated names: from R8's and ProGuard's `mapping.txt`, or Matrix's and our instrumenter's method ids.
 //!
-//! A file is read line by line; what is kept of it has limits, because a collector accepts mappings from the network.
-//! `classes` holds the names of R8, `methods` the ids, both in tables (`packed`) that may lie in a file; `text` restores
-//! the names in a trace's text.
+//! A file is read line by line; the stored data is limited, because a collector accepts mappings from the network. `classes`
+//! has the names of R8, `methods` the ids, both in tables (`packed`) that may be in a file; `text` restores the names in a
+//! trace's text.
 
 mod classes;
 mod methods;
@@ -31,7 +31,7 @@ struct Limits {
     name_bytes: usize,
 }
 
-/// Several times what the largest apps have.
+/// Several times the number in the largest apps.
 const LIMITS: Limits = Limits { lines: 20_000_000, names: 4_000_000, name_bytes: 256 << 20 };
 
 /// Qualified names, and descriptors (`La/b/c;`).
@@ -49,7 +49,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Parses a file's text; the format shows in its lines.
+    /// Parses a file's text, and detects its format from the lines.
     ///
     /// # Errors
     /// The reason, with the line number.
@@ -124,7 +124,7 @@ impl Mapping {
         if self.has_classes() { self.classes.0.bytes() } else { self.methods.0.bytes() }
     }
 
-    /// Takes a file's content that [`Mapping::packed`] made, without reading it; `None` if it is none of this version.
+    /// Uses a file's content made by [`Mapping::packed`], without reading it; `None` if it does not have this version.
     #[must_use]
     pub fn open(content: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Option<Self> {
         let packed = Packed::open(content)?;
@@ -143,7 +143,7 @@ impl Mapping {
         Self { classes, methods }
     }
 
-    /// Returns a name as it is in the source code. Names that the mapping does not contain stay.
+    /// Returns a name as in the source code. Names that are not in the mapping stay unchanged.
     #[must_use]
     pub fn apply<'a>(&self, name: &'a str) -> Cow<'a, str> {
         if let Some(method) = name.parse().ok().and_then(|id| self.methods.get(id)) {
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_file_that_is_no_mapping_is_refused_with_its_line() {
         for (text, error) in [
-            ("a.b -> c:\nnonsense", "line 2 is neither of R8 nor of Matrix: \"nonsense\""),
+            ("a.b -> c:\nnonsense", "line 2 is not a line of R8 or Matrix: \"nonsense\""),
             ("  void a() -> b", "line 1 has a member of no class: \"void a() -> b\""),
             ("a.b -> c", "line 1 has a class without its colon: \"a.b -> c\""),
         ] {

@@ -1,8 +1,8 @@
-//! The form in which a mapping lies in memory and on disk: sorted tables of numbers, then the text of all names.
+//! The form in which a mapping is in memory and on disk: sorted tables of numbers, then the text of all names.
 //!
-//! A file of this form is mapped into memory and used as it is: nothing is parsed, and of a large mapping only those pages
-//! are read that hold the names of a capture. Whoever made the file may be an older version, or a disk that fails: offsets
-//! are checked where they are used, and lead to no name if they are wrong.
+//! A file of this form is mapped into memory and used directly: nothing is parsed, and of a large mapping only the pages
+//! with the names of a capture are read. The file may come from an older version or a failing disk, so offsets are checked
+//! when they are used, and invalid ones yield no name.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Restores the names in a trace's text, and leaves everything else as it is.
+//! Restores the names in a trace's text, and leaves everything else unchanged.
 
 use super::Mapping;
 use crate::text::{MAX_LINE_BYTES, rename, split};
@@ -8,7 +8,7 @@ impl Mapping {
     /// Copies ftrace text with the names of its markers restored.
     ///
     /// # Errors
-    /// That of the reader or the writer.
+    /// The error of the reader or the writer.
     pub fn apply_to_text(
         &self,
         mut text: impl BufRead,
@@ -27,7 +27,7 @@ impl Mapping {
         }
     }
 
-    /// Returns a line with its names restored; `None` if it stays as it is.
+    /// Returns a line with its names restored; `None` if it does not change.
     fn line(&self, whole: &[u8]) -> Option<Vec<u8>> {
         let line = whole.trim_ascii_end();
         let event = split(line).ok().filter(|_| !line.starts_with(b"#"))?;

@@ -7,7 +7,7 @@ use crate::builder::MAX_EVENTS;
 use std::collections::HashMap;
 use std::io::BufRead;
 
-/// Bytes of the header after the version: start in ns and in ticks, ticks in a second, and two that mean nothing.
+/// Bytes of the header after the version: start in ns and in ticks, ticks per second, and two unused bytes.
 pub(super) const HEADER_BYTES: usize = 26;
 /// Limit of the keys, of which ART writes about ten.
 const MAX_KEYS: usize = 100;

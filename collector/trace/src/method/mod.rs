@@ -100,7 +100,7 @@ impl MethodTrace {
 }
 
 impl Method {
-    /// Formats `class.name(signature)`; for a section, its name.
+    /// Formats a method as `class.name(signature)`, and a section as its name.
     #[must_use]
     pub fn text(&self) -> String {
         let signature = self.signature.split('\t').next().unwrap_or_default();

@@ -93,7 +93,7 @@ impl MethodTrace {
         losses.shown.clone_from(&self.losses.shown);
         losses.truncated.clone_from(&self.losses.truncated);
         losses.unread.extend(self.losses.unread.clone());
-        // Threads that are named and did nothing.
+        // Threads that have names but no records.
         for (id, name) in &self.threads {
             let tid = u32::from(*id);
             let (names, span) = (&mut trace.names, trace.span_ns);
@@ -105,8 +105,8 @@ impl MethodTrace {
         trace
     }
 
-    /// Makes a method trace of a trace's threads and slices, with both times if the trace has them and the
-    /// caller does not want wall time only.
+    /// Makes a method trace from a trace's threads and slices, with both clocks if the trace has them and the caller does
+    /// not request only wall time.
     #[must_use]
     pub fn from_trace(trace: &Trace, wants_cpu: bool) -> (Self, Dropped) {
         let mut dropped = Dropped::default();
@@ -138,7 +138,7 @@ impl MethodTrace {
             made.threads.push((id, name));
         }
         let mut methods: HashMap<NameId, u32> = HashMap::new();
-        // Readers subtract CPU times: one that goes back makes a difference of 2^64.
+        // Readers subtract CPU times: a decreasing one would give a difference of 2^64.
         let mut last_cpu_ns: HashMap<u16, u64> = HashMap::new();
         for (at_ns, event) in Timeline::new(trace) {
             let (key, index, is_begin) = match event {

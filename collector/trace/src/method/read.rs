@@ -1,5 +1,5 @@
-//! Reads a method trace. What is wrong in its tables is counted and shown with its line; what cuts it short
-//! leaves what was there before.
+//! Reads a method trace. Errors in its tables are counted and shown with their lines; after a truncation, the part before it
+//! is used.
 
 use super::format2;
 use super::{Action, KEYS, MAGIC, Method, MethodTrace, Record};
@@ -8,11 +8,11 @@ use crate::error::Error;
 use std::collections::HashMap;
 use std::io::{BufRead, ErrorKind, Read};
 
-/// A line of its tables that is longer is none.
+/// A longer line does not belong to its tables.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 /// Maximum size of the summary at a stream's end, which lists all methods.
 pub(super) const MAX_SUMMARY_BYTES: u64 = 256 << 20;
-/// Bytes that a method or thread of a stream takes beside its name.
+/// Bytes of a method or thread of a stream besides its name.
 const TEXT_BYTES: u64 = 64;
 /// The header of data.
 const HEADER_BYTES: u16 = 16;
@@ -40,11 +40,11 @@ pub fn read<R: BufRead>(input: R) -> Result<MethodTrace, Error> {
 pub(super) struct Input<R> {
     inner: R,
     offset: u64,
-    /// Bytes of names so far, with what each takes in memory.
+    /// Bytes of names so far, including their memory overhead.
     text_bytes: u64,
 }
 
-/// Reason why there is no more.
+/// Reason why reading ended early.
 pub(super) enum Cut {
     /// The file ends; whether within something.
     End {
@@ -84,7 +84,7 @@ impl<R: BufRead> Input<R> {
         self.exact().map(u32::from_le_bytes)
     }
 
-    /// Reads so many bytes, as far as they are there: what claims to be long does not take memory.
+    /// Reads this many bytes, or as many as exist, so that a false length does not take memory.
     pub(super) fn bytes(&mut self, count: u64) -> Result<Vec<u8>, Cut> {
         let mut bytes = Vec::new();
         let read = self.inner.by_ref().take(count).read_to_end(&mut bytes);

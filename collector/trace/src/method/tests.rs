@@ -231,7 +231,7 @@ fn a_real_phone_s_stream_is_read_whole_and_comes_back_as_it_is() {
     assert_eq!((&second.methods, &second.threads), (&first.methods, &first.threads));
     let trace = first.to_trace();
     let (third, dropped) = MethodTrace::from_trace(&trace, true);
-    // Method traces have microseconds; stray ends are no slices.
+    // Method traces have microseconds; stray ends are not slices.
     assert_eq!((dropped.rounded, dropped.threads), (0, 0));
     let unrolled = dropped.unrolled;
     assert_eq!(unrolled, trace.losses.unclosed);
@@ -351,7 +351,8 @@ fn art_s_format_2_is_read_with_unrolled_methods_and_both_clocks() {
         let cpu = trace.threads[&4242].cpu_of(1);
         assert_eq!(cpu, if is_dual { (Some(1000), Some(1000)) } else { (None, None) });
         assert_eq!(trace.losses.unmatched_ends + trace.losses.bad_lines, 0);
-        // A file that is cut in its header is none; one that is cut later keeps what is before, and says so unless a part ends there.
+        // A file that is cut in its header is none; one that is cut later keeps what is before, and says so unless a part
+        // ends there.
         let parts: Vec<usize> = (32..bytes.len() - 1)
             .filter(|&end| read(&bytes[..end]).unwrap().losses.truncated.is_none())
             .collect();

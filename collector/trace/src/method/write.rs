@@ -33,7 +33,7 @@ pub fn write(trace: &MethodTrace, mut out: impl Write) -> io::Result<u64> {
             signature => signature,
         };
         write!(out, "{:#x}\t{class}\t{name}\t{signature}", method.id)?;
-        // With its file in it, it has that and no line number.
+        // A signature with its file has the file and no line number.
         let file = if signature.contains('\t') { "" } else { "\t-\t0" };
         writeln!(out, "{file}")?;
     }

@@ -188,7 +188,7 @@ fn write(text: &mut String, number: impl std::fmt::Display) {
     let _ = write!(text, "{number}");
 }
 
-/// A number; JSON has none for infinity, which becomes text.
+/// A number; infinity becomes a string, because JSON has no such number.
 fn float(text: &mut String, number: f64) {
     match serde_json::Number::from_f64(number) {
         Some(number) => write(text, number),
@@ -201,7 +201,7 @@ fn quote(text: &mut String, string: &str) {
     text.push_str(&serde_json::to_string(string).unwrap_or_default());
 }
 
-/// True of the fields that are a value by themselves.
+/// True for the fields that are a value themselves.
 const fn is_scalar(number: u32) -> bool {
     matches!(
         number,

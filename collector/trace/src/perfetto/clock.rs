@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 pub(super) const REALTIME: u32 = 1;
 pub(super) const MONOTONIC: u32 = 3;
 pub(super) const BOOTTIME: u32 = 6;
-/// Clocks of a sequence alone.
+/// Clocks that are valid only in a sequence.
 const OF_SEQUENCE: std::ops::RangeInclusive<u32> = 64..=127;
-/// Id of the clock of a sequence's ftrace events, if that is none of the builtin ones.
+/// Id of the clock of a sequence's ftrace events, if it is not a builtin clock.
 pub(super) const FTRACE: u32 = u32::MAX;
 
 /// Limits: clocks of a snapshot, values in all snapshots, and different clocks.
@@ -128,7 +128,7 @@ impl Clocks {
         self.primary.unwrap_or(BOOTTIME)
     }
 
-    /// Returns the id of a clock that is no sequence's own.
+    /// Returns the id of a clock that does not belong to a sequence.
     pub(super) fn global_id(&self, clock: Clock) -> Option<u32> {
         self.ids
             .iter()
@@ -217,7 +217,7 @@ enum Converter {
     None,
     /// The trace's own clock.
     Same,
-    /// To this clock, by readings of both.
+    /// The conversion to this clock, by readings of both.
     Over(u16, Vec<(u64, u64)>),
 }
 

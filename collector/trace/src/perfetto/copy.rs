@@ -1,5 +1,5 @@
-//! Copies a trace packet by packet. Names are restored, and sequences get ids of their own; everything else stays as it is,
-//! whether the reader knows it or not.
+//! Copies a trace packet by packet. Names are restored, and sequences get separate ids; everything else stays unchanged,
+//! including unknown data.
 
 use super::fields::{
     annotation, ftrace_bundle, ftrace_event, interned, interned_data, packet, print,
@@ -62,7 +62,7 @@ static ANNOTATION: [(u32, Rule); 4] = [
 /// Tracks of processes and threads, by process id and, of a thread, its own id.
 pub type TrackIds = HashMap<(u32, Option<u32>), u64>;
 
-/// The ids of sequences in an output: those of each trace that is copied into it, and of what else is written there.
+/// The ids of sequences in an output: those of each copied trace, and of other packets written there.
 #[derive(Debug, Default)]
 pub struct SequenceIds {
     taken: HashSet<u32>,
@@ -72,7 +72,7 @@ pub struct SequenceIds {
 }
 
 impl SequenceIds {
-    /// Takes an id, for a writer that cannot have another one.
+    /// Reserves an id, for a writer that needs exactly this one.
     #[must_use]
     pub fn with(id: u32) -> Self {
         Self { taken: HashSet::from([id]), next: 1 << 24, tracks: TrackIds::new() }
@@ -100,17 +100,17 @@ pub struct Copied {
     pub packets: u64,
     /// Packets in which names were restored.
     pub renamed: u64,
-    /// Fields of the file that are no packets, and compressed packets that cannot be unpacked; left out.
+    /// Fields of the file that are not packets, and compressed packets that cannot be unpacked; omitted.
     pub bad: u64,
     /// Position at which the file ended early or became unreadable, and the reason.
     pub truncated: Option<(u64, String)>,
 }
 
-/// Copies a trace to `out`; compressed packets are unpacked. Names that `mapping` has are restored, and ids of sequences that
-/// `ids` has already are replaced.
+/// Copies a trace to `out`; compressed packets are unpacked. Names in `mapping` are restored, and sequence ids already in
+/// `ids` are replaced.
 ///
 /// # Errors
-/// [`Error::Io`] of `out`; [`Error::At`] if the trace has more sequences than can be told apart.
+/// [`Error::Io`] of `out`; [`Error::At`] if the trace has more sequences than can be distinguished.
 pub fn copy<R: BufRead>(
     mut trace: R,
     mapping: Option<&Mapping>,
@@ -144,7 +144,7 @@ struct Copier<'a, W> {
 
 impl<W: Write> Take for Copier<'_, W> {
     fn packet(&mut self, packet: &[u8]) -> bool {
-        // A packet that cannot be read stays as it is.
+        // An unreadable packet stays unchanged.
         let renamed = self
             .mapping
             .and_then(|mapping| renamed_message(mapping, &PACKET, packet, 0).ok().flatten());
@@ -177,7 +177,7 @@ impl<W: Write> Copier<'_, W> {
         if new == id {
             return Ok(Cow::Borrowed(packet));
         }
-        // Of a field that is there twice the last one counts.
+        // Of a duplicate field, the last value counts.
         let mut numbered = packet.to_vec();
         put_number(&mut numbered, packet::trusted_packet_sequence_id, new.into());
         Ok(Cow::Owned(numbered))
@@ -219,7 +219,7 @@ fn last(message: &[u8], field: u32) -> Option<Value<'_>> {
     fields.filter(|&(number, _)| number == field).last().map(|(_, value)| value)
 }
 
-/// The id of a packet's sequence; 0 if it has none.
+/// The id of a packet's sequence, or 0.
 fn sequence_id(packet: &[u8]) -> u32 {
     let id = last(packet, packet::trusted_packet_sequence_id);
     id.and_then(|value| value.u32().ok()).unwrap_or(0)

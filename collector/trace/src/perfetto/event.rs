@@ -6,7 +6,7 @@ use crate::model::FlowKind;
 use crate::names::NameId;
 use crate::text::marker::Marker;
 
-/// CPU time of an event that has none.
+/// CPU time value of an event without one.
 pub(super) const NO_CPU: u64 = u64::MAX;
 
 /// An event.

@@ -1,8 +1,8 @@
 //! The fields of Perfetto's messages (`protos/perfetto/trace`), each named once with its number: for the reader here, and for
 //! `tracetee_convert`, which makes messages to write of those with a type.
 
-/// Passes the table to the macro of this name. A message is `NAME module { fields }`; `NAME` is what the writer calls it. A field is
-/// `name = number`, and `: (how prost writes it) type` where it is written.
+/// Passes the table to the macro of this name. A message is `NAME module { fields }`; `NAME` is the writer's name for it. A
+/// field is `name = number`, and `: (how prost writes it) type` if it is written.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! perfetto_messages {
@@ -84,7 +84,7 @@ macro_rules! perfetto_messages {
                 iid = 1: (uint64, optional) Option<u64>,
                 name = 2: (string, optional) Option<String>,
             }
-            /// An interned name whose bytes are no text.
+            /// An interned name whose bytes are not UTF-8.
             InternedBytes interned_bytes {
                 iid = 1: (uint64, optional) Option<u64>,
                 str = 2: (bytes = "vec", optional) Option<Vec<u8>>,

@@ -11,7 +11,7 @@ use crate::model::{MAX_NS, Trace};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// Waiting events after which their memory is given back.
+/// Number of waiting events after which their memory is released.
 const EVENTS_OF_A_STEP: usize = 1 << 18;
 
 impl Reader {
@@ -36,7 +36,7 @@ impl Reader {
         });
         // In place: a stable sort takes half as much memory again.
         events.sort_unstable_by_key(|event| (event.at_ns, event.rank));
-        // From the end, so that the memory of those that are in the trace is given back as the trace grows.
+        // From the end, so that the memory of events already in the trace is released as the trace grows.
         events.reverse();
         let mut writer = Put::new(self);
         while let Some(event) = events.pop() {
@@ -82,7 +82,7 @@ impl Reader {
         let started = times.max();
         let version = self.kernel_version;
         let unread = &mut self.unread;
-        // In the memory of what it takes the events from, with their number in the place of their clock.
+        // Reuses the memory of the source, with the events' number in place of their clock.
         let kernel = std::mem::take(&mut self.kernel).into_iter();
         let mut kernel: Vec<(u32, KernelEvent)> = kernel
             .zip(0..)
@@ -101,7 +101,7 @@ impl Reader {
             converted_ns.map(|ns| *at_ns = ns).is_some()
         });
         suspends.sort_unstable();
-        // The task that runs on each processor: compact events name only the next one.
+        // The task that runs on each processor: compact events contain only the next one.
         let mut running: HashMap<u16, Task> = HashMap::new();
         let Self { builder, unread, other_ftrace, keeps_events, .. } = self;
         let mut counts: HashMap<&'static str, u64> = HashMap::new();
@@ -168,7 +168,7 @@ impl Reader {
     }
 }
 
-/// Returns events by their time on the trace's own clock, without those that have none.
+/// Returns events with a time on the trace's own clock, sorted by it.
 fn on_own_clock<T>(
     events: Vec<(Clock, T)>,
     mut at: impl FnMut(Clock, u64) -> Option<u64>,

@@ -19,8 +19,8 @@ pub(super) struct FrameEvent {
     begins: Option<TimelineFrame>,
 }
 
-/// The field of a surface's frame for that of a display's frame, which has neither a second token nor a layer; 0 if there
-/// is none.
+/// Maps the field of a surface's frame to that of a display's frame, which has neither a second token nor a layer; 0 if
+/// there is none.
 const fn field_of_surface(field: u32) -> u32 {
     match field {
         actual_display::cookie => actual_surface::cookie,
@@ -149,8 +149,8 @@ impl Reader {
     }
 }
 
-/// Pairs begins and ends, which are sorted by time. Returns the frames, the number of ends without a begin, and that of frames
-/// that begin while another one of their cookie is open.
+/// Pairs begins and ends, which are sorted by time. Returns the frames, the number of ends without a begin, and the number
+/// of frames that begin while another one with their cookie is open.
 pub(super) fn paired(events: &[FrameEvent]) -> (Vec<TimelineFrame>, u64, u64) {
     let mut frames: Vec<TimelineFrame> = Vec::new();
     let mut open: HashMap<i64, Option<usize>> = HashMap::new();

@@ -19,7 +19,7 @@ const MAX_CPUS: u32 = 1024;
 
 /// Flags of an event: in a hardware or a software interrupt.
 pub(super) const IN_INTERRUPT: u64 = 0x18;
-/// Limit of the kinds of events that are counted apart.
+/// Limit of the kinds of events that are counted separately.
 const MAX_KINDS: usize = 4096;
 
 /// An event's time and thread.
@@ -60,7 +60,7 @@ impl Reader {
         }
         let mut read_until = None;
         for field in Fields::of(message) {
-            // Before this time the buffers of other processors may have what this one's lacks.
+            // Before this time the buffers of other processors may contain events that this one's lacks.
             if let (
                 ftrace_bundle::last_read_event_timestamp
                 | ftrace_bundle::previous_bundle_end_timestamp,
@@ -81,7 +81,7 @@ impl Reader {
                 ftrace_bundle::error => {
                     self.lost("errors while the kernel's events were parsed", 1)
                 }
-                // Clocks and the bounds of what the processor's buffer held.
+                // Clocks and the time bounds of the processor's buffer.
                 ftrace_bundle::cpu
                 | ftrace_bundle::lost_events
                 | ftrace_bundle::ftrace_clock
@@ -261,7 +261,7 @@ impl Reader {
     }
 }
 
-/// A state as the kernel has it, until the kernel's version is known.
+/// A raw kernel state, until the kernel's version is known.
 pub(super) fn raw_state(state: u64) -> u16 {
     u16::try_from(state & 0xffff).unwrap_or(0)
 }

@@ -18,13 +18,13 @@ pub(super) const OVERRUNS: [&str; 2] = ["kernel events overwritten", "kernel eve
 #[derive(Default)]
 pub(super) struct Gaps {
     timed: Vec<Timed>,
-    /// Processor, reason and count of losses whose time nobody knows.
+    /// Processor, reason and count of losses with unknown times.
     overruns: Vec<(u32, &'static str, u64)>,
 }
 
 struct Timed {
     why: &'static str,
-    /// `None` for one from the trace's begin, or to its end.
+    /// `None` for a gap from the trace's begin, or to its end.
     from: Option<(Clock, u64)>,
     to: Option<(Clock, u64)>,
     cpu: Option<u32>,
@@ -51,7 +51,7 @@ impl Gaps {
 
 impl Reader {
     /// A bundle of a processor was read: its events are those after `before` in `kernel` and `events`. If it comes after a
-    /// loss, the gap begins at `read_until`, where the recorder had read the processor's buffer to, or at the last event.
+    /// loss, the gap begins at `read_until`, up to which the recorder had read the processor's buffer, or at the last event.
     pub(super) fn bundle_ends(
         &mut self,
         (clock, cpu): (Clock, u16),
@@ -77,8 +77,8 @@ impl Reader {
         }
     }
 
-    /// Puts the gaps into the trace. Losses that only the kernel's statistics count have all of its time, unless gaps say when
-    /// events of the processor were lost.
+    /// Puts the gaps into the trace. Losses counted only in the kernel's statistics cover the whole trace, unless gaps show
+    /// when events of the processor were lost.
     pub(super) fn put_gaps(&mut self, converters: &Converters) {
         let Gaps { timed, overruns } = std::mem::take(&mut self.gaps);
         let at = |time: Option<(Clock, u64)>, none| {

@@ -8,7 +8,7 @@ use super::wire::{Fields, Malformed};
 use crate::model::Counter;
 use crate::names::NameId;
 
-/// The track of these counters: the trace has none.
+/// The track of these counters, which the trace does not define.
 const TRACK: u64 = u64::from_be_bytes(*b"gpucount");
 const OF_GPU: &str = "counters of a GPU, written as those of no process";
 
@@ -57,7 +57,7 @@ impl Reader {
                         continue;
                     };
                     self.builder.reshaped(OF_GPU, 1);
-                    // It was counted since the last one.
+                    // The value was counted since the last one.
                     if let Some(event) = last.and_then(|last| self.events.get_mut(last))
                         && let What::Counter { value, .. } = &mut event.what
                     {

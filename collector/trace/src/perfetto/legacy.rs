@@ -63,7 +63,7 @@ impl Reader {
                 self.push((clock, at_ns), on, What::Complete { labels, id });
                 self.bound(on, (clock, at_ns), &legacy);
                 let (at_ns, what) = (at_ns.saturating_add(dur_ns), What::CompleteEnd { id });
-                // One that takes no time ends before what follows, but not before it began.
+                // A slice without duration ends before the next record, but not before it began.
                 let rank = if dur_ns == 0 { NORMAL } else { FIRST };
                 self.events.push(Event { at_ns, clock, rank, on: None, what });
                 self.flows(on, (clock, at_ns.saturating_sub(dur_ns)), event);

@@ -1,11 +1,11 @@
-//! Perfetto's protobuf. One pass over the packets, each in place; events wait, small and with interned names, until all
-//! clocks and tracks are known, are sorted by time and put into the model.
+//! Perfetto's protobuf. One pass over the packets, each in place; events are buffered compactly with interned names until
+//! all clocks and tracks are known, then sorted by time and put into the model.
 //!
-//! [`packets`] takes packets out of the file, [`wire`] reads fields, [`sequence`] keeps what a writer interned, [`clock`]
+//! [`packets`] extracts packets from the file, [`wire`] reads fields, [`sequence`] keeps what a writer interned, [`clock`]
 //! relates clocks, [`tracks`] describes tracks; [`track_event`], [`legacy`], [`ftrace`], [`frames`], [`stacks`], [`gpu`] and
-//! [`processes`] read packets of their kinds; [`finish`] sorts, and [`put`] makes the trace. A field walker of our own, not generated types: it
-//! allocates nothing for a field that is only compared or interned, and reads what unknown writers add. Fields that are not
-//! read are counted ([`unread`]).
+//! [`processes`] read packets of their kinds; [`finish`] sorts, and [`put`] makes the trace. It uses our own field walker,
+//! not generated types: it allocates nothing for a field that is only compared or interned, and reads additions of unknown
+//! writers. Fields that are not read are counted ([`unread`]).
 
 mod annotations;
 mod check;
@@ -51,9 +51,9 @@ use tracks::Tracks;
 use unread::Unread;
 use wire::{Fields, Malformed};
 
-/// Packets of which a writer has none.
+/// Kinds of packets without a writer.
 const METADATA: &str = "packets of metadata about the system and the recording";
-/// Counters that Perfetto makes of samples.
+/// Counters that Perfetto derives from samples.
 const TIME_BASES: &str = "counters of samples, written as those of the processor's clock";
 /// Limit of packets, most of which may be empty.
 const MAX_PACKETS: u64 = 256 << 20;
@@ -69,7 +69,7 @@ pub fn read<R: BufRead>(trace: R) -> Result<Trace, Error> {
     read_within(trace, MAX_UNPACKED_BYTES, true)
 }
 
-/// The same; the compressed packets of the trace may unpack to `most` bytes, and what follows is ignored like the rest of a
+/// The same; the compressed packets of the trace may unpack to `most` bytes, and the rest is ignored like that of a
 /// truncated file. Events that only writers need ([`Trace::kernel`]) are kept if `keeps_events` says so.
 ///
 /// # Errors
@@ -177,7 +177,7 @@ struct Head {
 }
 
 impl Reader {
-    /// Returns why no more is read, if a limit is reached.
+    /// Returns the reason for ending early, if a limit is reached.
     fn limit(&self) -> Option<String> {
         let losses = &self.builder.trace.losses;
         if losses.lines > MAX_PACKETS {
@@ -261,7 +261,7 @@ impl Reader {
                 _ => {}
             }
         }
-        // Interned data may stand behind the defaults' field or before it.
+        // Interned data may come before or after the field with the defaults.
         for field in Fields::of(packet) {
             let (packet::interned_data, value) = field? else { continue };
             let state = self.sequences.entry(head.sequence).or_default();

@@ -48,7 +48,7 @@ struct Stream<'a> {
     from: &'a mut dyn BufRead,
     /// Bytes read.
     at: u64,
-    /// Position behind the last whole packet.
+    /// Position after the last complete packet.
     whole: u64,
 }
 
@@ -57,7 +57,7 @@ fn invalid(why: String) -> io::Error {
 }
 
 impl Stream<'_> {
-    /// `is_inner`: these are compressed packets; what is compressed in them again is an error.
+    /// `is_inner`: these are compressed packets; nested compression is an error.
     fn walk(
         &mut self,
         take: &mut impl Take,
@@ -66,7 +66,7 @@ impl Stream<'_> {
     ) -> io::Result<bool> {
         let mut packet = Vec::new();
         loop {
-            // Most packets lie in the buffer as a whole, and are taken there.
+            // Most packets are completely in the buffer, and are read in place.
             let buffer = self.from.fill_buf()?;
             if let Some((bytes, length)) = first_packet(buffer) {
                 if !packet_of(bytes, take, unpacked, is_inner)? {
@@ -124,7 +124,7 @@ impl Stream<'_> {
     }
 }
 
-/// The packet at the begin of a buffer, if it is there as a whole, and the bytes that it takes with its head.
+/// The packet at the begin of a buffer if it is complete, and its size in bytes with its head.
 fn first_packet(buffer: &[u8]) -> Option<(&[u8], usize)> {
     let mut rest = buffer.strip_prefix(&[0x0a])?;
     let length = usize::try_from(varint(&mut rest).ok()?).ok()?;
@@ -148,7 +148,7 @@ fn packet_of(
         ZLIB => Box::new(flate2::read::ZlibDecoder::new(bytes)),
         _ => Box::new(zstd::stream::Decoder::new(bytes)?),
     };
-    // A byte more than is left shows that there is more.
+    // Reads one byte more than is allowed, so that a longer packet is noticed.
     let left = unpacked.most.saturating_sub(unpacked.bytes).saturating_add(1);
     let mut inner = BufReader::with_capacity(64 << 10, inner.take(left));
     let mut stream = Stream { from: &mut inner, at: 0, whole: 0 };
@@ -171,7 +171,7 @@ fn cut() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the last packet is cut off")
 }
 
-/// The compressed packets of a packet. It has nothing else, but perhaps the fields that the service adds.
+/// The compressed packets of a packet. It has no other fields, except perhaps those that the service adds.
 fn compressed(packet: &[u8]) -> Option<(u32, &[u8])> {
     // Field 50 and 133, of bytes, have tags of two bytes. Other packets begin with a message, or with their time.
     if !packet.starts_with(&[0x92, 0x03]) && !packet.starts_with(&[0xaa, 0x08]) {

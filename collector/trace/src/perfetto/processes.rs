@@ -1,4 +1,4 @@
-//! Processes and threads, packages, the system, and what the recorder says of its losses.
+//! Processes and threads, packages, the system, and the recorder's statistics of its losses.
 
 use super::Reader;
 use super::clock::Clock;
@@ -75,7 +75,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A process descriptor of its own packet, as older SDKs write it.
+    /// A process descriptor in its own packet, as older SDKs write it.
     pub(super) fn process_descriptor(&mut self, message: &[u8]) -> Result<(), Malformed> {
         let [pid] = numbers_of(message, [process_descriptor::pid])?.map(low);
         let [name] = bytes_of(message, [process_descriptor::process_name])?;
@@ -157,7 +157,7 @@ impl Reader {
                 _ => {}
             }
         }
-        // The counts are since boot: those of the begin are none of the trace's.
+        // The counts are since boot: those at the begin do not belong to the trace.
         if phase == 1 {
             self.kernel_losses = by_cpu;
             return Ok(());

@@ -22,7 +22,7 @@ enum Owner {
     },
 }
 
-/// Events on their way into the trace.
+/// Events being put into the trace.
 pub(super) struct Put {
     reader: Reader,
     /// By the track's index: its owner, `None` if it has no descriptor; outer `None` until an event asks.
@@ -35,7 +35,7 @@ pub(super) struct Put {
     records: HashMap<TrackId, Option<FlowRecord>>,
     /// Open slices of async tracks, and the state of state tracks.
     open: HashMap<TrackId, Vec<usize>>,
-    /// Tracks that get a name or lose a scope, with the names that tell them apart.
+    /// Tracks that get a name or lose a scope, with the names that distinguish them.
     renamed: HashSet<(TrackId, NameId, i64)>,
 }
 
@@ -86,7 +86,7 @@ impl Put {
             Place::Unknown => None,
         };
         if self.reader.tracks.is_nested(on) {
-            self.reader.unread.event("tracks within other tracks, shown beside them");
+            self.reader.unread.event("tracks within other tracks, shown next to them");
         }
         if index >= self.owners.len() {
             self.owners.resize(index + 1, None);
@@ -168,7 +168,7 @@ impl Put {
             }
             (What::Begin { labels: Labels { name, category, args }, .. }, Some(_)) => {
                 let is_within = open.get(&on).is_some_and(|open| !open.is_empty());
-                // Perfetto names a track as its first slice, but not that of a process.
+                // Perfetto names a track after its first slice, except a process's track.
                 if named(track).is_none() {
                     let is_own = reader.tracks.is_of_process(on);
                     let is_other = !renamed.insert((on, NameId::NONE, 0)) || is_own;
@@ -193,7 +193,7 @@ impl Put {
                     let begun = asyncs.get(index).map(|one| (one.name, one.category));
                     begun.is_some_and(|begun| is_ended_by(begun, (name, category)))
                 };
-                // Those in it stay open.
+                // Slices inside it stay open.
                 let begun = open.get_mut(&on).and_then(|open| {
                     let index = open.iter().rposition(ends)?;
                     Some(open.remove(index))

@@ -68,7 +68,7 @@ impl Reader {
             let priority = low(priorities.next().ok_or(SHORT)??).cast_signed();
             let name = comm(names.next().ok_or(SHORT)??)?;
             let next = Task { tid, name, priority };
-            // The thread that ran is the one before on this processor.
+            // The thread that ran is the previous one on this processor.
             let kind = KernelKind::Switch { prev: unknown, state, next };
             self.kernel.push((clock, KernelEvent { at_ns, tid: NO_TID, cpu, kind }));
         }

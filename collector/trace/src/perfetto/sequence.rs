@@ -1,5 +1,5 @@
 //! The state of a packet sequence: what a writer interned, its defaults, and the deltas that its values are relative to.
-//! Packet loss makes it invalid until the writer starts anew.
+//! Packet loss makes it invalid until the writer starts over.
 
 use super::clock::Clock;
 use super::fields::{
@@ -38,7 +38,7 @@ pub(super) struct Sequence {
     pub(super) mappings: Table<Mapping>,
     pub(super) frames: Table<Frame>,
     pub(super) callstacks: Table<Vec<u64>>,
-    /// Stacks that were already made of `callstacks`.
+    /// Stacks already made from `callstacks`.
     pub(super) stacks: HashMap<u64, u32>,
     pub(super) tasks: Table<(u32, u32)>,
     pub(super) processors: Table<u32>,
@@ -93,7 +93,7 @@ pub(super) struct Frame {
 }
 
 impl Sequence {
-    /// The writer starts anew: all that it interned is void. Its thread and the times of its packets stay.
+    /// The writer starts over: all interned data is void. Its thread and the times of its packets stay.
     pub(super) fn clear(&mut self) {
         let Self { thread, last, lost_since, .. } = *self;
         let is_valid = true;
@@ -256,7 +256,7 @@ pub(super) fn defaults(message: &[u8]) -> Result<(Defaults, Vec<u32>), Malformed
     Ok((defaults, unread))
 }
 
-/// Limit of the counters that an event carries beside its own.
+/// Limit of the additional counters of an event.
 const MAX_EXTRA: usize = 16;
 
 pub(super) fn extend(all: &mut Vec<u64>, value: super::wire::Value<'_>) -> Result<(), Malformed> {

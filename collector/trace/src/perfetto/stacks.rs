@@ -12,7 +12,7 @@ use crate::samples::{Sample, StackFrame};
 
 /// Loss that perf reports.
 pub(crate) const BY_KERNEL: &str = "samples lost by the kernel";
-/// Reason of a sample without a callstack: nobody asked for that of its process.
+/// Reason for a sample without a callstack: its process was not requested.
 const NOT_IN_SCOPE: u64 = 4;
 /// Limit of the frames of an inline callstack.
 const MAX_FRAMES: usize = 4096;
@@ -37,7 +37,7 @@ impl Reader {
                 perf_sample::callstack_iid => callstack = Some(value.number()?),
                 perf_sample::timebase_count => sample.weight = value.number()?,
                 perf_sample::kernel_records_lost => self.lost(BY_KERNEL, value.number()?),
-                // Samples of processes out of scope are taken for their counters alone.
+                // Samples of processes out of scope are taken only for their counters.
                 perf_sample::sample_skipped_reason => is_skipped = value.number()? != NOT_IN_SCOPE,
                 perf_sample::producer_event => return Ok(()),
                 _ => self.unread.field("perf sample", number),

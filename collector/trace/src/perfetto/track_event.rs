@@ -239,7 +239,7 @@ impl Reader {
         if uuid != 0 {
             return Some(self.tracks.id(uuid));
         }
-        // Without a track of its own an event is on its sequence's thread, or on one that a legacy event names.
+        // An event without a track is on its sequence's thread, or on one named by a legacy event.
         let is_legacy = event.track.is_none() || event.kind == 0;
         let (pid, tid) = match event.legacy {
             Some(legacy) => super::legacy::owner(legacy).ok()?,
@@ -316,7 +316,7 @@ fn fixed_numbers(all: &mut Vec<u64>, value: Value<'_>) -> Result<(), Malformed> 
     if all.len() > 64 { Err("an event has more than 64 flows") } else { Ok(()) }
 }
 
-/// A whole number as Perfetto's counters have it.
+/// An integer, as in Perfetto's counters.
 #[allow(clippy::cast_precision_loss, reason = "Perfetto's counters are doubles")]
 pub(super) const fn float(number: i64) -> f64 {
     number as f64

@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct TrackId(pub(super) u32);
 
-/// Description of a track, as far as it is known.
+/// The known description of a track.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Track {
     pub(super) uuid: u64,
@@ -71,7 +71,7 @@ impl Tracks {
         id
     }
 
-    /// Returns the track of a thread that a sequence is of, without a descriptor of its own.
+    /// Returns the track of a sequence's thread, without its own descriptor.
     pub(super) fn of_thread(&mut self, pid: u32, tid: u32) -> TrackId {
         if let Some(&id) = self.threads.get(&(pid, tid)) {
             return id;
@@ -142,7 +142,7 @@ impl Tracks {
         let uuid = uuid.ok_or("a track descriptor has no uuid")?;
         let id = self.id(uuid);
         if let Some(track) = self.tracks.get_mut(id.0 as usize) {
-            // A later descriptor may leave out what an earlier one had.
+            // A later descriptor may omit fields of an earlier one.
             let name = if found.name == NameId::NONE { track.name } else { found.name };
             let (pid, tid) = (found.pid.or(track.pid), found.tid.or(track.tid));
             let parent = found.parent.or(track.parent);
@@ -158,13 +158,13 @@ impl Tracks {
         self.get(id).is_some_and(|track| track.pid.is_some())
     }
 
-    /// True if a track is within another one that is not its process' or its thread's.
+    /// True if a track is within a track other than that of its process or thread.
     pub(super) fn is_nested(&self, id: TrackId) -> bool {
         let parent = self.get(id).and_then(|track| self.ids.get(&track.parent?));
         parent.is_some_and(|&parent| self.get(parent).is_some_and(|track| track.pid.is_none()))
     }
 
-    /// Returns whose events a track has. Those of one that nothing describes are nobody's.
+    /// Returns the owner of a track's events. A track without a description has no owner.
     pub(super) fn index(&self, id: TrackId) -> Place {
         let Some(track) = self.get(id) else { return Place::Unknown };
         if let (Some(pid), Some(tid)) = (track.pid, track.tid)

@@ -1,4 +1,4 @@
-//! Counts what the reader leaves aside, by message and field.
+//! Counts the data that the reader ignores, by message and field.
 
 use std::collections::BTreeMap;
 

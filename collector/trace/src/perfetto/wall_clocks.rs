@@ -8,11 +8,11 @@ use crate::error::Error;
 use crate::wall_clock::{MonotonicClock, SAME_CLOCK_NS, WallClock};
 use std::io::BufRead;
 
-/// Snapshots that contradict each other are kept up to so many.
+/// Maximum number of contradicting snapshots.
 const MAX_KEPT: usize = 16;
 
-/// Reads the clock snapshots that have boot time and the time of day (one stands for all that agree with it), and their monotonic
-/// times.
+/// Reads the clock snapshots that have boot time and the time of day (one represents all that agree with it), and their
+/// monotonic times.
 ///
 /// # Errors
 /// [`Error::At`] if the trace cannot be read and no snapshot was found before.
@@ -64,7 +64,7 @@ impl Found {
 impl Take for Found {
     fn packet(&mut self, packet: &[u8]) -> bool {
         for field in Fields::of(packet) {
-            // A malformed packet or snapshot is none; Perfetto leaves it out too.
+            // A malformed packet or snapshot is ignored, as in Perfetto.
             let Ok((number, value)) = field else { break };
             if let (packet::clock_snapshot, Ok(message)) = (number, value.bytes()) {
                 let _ = self.snapshot(message);

@@ -184,7 +184,7 @@ pub(crate) fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
     put_varint(out, number);
 }
 
-/// Writes a field of so many bytes, and the first of them.
+/// Writes a field of this many bytes, and the first of them.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u32, length: usize, bytes: &[u8]) {
     put_varint(out, u64::from(field) << 3 | 2);
     put_varint(out, length as u64);

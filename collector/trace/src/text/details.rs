@@ -11,10 +11,10 @@ use tracetee_protocol::notes;
 
 /// Limit of a comment in bytes. The agent's have at most 12 KB.
 const MAX_BYTES: usize = 64 << 10;
-/// Name of the flows of text, which have none.
+/// Name for the flows of text, which have no names.
 pub const FLOW: &str = "flow";
-/// Details that the agent had no room for.
-const LEFT_OUT: &str = "details of records, beyond what a record may have";
+/// Details for which the agent had no space.
+const LEFT_OUT: &str = "details of records beyond the limit of a record";
 
 /// Details of the next record.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,7 +50,7 @@ pub(crate) fn parse(
     builder: &mut Builder,
 ) -> Option<Result<Box<Details>, &'static str>> {
     let json = line.strip_prefix(notes::DETAILS.as_bytes())?;
-    Some(read(json, builder).ok_or("the details of a record are not those of docs/TRACE-FORMAT.md"))
+    Some(read(json, builder).ok_or("the details of a record do not follow docs/TRACE-FORMAT.md"))
 }
 
 fn read(json: &[u8], builder: &mut Builder) -> Option<Box<Details>> {
@@ -86,7 +86,7 @@ fn read(json: &[u8], builder: &mut Builder) -> Option<Box<Details>> {
     Some(Box::new(details))
 }
 
-/// Returns JSON without the escapes that only a line of text needs: Perfetto shows those of JSON as they are.
+/// Returns JSON without the escapes that only a line of text needs: Perfetto shows JSON escapes literally.
 fn plain(json: &str) -> Cow<'_, str> {
     if !json.contains("\\u") {
         return Cow::Borrowed(json);
@@ -103,7 +103,7 @@ fn plain(json: &str) -> Cow<'_, str> {
             _ => {
                 text.push('\\');
                 text.push_str(part);
-                // A backslash that stands for itself is not the begin of the next escape.
+                // An escaped backslash does not begin the next escape.
                 if part.is_empty() {
                     text.push('\\');
                     text.push_str(parts.next().unwrap_or_default());

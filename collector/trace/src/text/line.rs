@@ -55,7 +55,7 @@ pub(super) fn split_with_prefix(line: &[u8]) -> Result<(Line<'_>, Option<usize>)
         let Some((tid, tgid)) = rest.thread() else { continue };
         let prefix = line.len() - rest.0.len();
         if let Some(line) = rest.event(task, tid, tgid) {
-            // After an earlier dash, the rest of another line with this prefix would have to be tried, too.
+            // An earlier dash would also require trying the rest of another line with this prefix.
             return Ok((line, is_first.then_some(prefix)));
         }
     }
@@ -97,7 +97,7 @@ impl<'a> Rest<'a> {
         Some(Line { task, tid, tgid, cpu, flags, at_ns, event, payload })
     }
 
-    /// `[000] ...1 `, as kernels write it, with four flags or five. Nothing is skipped if it is anything else.
+    /// `[000] ...1 `, as kernels write it, with four flags or five. Any other text is not skipped.
     fn usual_columns(&mut self) -> Option<(u32, &'a [u8])> {
         let &[b'[', a, b, c, b']', b' ', ref flags @ ..] = self.0.first_chunk::<12>()? else {
             return None;
@@ -123,7 +123,7 @@ impl<'a> Rest<'a> {
         let cpu = self.number()?;
         self.byte(b']')?;
         self.spaces(0)?;
-        // Flags have neither a dot between digits nor a colon: skip what is no time.
+        // Flags have neither a dot between digits nor a colon: skip anything that is not a time.
         let mut flags: &[u8] = &[];
         let is_time = self.0.first().is_some_and(u8::is_ascii_digit);
         let at_ns = match is_time.then(|| self.time()).flatten() {
@@ -146,7 +146,7 @@ impl<'a> Rest<'a> {
         Some((cpu, flags, at_ns))
     }
 
-    /// Flags and time with a gap between them. Nothing is skipped if there is none.
+    /// Parses flags and time with a gap between them. Skips nothing if there is no gap.
     fn flags_and_time(&mut self) -> Option<(&'a [u8], u64)> {
         let end = self.0.iter().take(MAX_FLAGS + 1).position(|&byte| byte == b' ')?;
         let (flags, rest) = self.0.split_at_checked(end)?;
@@ -290,7 +290,7 @@ pub(crate) fn time(text: &[u8]) -> Option<u64> {
     Rest(text).time()
 }
 
-/// Digits, at least one and nothing else.
+/// One or more digits, and no other character.
 pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     digits(text).filter(|&(_, count)| count == text.len()).map(|(number, _)| number)
 }

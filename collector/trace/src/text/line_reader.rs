@@ -88,7 +88,7 @@ impl Outline {
             let is_named = !matches!(line.task, b"" | b"<...>");
             let thread = outline.threads.entry(line.tid).or_default();
             if let Some(pid) = line.tgid {
-                // Of a dump's thread of another process: its id was given again.
+                // The dump's thread belongs to another process: its id was reused.
                 if sure.insert(line.tid, pid).is_none()
                     && thread.pid.is_some_and(|dumped| dumped != pid)
                 {
@@ -143,10 +143,10 @@ impl Names for () {
     fn thread(&mut self, _: u32, _: u32, _: &[u8]) {}
 }
 
-/// Passes each meaningful line of a text on. A text that cannot be read further ends there.
+/// Passes each meaningful line of a text on. Reading ends at the first unreadable byte.
 ///
 /// # Errors
-/// [`Error::Broken`] if nothing of it can be read; [`Error::Io`] of `take`.
+/// [`Error::Broken`] if none of it can be read; [`Error::Io`] of `take`.
 pub fn parts(
     text: impl BufRead,
     mut take: impl FnMut(Part<'_>) -> io::Result<()>,
@@ -154,7 +154,7 @@ pub fn parts(
     parts_of(text, &mut (), |(), part| take(part)).map(|_| ())
 }
 
-/// Passes each meaningful line on, and what a dump names. Returns what is wrong in the text.
+/// Passes each meaningful line on, and the names in a dump. Returns the errors in the text.
 fn parts_of<N: Names>(
     mut text: impl BufRead,
     names: &mut N,

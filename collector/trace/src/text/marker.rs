@@ -3,8 +3,8 @@
 use super::line::{decimal, digits};
 use crate::model::{Counter, Losses};
 
-/// A marker, with names as they were written, or interned. The time of day is in milliseconds since 1970; of another kind are
-/// `parent_ts` and what a driver wrote.
+/// A marker, with names as written, or interned. The time of day is in milliseconds since 1970; `parent_ts` and drivers'
+/// messages are other kinds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Marker<N> {
     Begin { pid: u32, name: N },
@@ -81,9 +81,9 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<&[u8]>, &'static str> {
         b'B' => Ok(Marker::Begin { pid, name: rest }),
         b'I' => Ok(Marker::Instant { pid, track: None, name: rest }),
         b'C' => {
-            // Perfetto's ftrace text has no bar in a counter's name; neither may ours.
+            // Perfetto's ftrace text has no `|` in a counter's name, so this text must not have one.
             let (name, value) = last_field(rest).ok_or("a counter has no value")?;
-            // A fourth field is userdebug builds' category.
+            // A fourth field is the category, written by userdebug builds.
             let (name, value) = match (Number::parse(value), last_field(name)) {
                 (None, Some((name, value))) => (name, value),
                 _ => (name, value),
@@ -115,7 +115,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<&[u8]>, &'static str> {
 /// Replacement for an empty name, which readers accept only in a B record.
 pub const NO_NAME: &str = "(no name)";
 
-/// True for the name of a section that stands for a frame, with or without a vsync's id; `… - resynced to …` is in one.
+/// True for the name of a section that represents a frame, with or without a vsync id; `… - resynced to …` is inside one.
 pub(crate) fn is_frame(name: &[u8]) -> bool {
     name.strip_prefix(b"Choreographer#doFrame").is_some_and(|rest| {
         rest.is_empty()

@@ -8,8 +8,8 @@ use crate::names::NameId;
 use crate::wall_clock::WallClock;
 
 impl Builder {
-    /// Adds a marker with its details. Returns the record that its flows are at: the slice or the instant that has them; those of
-    /// other records are at the slice around.
+    /// Adds a marker with its details. Returns the record of its flows: its own slice or instant, or for other records the
+    /// enclosing slice.
     pub(crate) fn mark(
         &mut self,
         live: Live,

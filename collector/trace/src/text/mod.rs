@@ -1,7 +1,7 @@
-//! Ftrace text. One pass; what is kept grows with what the trace holds, not with its text.
+//! Ftrace text. One pass; memory grows with the events of the trace, not with its text.
 //!
-//! `line` splits a line, [`marker`] reads what atrace or an app wrote, `details` the agent's comment before it, [`sched`] what the scheduler did,
-//! [`sections`] follows what is around the text.
+//! `line` splits a line, [`marker`] reads the records of atrace or an app, `details` the agent's comment before a record,
+//! [`sched`] scheduler events, and [`sections`] tracks the surroundings of the text.
 
 pub(crate) mod details;
 mod line;
@@ -85,7 +85,7 @@ pub fn read_for<R: BufRead>(text: R, keeps_events: bool) -> Result<Trace, Error>
     trace.kernel.sort_by_key(|event| event.at_ns);
     trace.cut_gaps();
     trace.window_gaps();
-    // A capture of an app that wrote nothing has its header only.
+    // A capture of an app that wrote nothing has only a header.
     let is_header_only = trace.losses.bad_lines == 0 && (is_text || !trace.processes.is_empty());
     if trace.span_ns.is_none() && !is_header_only {
         return Err(Error::NoTrace(match trace.losses.shown.first() {
@@ -108,7 +108,7 @@ pub(crate) trait TakeLine {
 /// Reads lines until the end, or until the builder is full. A text that cannot be read further ends there.
 ///
 /// # Errors
-/// [`Error::Broken`] if nothing of it can be read.
+/// [`Error::Broken`] if none of it can be read.
 pub(crate) fn read_lines<R: BufRead>(mut text: R, reader: &mut impl TakeLine) -> Result<(), Error> {
     let (mut buffer, mut bytes) = (Vec::new(), 0);
     loop {
@@ -128,7 +128,7 @@ pub(crate) fn read_lines<R: BufRead>(mut text: R, reader: &mut impl TakeLine) ->
     }
 }
 
-/// Reads the lines that are in the text's own buffer as a whole, or copies one that is not. Returns their bytes, 0 at the
+/// Reads the lines that are completely in the text's own buffer, or copies one that is not. Returns their bytes, 0 at the
 /// end.
 fn take_lines<R: BufRead>(
     text: &mut R,
@@ -167,7 +167,7 @@ fn take_lines<R: BufRead>(
 #[derive(Debug, Default)]
 struct Reader {
     builder: Builder,
-    /// Behind lines that belong to a trace: what is no line of one is wrong now.
+    /// After lines that belong to a trace, any other line is an error.
     in_text: bool,
     sections: Sections,
     prefixes: Prefixes,
@@ -175,7 +175,7 @@ struct Reader {
     details: Option<Box<Details>>,
     /// Functions of the agent's samples of callstacks.
     stack_names: StackNames,
-    /// True if events stay that only writers need.
+    /// True if events that only writers need are kept.
     keeps_events: bool,
     kept_texts: KeptTexts,
     /// True if the kernel printed the text, whose times have a point if they are seconds.
@@ -336,7 +336,7 @@ impl Reader {
     }
 }
 
-/// Places of texts of kernel events, by their hash: those of the scheduler's events recur.
+/// Places of texts of kernel events, by their hash, because texts of scheduler events recur.
 #[derive(Debug, Default)]
 struct KeptTexts {
     places: HashMap<u32, u64>,
@@ -362,7 +362,8 @@ impl KeptTexts {
 }
 
 /// Reads a note about a buffer that overflowed, the kernel's `CPU:4 [LOST 37 EVENTS]` or trace-cmd's `CPU:4 [37 EVENTS
-/// DROPPED]`: the processor, and the number of lost events if it has it. The kernel's `CPU 4 buffer started` is none.
+/// DROPPED]`: the processor, and the number of lost events if it has it. The kernel's `CPU 4 buffer started` is not such a
+/// note.
 fn lost(line: &[u8]) -> Option<(u32, Option<u64>)> {
     let (cpu, count) = digits(line.strip_prefix(b"CPU:")?)?;
     let rest = line.get(b"CPU:".len() + count..)?.trim_ascii().strip_prefix(b"[")?;

@@ -1,12 +1,12 @@
 //! The last prefix of each thread's lines, `TASK-TID (TGID) `: most lines begin as the thread's line before did, and need
-//! not be split there again. The text reader calls this for lines outside of pages and tables.
+//! not be split there again. The text reader calls this for lines outside pages and tables.
 
 use super::line::{self, Line};
 use crate::builder::Live;
 
 /// Threads whose prefixes are kept; those whose ids differ by a multiple of it share an entry.
 const PLACES: usize = 64;
-/// Limit of a kept prefix in bytes; those of the kernel have some 30.
+/// Limit of a stored prefix in bytes; the kernel's prefixes have about 30.
 const MAX_BYTES: usize = 128;
 
 /// A prefix, and the thread that it names.
@@ -31,7 +31,7 @@ impl Prefix {
 #[derive(Debug)]
 pub(super) struct Prefixes {
     by_tid: Vec<Prefix>,
-    /// Place of the last one that a line began with: lines of a thread come in groups.
+    /// Place of the last prefix used, because lines of a thread come in groups.
     last: usize,
 }
 

@@ -78,7 +78,7 @@ fn parse(line: &Line<'_>, table: &mut Names) -> Option<KernelKind> {
     })
 }
 
-/// A switch whose fields are in the kernel's order, without `=` in its texts: no key is there twice.
+/// A switch whose fields are in the kernel's order, without `=` in its texts: no key occurs twice.
 #[derive(Debug, PartialEq, Eq)]
 struct Switch<'a> {
     prev: u32,

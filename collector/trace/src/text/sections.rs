@@ -19,9 +19,9 @@ enum Place {
     Page,
     /// In a section of a page that is not text.
     Other,
-    /// In text that is a string of a script: `var linuxPerfData = "\`, of systrace before 2013.
+    /// In text in a script's string: `var linuxPerfData = "\`, from systrace before 2013.
     Quoted,
-    /// At the last line of it.
+    /// At the last line of that string.
     QuotedLast,
     /// In a table of ps with these columns.
     Processes(Columns),
@@ -95,17 +95,17 @@ impl Sections {
         }
     }
 
-    /// True outside of pages and tables, where a line is one of the text whatever comes after its thread.
+    /// True outside pages and tables, where a line belongs to the text whatever follows its thread.
     pub(super) fn is_in_text(&self) -> bool {
         self.has_begun && !self.is_page && self.index == Place::Text
     }
 
-    /// The text that a line of a script's string stands for; `None` for other lines, which stand for themselves.
+    /// The unescaped text of a line of a script's string; `None` for other lines, which are used unchanged.
     pub(crate) fn unquoted(&self, line: &[u8]) -> Option<Vec<u8>> {
         matches!(self.index, Place::Quoted | Place::QuotedLast).then(|| unescaped(line))
     }
 
-    /// A line that is no row of a table ends it.
+    /// A line that is not a row ends the table.
     fn still(&mut self, is_row: bool) -> bool {
         if !is_row {
             self.index = Place::Text;
@@ -198,7 +198,7 @@ fn number(word: &[u8]) -> Option<u32> {
     super::line::decimal(word).and_then(|number| u32::try_from(number).ok())
 }
 
-/// `USER PID PPID … NAME`, a column COMM behind it or not. Old ps has a state without a column before the name.
+/// `USER PID PPID … NAME`, possibly followed by a column COMM. Old ps has a state without a heading before the name.
 fn process(row: &[u8], columns: &Columns, names: &mut impl Names) -> Option<()> {
     let words: Vec<&[u8]> = words(row).collect();
     let pid = number(words.get(1)?)?;

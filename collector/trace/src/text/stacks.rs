@@ -1,7 +1,7 @@
 //! The agent's samples of the main thread's callstack: instants whose details are the sample (docs/TRACE-FORMAT.md).
 //!
-//! A sample names its functions by short codes; instants before it say what these stand for. A sample is of
-//! the time at which the main thread was looked at, which is before that of its line.
+//! A sample names its functions by short codes; instants before it define the codes. A sample has the time at which the main
+//! thread was sampled, which is before the time of its line.
 
 use crate::builder::Builder;
 use crate::model::Trace;
@@ -18,7 +18,7 @@ const MAX_FRAMES: usize = 256;
 /// Frames whose function a rule of redaction, a time window or a full recorder has removed.
 const UNNAMED: &str = "frames of stack samples, whose function is not in the capture";
 /// Instants that have the name of a sample, but not its form.
-const WRONG: &str = "stack samples that are not those of docs/TRACE-FORMAT.md";
+const WRONG: &str = "stack samples that do not follow docs/TRACE-FORMAT.md";
 /// Function of such frames.
 const NO_FUNCTION: &[u8] = b"(not recorded)";
 
@@ -26,7 +26,7 @@ const NO_FUNCTION: &[u8] = b"(not recorded)";
 #[derive(Debug, Default)]
 pub(super) struct StackNames(HashMap<u32, HashMap<String, NameId>>);
 
-/// Details of a sample. Times are before that of the line.
+/// Details of a sample. Its times are before that of the line.
 #[derive(Deserialize)]
 struct Details<'a> {
     tid: u32,
@@ -41,7 +41,7 @@ struct Details<'a> {
 }
 
 impl StackNames {
-    /// Takes an instant; false if it is no sample and none of their names.
+    /// Takes an instant; false if it is neither a sample nor the names of samples.
     pub(super) fn take(
         &mut self,
         builder: &mut Builder,

@@ -1,5 +1,5 @@
-//! Time of a guard's look at the tables of a large fleet: `look FILE [DEVICES]`. Makes the file if it does not exist: tables of so many
-//! devices (1,000,000), each with captures and ledgers of six days (8 GB).
+//! Time of a guard's look at the tables of a large fleet: `look FILE [DEVICES]`. Makes the file if it does not exist: tables
+//! of this many devices (1,000,000), each with captures and ledgers of six days (8 GB).
 
 use std::fmt::Write;
 use std::path::Path;

@@ -143,7 +143,7 @@ impl Scenario {
         (days / RELEASE_DAYS + 1).clamp(1, self.releases as i64) as usize
     }
 
-    /// Makes a rollout of so many devices and days after the release.
+    /// Makes a rollout of this many devices and days after the release.
     #[must_use]
     pub fn rollout(&self, seed: u64, devices: usize, days: i64) -> Rollout {
         let all = SCREENS.iter().flat_map(|(screen, _, causes)| {

@@ -26,8 +26,8 @@ pub struct Scenario {
     pub adoption_days: f64,
     /// Mean share of a device's days of which it sends captures.
     pub activity: f64,
-    /// Number of releases after the first version, each `RELEASE_DAYS` after the one before. More than one are of no use for a
-    /// guard, and of much for a search among all versions.
+    /// Number of releases after the first version, each `RELEASE_DAYS` after the previous one. More than one are of no use
+    /// for a guard, and of much for a search among all versions.
     pub releases: usize,
     /// Version from which on the change is there: 1 is the first release.
     pub changed_in: usize,

@@ -12,7 +12,7 @@ use tracetee_protocol::control_socket::{self, AtraceRequest, CaptureOptions, Rep
 
 /// Time limit for an answer, which includes a dump.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Time after which a capture that nobody collects is discarded.
+/// Time after which a capture is discarded if it is not collected.
 const GRACE_MS: u64 = 10_000;
 
 /// Address of an agent.
@@ -33,7 +33,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Several, for people.
+/// Several processes, in human-readable form.
 pub(super) fn names(targets: &[Target]) -> String {
     targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -65,8 +65,8 @@ impl Target {
         })
     }
 
-    /// Asks the agent; gives the text that follows its reply. An agent of another version is not asked:
-    /// its captures may mean something else.
+    /// Sends a request to the agent, and returns the text that follows its reply. An agent of another version gets no
+    /// request: its captures may have another meaning.
     pub(super) fn ask(&self, request: &AtraceRequest) -> Result<Vec<u8>> {
         let health = self.send(control_socket::HEALTH)?;
         control_socket::read_health(&health).with_context(|| self.to_string())?;
@@ -77,7 +77,7 @@ impl Target {
         Ok(answer)
     }
 
-    /// Sends one line, and reads all that comes back.
+    /// Sends one line, and reads the complete answer.
     fn send(&self, request: &str) -> Result<Vec<u8>> {
         let stream = self.connect();
         let stream = stream.with_context(|| format!("{self}: cannot connect to the agent"))?;
@@ -154,7 +154,7 @@ fn name_of(pid: u32) -> String {
     name.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("process").to_owned()
 }
 
-/// fnmatch(3), as atrace has it.
+/// fnmatch(3), as in atrace.
 fn matches(pattern: &str, name: &str) -> bool {
     let (Ok(pattern), Ok(name)) = (CString::new(pattern), CString::new(name)) else { return false };
     // SAFETY: two NUL-terminated strings.

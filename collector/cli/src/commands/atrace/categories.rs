@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use tracetee_trace::quoted;
 
-/// Those of user space: name and description, as atrace has them.
+/// Categories of user space: name and description, as in atrace.
 const CATEGORIES: [(&str, &str); 27] = [
     ("gfx", "Graphics"),
     ("input", "Input"),
@@ -34,7 +34,7 @@ const CATEGORIES: [(&str, &str); 27] = [
     ("thermal", "Thermal event"),
 ];
 
-/// Those of the kernel.
+/// Categories of the kernel.
 const OF_THE_KERNEL: [&str; 21] = [
     "sched",
     "irq",

@@ -1,6 +1,6 @@
-//! `tracetee convert`: traces of other tools in, traces for other tools out.
+//! `tracetee convert`: converts between the trace formats of other tools.
 //!
-//! From text to text one text stays as it is ([`passthrough`]); all else goes through the model ([`read`]).
+//! A single text converted to text stays unchanged ([`passthrough`]); everything else goes through the model ([`read`]).
 
 mod page;
 mod passthrough;
@@ -46,7 +46,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
         copy(args, &copies, mapping.as_ref(), true, &mut out)?;
         return finish(args, out);
     }
-    // Text stays as it is, and needs no memory for what it says.
+    // Text stays unchanged, and its contents need no memory.
     let passthrough = match to {
         Format::Ftrace | Format::Atrace => Passthrough::for_inputs(args, &others)?,
         _ => None,
@@ -63,7 +63,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             let has_kernel_events = !to.lacks(Content::KernelEvents);
             let mut trace = read(args, mapping.as_ref(), &others, &copies, has_kernel_events)?;
             if keep(args, &mut trace)? && has_kernel_events {
-                // Those of other processes are left out because they are asked to be.
+                // Other processes are omitted on request.
                 trace.kernel_events.clear();
             }
             if copies.is_empty() {
@@ -102,8 +102,8 @@ fn finish(args: &ConvertArgs, out: Output) -> Result<()> {
     Ok(())
 }
 
-/// Splits the inputs: Perfetto traces that are copied, packet by packet, so that nothing of them can be lost, and those that go
-/// through the model. A later one is copied if it is apart from the others ([`read::is_apart`]).
+/// Splits the inputs: Perfetto traces that are copied, packet by packet, so that nothing in them can be lost, and inputs
+/// that go through the model. A later Perfetto trace is copied if it is independent of the others ([`read::is_apart`]).
 fn copied(args: &ConvertArgs, to: Format) -> Result<(Vec<&PathBuf>, Vec<&PathBuf>)> {
     let (mut copies, mut others) = (Vec::new(), Vec::new());
     for path in &args.inputs {
@@ -116,7 +116,7 @@ fn copied(args: &ConvertArgs, to: Format) -> Result<(Vec<&PathBuf>, Vec<&PathBuf
             let why = if args.is_reduced() {
                 "only a part of it is kept"
             } else {
-                "its clock, its records or its threads are those of another input"
+                "its clock, records or threads match another input"
             };
             say(&format!(
                 "{}: converted, not copied, because {why}; tracks, arguments, packets and events that tracetee does not \
@@ -129,7 +129,7 @@ fn copied(args: &ConvertArgs, to: Format) -> Result<(Vec<&PathBuf>, Vec<&PathBuf
     Ok((copies, others))
 }
 
-/// Copies Perfetto traces. One that is alone and keeps its names keeps its bytes.
+/// Copies Perfetto traces. A single one whose names are not restored is copied byte for byte.
 fn copy(
     args: &ConvertArgs,
     paths: &[&PathBuf],
@@ -155,7 +155,7 @@ fn copy(
     Ok(ids)
 }
 
-/// Reduces the trace to the process that is asked for, with all processes of that name; true if one is.
+/// Reduces the trace to the requested process, or all processes of that name; true if one was requested.
 fn keep(args: &ConvertArgs, trace: &mut Trace) -> Result<bool> {
     let pids: BTreeSet<u32> = match (args.pid, &args.process) {
         (None, None) => return Ok(false),
@@ -217,7 +217,7 @@ fn text(
     if !args.zlib {
         return write(out);
     }
-    // A line at a time is too little for it.
+    // Reading one line at a time would be too slow.
     let packed = ZlibEncoder::new(out, Compression::default());
     let mut packed = BufWriter::with_capacity(1 << 16, packed);
     let dropped = write(&mut packed)?;

@@ -1,4 +1,4 @@
-//! A text that is passed on as it is.
+//! A text that is passed on unchanged.
 
 use crate::args::ConvertArgs;
 use crate::input::{kind, mapping_of, unpacked};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tracetee_trace::text::Outline;
 use tracetee_trace::{Error, Kind};
 
-/// A text that can be passed on as it is: the only one of the inputs that has events.
+/// A text that can be passed on unchanged: the only input with events.
 pub(super) struct Passthrough<'a> {
     pub(super) text: &'a Path,
     /// Threads of the input, with names from the PROCESS DUMPs of the other inputs.

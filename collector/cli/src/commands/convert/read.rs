@@ -1,4 +1,4 @@
-//! Several traces as one, on one clock.
+//! Joins several traces into one, on one clock.
 
 use crate::args::ConvertArgs;
 use crate::input::{counted, kind, mapping_of, say_losses, unpacked};
@@ -12,7 +12,7 @@ use tracetee_trace::{
     read_file_with_events,
 };
 
-/// Says what events a file has that the model does not hold.
+/// Reports the events of a file that are not in the model.
 fn say_others(path: &Path, events: &BTreeMap<String, u64>) {
     if !events.is_empty() {
         say(&format!("{}: events other than app markers: {}", path.display(), counted(events)));
@@ -93,7 +93,7 @@ pub(super) fn read(
             shifts_ns.push(shift_ns);
             continue;
         }
-        // Beside a Perfetto trace nothing else would show that they are apart.
+        // Without this, nothing in a joined Perfetto trace would show that they are independent.
         let is_said = !args.quiet || has_perfetto;
         if clocks.is_none() && !is_alone && trace.span_ns.is_some() && is_said {
             say(&format!("{}: {}", path.display(), unknown(perfetto.filter(|_| !is_fixed))));
@@ -126,13 +126,13 @@ pub(super) fn read(
         }
     };
     if is_fixed {
-        // Of two notes of the time of day the exact one counts.
+        // Of two notes of the time of day, the exact one counts.
         trace.realtime = None;
     }
     Ok(trace)
 }
 
-/// Refuses to join recordings of the kernel that have the same events: in the result they would be there twice.
+/// Refuses to join recordings of the kernel that have the same events: the result would contain them twice.
 fn refuse_same_switches(
     (first_path, first): (&Path, (&Trace, i64)),
     (second_path, second): (&Path, (&Trace, i64)),
@@ -149,8 +149,8 @@ fn refuse_same_switches(
     Ok(())
 }
 
-/// True if a Perfetto trace can be copied beside others as it is: it is of their clock, has none of their records, and the same
-/// track for each of their threads: two tracks would be two threads.
+/// True if a Perfetto trace can be copied unchanged next to others: it is on their clock, has none of their records, and has
+/// the same track for each of their threads (two tracks would be two threads).
 pub(super) fn is_apart(args: &ConvertArgs, copies: &[&PathBuf], path: &Path) -> Result<bool> {
     let Some(first) = copies.first() else { return Ok(true) };
     let own = wall_clocks(unpacked(path)?).ok().and_then(|(clocks, _)| clocks.first().copied());
@@ -184,7 +184,7 @@ fn tracks(path: &Path) -> Result<TrackIds> {
     Ok(ids.tracks)
 }
 
-/// Removes the records that the Perfetto trace has too, which is copied as it is.
+/// Removes the records that are also in the Perfetto trace, which is copied unchanged.
 fn drop_twins(
     args: &ConvertArgs,
     path: &Path,
@@ -205,16 +205,14 @@ fn drop_twins(
 
 fn say_twins(args: &ConvertArgs, twins: u64) {
     if twins > 0 && !args.quiet {
-        say(&format!(
-            "{twins} records that two inputs have (of the agent and of the kernel) are kept once"
-        ));
+        say(&format!("{twins} records in two inputs (from the agent and the kernel) were merged"));
     }
 }
 
 /// The clock that all inputs are put on.
 struct Reference<'a> {
     path: &'a Path,
-    /// Notes of the time of day that contradict each other; mostly one.
+    /// Contradicting notes of the time of day; usually one.
     clocks: Vec<WallClock>,
     monotonic: MonotonicClock,
 }
@@ -226,7 +224,7 @@ impl Reference<'_> {
         self.shift_ns(own) != 0 && self.shift_ns(moved) == 0
     }
 
-    /// By how much a trace with this note of the time of day is moved; 0 if it is of the same clock.
+    /// Shift of a trace with this note of the time of day; 0 if it is on the same clock.
     fn shift_ns(&self, own: WallClock) -> i64 {
         let distance = |clock: &WallClock| own.offset_ns().saturating_sub(clock.offset_ns());
         let is_same = |ns: i64| ns.unsigned_abs() <= SAME_CLOCK_NS.unsigned_abs();
@@ -235,7 +233,7 @@ impl Reference<'_> {
     }
 }
 
-/// The clock of a Perfetto trace, if it says the time of day.
+/// The clock of a Perfetto trace, if it contains the time of day.
 fn reference(path: &PathBuf) -> Result<Option<Reference<'_>>> {
     let (clocks, monotonic) =
         wall_clocks(unpacked(path)?).with_context(|| format!("cannot read {}", path.display()))?;
@@ -259,14 +257,14 @@ fn milliseconds(ns: i64) -> String {
     }
 }
 
-/// Why it is not known how far an input's clock is from the others'; `perfetto`: the reference without a clock.
+/// The reason why the offset of an input's clock is unknown; `perfetto`: the reference without a clock.
 fn unknown(perfetto: Option<&PathBuf>) -> String {
     match perfetto {
         None => "cannot align it with the other inputs (no wall-clock time in it or in them); assuming the same clock"
             .to_owned(),
         Some(path) => format!(
             "{} has no readable clock snapshot with wall-clock time; assuming the same clock (boot time). If that is \
-             wrong, the events lie far apart on the timeline",
+             wrong, the events are far apart on the timeline",
             path.display()
         ),
     }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Time limit of a command. The first one may start the bridge's server.
+/// Time limit of a command. The first command may start adb's server.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Limit of a command's output; `dumpsys package` of an app with many components has a hundred KiB.
 const MAX_OUTPUT_BYTES: u64 = 4 << 20;
@@ -26,7 +26,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Returns what the client complains of, without what it says of the start of its server.
+    /// Returns the client's error, without its messages about the start of its server.
     pub(super) fn complaint(&self) -> String {
         let lines = self.errors.lines().filter(|line| !line.starts_with("* "));
         let lines =
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &[&str]) -> Result<Output> {
     run_within(arguments, PATIENCE)
 }
 
-/// Runs the client, which has so much time.
+/// Runs the client, within this time limit.
 pub(super) fn run_within(arguments: &[&str], patience: Duration) -> Result<Output> {
     let shown = || format!("adb {}", arguments.join(" "));
     let child = Command::new("adb")
@@ -88,7 +88,7 @@ pub(super) fn shell(command: &str) -> Result<String> {
     Ok(output.text)
 }
 
-/// Reads a pipe on a thread of its own, so that neither pipe of a program fills up while the other is read.
+/// Reads a pipe on its own thread, so that neither pipe of a program fills up while the other is read.
 fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Result<String>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -99,13 +99,13 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Result<St
         };
         // Devices before Android 7 end lines as terminals do.
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
-        // Nobody waits any more after the time limit.
+        // No reader is left after the time limit.
         let _ = sender.send(read.map(|()| text).context("cannot read adb's output"));
     });
     receiver
 }
 
-/// Sends a line to an abstract socket of the device, and returns all that comes back; nothing if nobody listens.
+/// Sends a line to an abstract socket of the device, and returns the complete answer; nothing if there is no listener.
 pub(super) fn ask_socket(name: &str, line: &str) -> Result<String> {
     let forwarded = run(&["forward", "tcp:0", &format!("localabstract:{name}")])?;
     let Ok(port) = forwarded.text.trim().parse::<u16>() else {
@@ -115,7 +115,7 @@ pub(super) fn ask_socket(name: &str, line: &str) -> Result<String> {
     let _ = run(&["forward", "--remove", &format!("tcp:{port}")]);
     match answer {
         Ok(answer) => Ok(answer),
-        // The bridge accepts first, and hangs up when it finds nobody on the device.
+        // The bridge accepts first, and closes the connection if there is no listener on the device.
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(String::new()),
         Err(error) => Err(error).context("cannot ask the agent over adb"),
     }

@@ -1,8 +1,8 @@
-//! `tracetee doctor --app`: what an app on a device lacks, from what adb can see of it.
+//! `tracetee doctor --app`: examines an app on a device over adb.
 //!
-//! It looks at the device, the installed app, its libraries, its process, the agent's answer and the log, in this
-//! order, and ends where something is missing without which the rest cannot be. It changes nothing on the device; the
-//! port that it forwards to the agent is closed again.
+//! It checks the device, the installed app, its libraries, its process, the agent's answer and the log, in this order, and
+//! stops when something is missing that the rest requires. It changes nothing on the device; the port that it forwards to
+//! the agent is closed again.
 
 use super::adb;
 use super::describe::{describe, push};
@@ -19,7 +19,7 @@ use tracetee_trace::{quoted, shown};
 const AGENT: &str = "libtracetee.so";
 /// The first API level that the agent supports.
 const MIN_API: u32 = 21;
-/// Warnings of the log that are shown: the last ones.
+/// Number of the log's last warnings that are shown.
 const MAX_WARNINGS: usize = 5;
 
 /// Examines an app on the device. The exit status is 1 if something is missing.
@@ -45,7 +45,7 @@ fn check_name(package: &str) -> Result<()> {
     Ok(())
 }
 
-/// One look at an app, and what it has found so far.
+/// One examination of an app, and its findings so far.
 #[derive(Default)]
 pub(super) struct Visit<'a> {
     package: &'a str,
@@ -53,7 +53,7 @@ pub(super) struct Visit<'a> {
     pub(super) missing: Vec<String>,
     /// Findings: label and text.
     pub(super) lines: Vec<(&'static str, String)>,
-    /// The agent's health report, as it came.
+    /// The agent's health report, as received.
     pub(super) answer: Option<String>,
     report: Option<HealthReport>,
 }
@@ -63,7 +63,7 @@ impl<'a> Visit<'a> {
         Self { package, ..Self::default() }
     }
 
-    /// Looks at all of it.
+    /// Runs all checks.
     pub(super) fn run(&mut self) -> Result<()> {
         self.device()?;
         let Some(package) = self.app()? else { return Ok(()) };
@@ -83,7 +83,7 @@ impl<'a> Visit<'a> {
         self.missing.push(text.into());
     }
 
-    /// Finds the device, and notes what it is.
+    /// Finds the device, and notes its properties.
     pub(super) fn device(&mut self) -> Result<()> {
         let state = adb::run(&["get-state"])?;
         if state.text.trim() != "device" {
@@ -130,14 +130,14 @@ impl<'a> Visit<'a> {
         self.found("app", text);
         if package.has_wire_driver {
             let text = "androidx.tracing 2 with its wire driver: unless the app gives the driver another check \
-                        (isCategoryEnabled), it records to files of its own while a capture has the tag app on. Set that \
+                        (isCategoryEnabled), it records to its own files while a capture has the tag app on. Set that \
                         check, or leave app out of the windows' tags. dev.tracetee:androidx-tracing records its sections here";
             self.found("other tracer", text.to_owned());
         }
         if !package.has_internet {
             self.missing(
-                "the permission android.permission.INTERNET: captures cannot be sent. Add it to the manifest, or stop \
-                 removing what the library's manifest adds",
+                "the permission android.permission.INTERNET: captures cannot be sent. Add it to the manifest, \
+                 or do not remove it from the library's manifest",
             );
         }
         Ok(Some(package))
@@ -254,7 +254,7 @@ impl<'a> Visit<'a> {
         if control.config.is_none() && !url.is_empty() {
             let why = control.config_refused.as_ref().or(control.upload.held.as_ref());
             let why = why.map_or_else(
-                || "none has come; the collector serves one with --config".to_owned(),
+                || "none has arrived; the collector serves one with --config".to_owned(),
                 |why| format!("the last attempt: {why}"),
             );
             self.missing(format!("a configuration from {url}: {why}"));

@@ -6,9 +6,9 @@ use tracetee_protocol::health::Library;
 
 /// Where systems keep the libraries of the machine that a native bridge translates.
 const GUEST_DIRECTORIES: [&str; 3] = ["/lib64/arm64/", "/lib/arm/", "/lib64/riscv64/"];
-/// Where the system's own libraries lie; an app's directory for its libraries may have a name of those above.
+/// Directories of the system's libraries; an app's library directory may have one of the names above.
 const SYSTEM: [&str; 3] = ["/system/", "/system_ext/", "/vendor/"];
-/// The words by which the agent's reasons name another hooker, and its library.
+/// The words with which the agent's reasons name another hooker, and its library.
 const ANOTHER_HOOKER: &str = "another hooker";
 const OF_LIBRARY: &str = " of library ";
 
@@ -28,7 +28,7 @@ fn native_bridge(health: &Health) -> Option<String> {
     };
     let guest = health.libraries.iter().find(|library| is_guest(&library.path))?;
     Some(format!(
-        "the process runs under a native bridge: {} is for another machine than the device. The agent sees only the \
+        "the process runs under a native bridge: {} is for a different processor than the device. The agent sees only the \
          app's own libraries, none of the platform's records; add the libraries for the device's ABI to the APK",
         guest.path
     ))
@@ -83,8 +83,8 @@ fn other_hooker(health: &Health) -> Option<String> {
         return None;
     }
     Some(format!(
-        "another hooker holds slots of write, with functions in {}: their records reach the agent only if it calls \
-         what it found in the slot",
+        "another hooker has replaced slots of write by functions in {}: their records reach the \
+         agent only if it calls the previous function",
         owners.join(", ")
     ))
 }
@@ -136,7 +136,10 @@ mod tests {
         ] {
             let mut health = app();
             health.libraries.push(library(path, 1));
-            concludes(&health, &format!("under a native bridge: {path} is for another machine"));
+            concludes(
+                &health,
+                &format!("under a native bridge: {path} is for a different processor"),
+            );
         }
     }
 
@@ -171,7 +174,7 @@ mod tests {
         ]);
         concludes(
             &health,
-            "with functions in /data/app/lib/arm64/libhook.so, memory outside of libraries, the main program:",
+            "replaced slots of write by functions in /data/app/lib/arm64/libhook.so, memory outside of libraries, the main program:",
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A health report for people: the probable cause of an empty trace first, then conclusions, then all findings.
+//! A health report in human-readable form: the probable cause of an empty trace first, then conclusions, then all findings.
 
 use super::conclusions::conclusions;
 use crate::commands::run;
@@ -62,7 +62,7 @@ fn recorded(stats: &HealthReport) -> String {
     "no records: the tags are enabled, but nothing in this process calls atrace".to_owned()
 }
 
-/// Describes a capture that records. `is_all`: nothing else went wrong.
+/// Describes a capture that records. `is_all`: there is no other problem.
 fn well(summary: &Summary, is_all: bool) -> String {
     match summary.lost() {
         0 if is_all => "healthy: recording, no records dropped".to_owned(),
@@ -135,7 +135,7 @@ pub(crate) fn marker(atrace: &TagReport) -> String {
     }
 }
 
-/// Threads of a summary that are shown: those with most records.
+/// Number of threads shown in a summary: those with the most records.
 const SHOWN: usize = 8;
 
 /// Appends the content of the recorder.

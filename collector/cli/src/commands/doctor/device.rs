@@ -39,7 +39,7 @@ pub(super) struct Package {
     /// The ABI that the app runs as.
     pub(super) abi: Option<String>,
     flags: BTreeSet<String>,
-    /// True if the app has asked for the network.
+    /// True if the app has requested network access.
     pub(super) has_internet: bool,
     /// True if the app has the wire driver of androidx.tracing 2, which records by itself while the tag `app` is on.
     pub(super) has_wire_driver: bool,
@@ -119,7 +119,7 @@ impl Libraries {
     }
 }
 
-/// Returns the agent's warnings in a log of the format `brief`, the oldest first: those of a process, of all without `pid`.
+/// Returns the agent's warnings in a log of the format `brief`, oldest first: those of one process, or of all without `pid`.
 pub(super) fn warnings(log: &str, pid: Option<u32>) -> Vec<String> {
     let line = |line: &str| {
         let (origin, message) = line.split_once("): ")?;

@@ -29,7 +29,7 @@ const ROUNDS: u32 = 2;
 const INSTALL_TIME: Duration = Duration::from_secs(300);
 /// Seconds for a state or a capture to come.
 const PATIENCE_S: u32 = 30;
-/// Life of a process after which its end is no crash to the agent, which two crashes in a row would switch off.
+/// Life of a process after which its end is not a crash to the agent, which two crashes in a row would switch off.
 const LIFE: Duration = Duration::from_secs(2);
 /// Time after which the capture of a start has ended.
 const START_TIME: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The file of `collect --guard`: rollouts to look at.
+//! The file of `collect --guard`: rollouts to check.
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ const MOST_EVERY_S: u64 = 86_400;
 pub(super) struct GuardFile {
     /// Rollouts to look at.
     pub(super) rollouts: Vec<Guarded>,
-    /// Time between two looks, seconds.
+    /// Time between two checks, seconds.
     #[serde(default = "five_minutes")]
     pub(super) every_s: u64,
 }

@@ -1,8 +1,8 @@
 //! Keeps the findings in `findings.json` of the store.
 //!
-//! Of the collectors of an object store, only the one that has a lease changes the file. It renews the lease every ten seconds. The others
-//! read the file as often: half a minute after that collector has ended, its lease is over, and the first one that reads it takes the lease.
-//! Clocks of collectors may differ by ten seconds; beyond that a finding may come twice.
+//! Of the collectors of an object store, only the one that has a lease changes the file. It renews the lease every ten
+//! seconds. The others read the file equally often: half a minute after that collector has ended, its lease expires, and the
+//! first reader takes it. Clocks of collectors may differ by ten seconds; beyond that, a finding may be reported twice.
 
 use super::{State, now_ms};
 use anyhow::{Context, Result, bail};
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use tracetee_fleet::database::{Database, Reached};
 use tracetee_server::{Replica, tables_of};
 
-/// Time for which a collector has the findings, unless it renews that.
+/// Time for which a collector has the findings, unless it renews the lease.
 const LEASE: Duration = Duration::from_secs(30);
-/// Interval at which that collector renews it, and the others read the file.
+/// Interval at which that collector renews the lease, and the others read the file.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Time before the end of a lease in which no look begins.
+/// Time before the end of a lease in which no check begins.
 const LAST: Duration = Duration::from_secs(12);
 
 /// The collector that has the findings.
@@ -52,7 +52,8 @@ impl Document {
         other.is_some_and(|lease| lease.until_ms > now_ms)
     }
 
-    /// Takes the findings, until the lease ends. `known`: the state in this collector's memory, which counts if it had them last.
+    /// Takes the findings, until the lease ends. `known`: the state in this collector's memory, which is used if it had them
+    /// last.
     fn take(mut self, name: &str, known: &State, now_ms: i64) -> Self {
         if self.lease.is_some_and(|lease| lease.collector == name) {
             self.state = known.clone();
@@ -63,7 +64,7 @@ impl Document {
     }
 }
 
-/// Where the state is.
+/// Location of the state.
 #[derive(Debug)]
 pub(crate) enum Keeper {
     /// In a store that is a directory.
@@ -99,7 +100,7 @@ impl Keeper {
         Self::Objects(Leased { replica, name, looked: None, until: None })
     }
 
-    /// True if this collector may look now. Brings the state here when it begins to.
+    /// True if this collector may check now. Reads the state when it begins to.
     pub(super) fn has(&mut self, state: &mut State) -> bool {
         let Self::Objects(leased) = self else { return true };
         if leased.replica.complete_tables().is_none() {
@@ -136,7 +137,7 @@ impl Keeper {
             Self::Objects(leased) => {
                 let written = leased.write(state).map(drop);
                 if written.is_err() {
-                    // Not this collector's until it has claimed them again.
+                    // They do not belong to this collector until it has claimed them again.
                     (leased.until, leased.looked) = (None, None);
                 }
                 written
@@ -151,7 +152,7 @@ impl Leased {
         let began = Instant::now();
         let known = Document::parse(self.replica.findings()?.as_deref())?;
         if known.is_of_another(&self.name, now_ms()) {
-            // This collector, too, asks devices for windows because of the other one's findings.
+            // This collector, too, requests windows from devices because of the other one's findings.
             (self.until, *state) = (None, known.state);
             return Ok(());
         }
@@ -160,7 +161,8 @@ impl Leased {
         Ok(())
     }
 
-    /// Writes the state and a new lease. Returns the state as it is now: that of the file if another collector had the findings before.
+    /// Writes the state and a new lease. Returns the current state: that of the file if another collector had the findings
+    /// before.
     fn write(&self, state: &State) -> Result<State> {
         let mut taken = State::default();
         self.replica.change_findings(&mut |bytes| {

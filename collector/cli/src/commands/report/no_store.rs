@@ -1,4 +1,4 @@
-//! In place of `of_store.rs` where there is no collector, and so no store.
+//! Replaces `of_store.rs` on systems without a collector, and so without a store.
 
 use crate::args::ReportArgs;
 use anyhow::{Result, bail};

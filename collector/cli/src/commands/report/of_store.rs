@@ -9,10 +9,10 @@ use tracetee_fleet::change::comparison::Verdict;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::FleetReport;
 
-/// The report of a store, and whether its comparison has found something worse.
+/// The report of a store, and whether its comparison has found a regression.
 pub(super) fn of_store(args: &ReportArgs) -> Result<(Vec<u8>, Vec<Verdict>)> {
     let store = args.store.clone().unwrap_or_else(|| PathBuf::from("tracetee-store"));
-    // Links of a page on this machine lead into the store. The address of an object store is no path.
+    // Links of a page on this machine lead into the store. The address of an object store is not a path.
     let base = std::fs::canonicalize(&store).ok();
     let base = base.map(|path| format!("file://{}/", path.display()));
     let options = StoreOptions { store, cache: args.cache.clone() };

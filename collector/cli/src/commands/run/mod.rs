@@ -1,10 +1,9 @@
-//! `tracetee run`: a program under the agent, and its trace.
+//! `tracetee run`: runs a program under the agent, and writes its trace.
 //!
-//! The journey: [`program`] finds the program and says beforehand whether the agent can be loaded
-//! into it; [`session`] starts it with the library preloaded and a directory for the recorders'
-//! files, and waits for it; then the agent's own code turns those files into one trace, whatever
-//! way the processes ended, or with `--stream` while they run ([`stream`]); [`report`] says what it came to,
-//! or why there is none.
+//! The journey: [`program`] finds the program and checks in advance whether the agent can be loaded into it; [`session`]
+//! starts it with the library preloaded and a directory for the recorders' files, and waits for it; then the agent's own
+//! code turns those files into one trace, however the processes ended, or with `--stream` while they run ([`stream`]);
+//! [`report`] describes the trace, or explains why there is none.
 
 mod program;
 mod report;
@@ -23,7 +22,7 @@ use std::process::ExitCode;
 use tracetee_text::TextOptions;
 use tracetee_text::recover::recover;
 
-/// Exit statuses as env(1) has them.
+/// Exit statuses as in env(1).
 const EXIT_NOT_EXECUTABLE: u8 = 126;
 const EXIT_NOT_FOUND: u8 = 127;
 
@@ -71,7 +70,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
         return Ok(exit_code(ended, written));
     }
     let write_trace = || trace_and_report(args, &session, &options, &output, &program);
-    // With a time limit the trace is there as soon as the time is over, while the program runs on.
+    // With a time limit, the trace is written as soon as the time is over, while the program continues.
     let at_limit = match child.wait_until_limit() {
         None => {
             let written = write_trace();
@@ -85,7 +84,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     Ok(exit_code(ended, written))
 }
 
-/// The program's own outcome matters more to its caller than ours.
+/// The program's own outcome matters more to its caller than that of tracetee.
 fn exit_code(ended: Ended, written: Result<()>) -> ExitCode {
     match written {
         Ok(()) => ended.exit_code(),

@@ -1,4 +1,4 @@
-//! The program to run: where it is, and whether the dynamic linker will load the agent into it.
+//! The program to run: its path, and whether the dynamic linker will load the agent into it.
 
 use object::read::elf::{ElfFile, ElfFile32, ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object, ObjectSymbol, elf};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Program {
     /// File of the program.
     pub(crate) path: PathBuf,
-    /// Why the agent cannot be loaded into it, if so.
+    /// The reason why the agent cannot be loaded into it, if any.
     pub(crate) obstacle: Option<String>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Program {
 pub(crate) enum NotRunnable {
     /// No such file, nor one in PATH.
     NotFound,
-    /// It is there, but cannot be executed: why.
+    /// It exists, but cannot be executed, for this reason.
     NotExecutable(String),
 }
 
@@ -60,7 +60,7 @@ fn in_search_path(name: &OsStr) -> Option<PathBuf> {
 /// Scripts name interpreters, which may be scripts.
 const MAX_INTERPRETERS: u32 = 4;
 
-/// Why LD_PRELOAD has no effect on the program at `path`.
+/// The reason why LD_PRELOAD has no effect on the program at `path`.
 fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     let bytes = fs::read(path).ok()?;
@@ -132,7 +132,7 @@ struct Kind {
 }
 
 impl Kind {
-    /// From the first bytes of its file, which is large.
+    /// Reads only the first bytes of the file, because it is large.
     fn of_this_program() -> Option<Self> {
         let mut head = [0u8; 64];
         fs::File::open("/proc/self/exe").ok()?.read_exact(&mut head).ok()?;
@@ -163,7 +163,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The dynamic linker that the program asks for, and whether it needs AddressSanitizer's library.
+/// The dynamic linker that the program requests, and whether it needs AddressSanitizer's library.
 fn facts<H: FileHeader<Endian = Endianness>>(file: &ElfFile<'_, H>) -> (Option<String>, bool) {
     let is_asan = |symbol: object::read::elf::ElfSymbol<'_, '_, H>| {
         symbol.is_undefined() && symbol.name_bytes().is_ok_and(|name| name == b"__asan_init")
@@ -171,7 +171,7 @@ fn facts<H: FileHeader<Endian = Endianness>>(file: &ElfFile<'_, H>) -> (Option<S
     (interpreter(file), file.dynamic_symbols().any(is_asan))
 }
 
-/// The dynamic linker that the program asks for; `None` for a static one.
+/// The dynamic linker that the program requests; `None` for a static one.
 fn interpreter<H: FileHeader<Endian = Endianness>>(file: &ElfFile<'_, H>) -> Option<String> {
     let (endian, data) = (file.endian(), file.data());
     let segments = file.elf_header().program_headers(endian, data).ok()?;

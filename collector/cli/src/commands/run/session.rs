@@ -43,7 +43,7 @@ fn config(args: &RunArgs, directory: PathBuf) -> Result<Config> {
     Ok(config)
 }
 
-/// A prepared run. Its directory goes when it is dropped.
+/// A prepared run. Its directory is deleted when it is dropped.
 pub(crate) struct Session {
     library: PathBuf,
     directory: TempDir,
@@ -78,7 +78,7 @@ impl Ended {
 }
 
 impl Session {
-    /// Makes the directory, beside the future trace if that will be renamed, and checks that a trace can be written there.
+    /// Makes the directory, next to the future trace if that will be renamed, and checks that a trace can be written there.
     pub(crate) fn create(output: &Path, args: &RunArgs) -> Result<Self> {
         let target = Target::at(output)?;
         let parent = target.directory().map_or_else(std::env::temp_dir, Path::to_owned);
@@ -96,7 +96,7 @@ impl Session {
         self.directory.path()
     }
 
-    /// Returns a path in a directory of its own, for a trace of this name that is not whole yet.
+    /// Returns a path in its own directory, for a trace of this name that is not complete yet.
     pub(crate) fn unfinished(&self, output: &Path) -> Result<PathBuf> {
         let directory = self.directory.path().join("written");
         std::fs::create_dir_all(&directory)?;
@@ -115,7 +115,7 @@ impl Session {
             preload.push(":");
             preload.push(others);
         }
-        // Before the child starts, so that no signal finds us unprepared.
+        // Before the child starts, so that signals are handled from the start.
         let signals = SignalsInfo::<WithOrigin>::new([SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
         let child = Command::new(path)
             .arg0(name)
@@ -137,8 +137,8 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// Deletes the recorders' files; the directory goes after them. A script leaves hundreds, and some
-    /// filesystems wait for the disk before each is gone (8 ms): several threads wait at the same time.
+    /// Deletes the recorders' files, then the directory. A script leaves hundreds, and some file systems wait for the disk
+    /// for each of them (8 ms): several threads wait at the same time.
     fn drop(&mut self) {
         let entries = std::fs::read_dir(self.directory()).into_iter().flatten().flatten();
         let files: Vec<_> = entries.map(|entry| entry.path()).collect();
@@ -190,7 +190,7 @@ impl Running<'_> {
             match self.child.try_wait() {
                 Ok(None) => {}
                 Ok(Some(status)) => self.ended = Some(Ended::from_status(status)),
-                // The child is gone and somebody else took its status.
+                // The child has ended and other code took its status.
                 Err(_) => self.ended = Some(Ended::Exited(0)),
             }
             let elapsed = self.started.elapsed();
@@ -215,7 +215,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Passes on what was sent to tracetee alone. What the terminal sends, the program got itself.
+/// Passes on signals sent only to tracetee. The program itself gets the terminal's signals.
 fn forward_signals(mut signals: SignalsInfo<WithOrigin>, child: u32, stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         for origin in signals.forever() {
@@ -227,8 +227,8 @@ fn forward_signals(mut signals: SignalsInfo<WithOrigin>, child: u32, stop: Arc<A
                 && sent_by_a_process
                 && let Ok(pid) = i32::try_from(child)
             {
-                // SAFETY: the child is ours and not waited for as long as `stop` is false; a
-                // signal to it harms nobody else.
+                // SAFETY: the child is ours and not waited for as long as `stop` is false; a signal to it cannot reach
+                // another process.
                 unsafe { libc::kill(pid, origin.signal) };
             }
         }

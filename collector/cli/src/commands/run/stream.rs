@@ -13,7 +13,7 @@ use tracetee_text::live::Live;
 /// Time between two rounds.
 const ROUND: Duration = Duration::from_millis(200);
 
-/// Opens the output, for everybody who wants to read it from now on.
+/// Opens the output, which can be read from now on.
 pub(super) fn open(session: &Session, output: &Path, options: &TextOptions) -> Result<Live> {
     let file =
         open_in_place(output).with_context(|| format!("cannot write {}", output.display()))?;

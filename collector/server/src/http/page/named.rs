@@ -1,4 +1,4 @@
-//! A capture as people get it: compressed text, with the names that a mapping restores.
+//! A capture in the form for download: compressed text, with names restored by a mapping.
 
 use std::io::{self, BufReader, Read};
 use tracetee_jank::Watch;
@@ -16,7 +16,7 @@ pub(super) fn with_names(capture: &[u8], mapping: &Mapping, watch: &Watch) -> io
     out.finish()
 }
 
-/// A text that ends with an error when nobody waits for it, or when it takes too long.
+/// A text that ends with an error when its reader is gone, or when it takes too long.
 struct Watched<'a, R> {
     text: R,
     watch: &'a Watch,

@@ -7,7 +7,7 @@ use crate::budget::{Bytes, Claim};
 use std::sync::Arc;
 use tracetee_protocol::CaptureMeta;
 
-/// Bytes of a content that is kept: some ten times those of usual captures.
+/// Maximum bytes of a content in memory: about ten times a usual capture.
 pub(crate) const MAX_TEXT_BYTES: usize = 4 << 20;
 /// Bytes of all contents that wait.
 const MAX_WAITING_BYTES: u64 = 64 << 20;
@@ -30,7 +30,7 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
-    /// Keeps metadata and content in memory; `None` if there is no room for more of this app's.
+    /// Keeps metadata and content in memory; `None` if there is no room for more of this app.
     pub(crate) fn new(
         room: &Room,
         app: &str,
@@ -44,7 +44,7 @@ impl Arrived {
     }
 }
 
-/// A content; its room is given back when it is dropped.
+/// A content; its room is released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Text {
     bytes: Vec<u8>,

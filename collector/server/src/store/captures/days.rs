@@ -1,4 +1,4 @@
-//! Days of UTC, by their numbers and as they stand in keys.
+//! Days in UTC, as numbers and in the form used in keys.
 
 use chrono::DateTime;
 use std::time::SystemTime;

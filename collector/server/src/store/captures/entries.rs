@@ -1,6 +1,7 @@
-//! The entries of a store, captures, reports and what was set aside, and their deletion together with their rows.
+//! The entries of a store, captures, reports and quarantined objects, and their deletion together with their rows.
 //!
-//! The objects are the truth, not the tables: what could not be indexed, or lies there twice, is an entry too.
+//! The objects are the source of truth, not the tables: an object that could not be indexed, or exists twice, is also an
+//! entry.
 
 use crate::store::captures::id_index;
 use crate::store::objects::disk::{note, remove};
@@ -11,7 +12,7 @@ use std::time::SystemTime;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind, app_of_report};
 
-/// Captures of a transaction, in which examples of causes are made anew once for each of their days.
+/// Number of captures in a transaction, in which examples of causes are rebuilt once per day.
 const BATCH: usize = 5000;
 
 /// Kind of an entry.
@@ -21,13 +22,13 @@ pub(crate) enum Kind {
     Capture(RawKey),
     /// A loss report, or a part of a ledger.
     Report(ReportKey),
-    /// The note of what was set aside, with its app.
+    /// The note of a quarantined object, with its app.
     Quarantined(Option<String>),
     /// Metadata without a capture: of an upload or a deletion that was killed.
     Alone,
 }
 
-/// A capture, a report, or the note of what was set aside.
+/// A capture, a report, or the note of a quarantined object.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
@@ -35,7 +36,7 @@ pub(crate) struct Entry {
     pub(crate) path: String,
     /// Time of its arrival.
     pub(crate) at: SystemTime,
-    /// Bytes, with those of what lies beside it.
+    /// Bytes, including those of its companion files.
     pub(crate) bytes: u64,
 }
 
@@ -95,9 +96,9 @@ pub(crate) fn each_entry(objects: &dyn Objects, each: &mut dyn FnMut(Entry)) -> 
     Ok(())
 }
 
-/// Deletes entries of a store, and their rows in the tables below `root`. The entries first: a collector at work looks for a file in the
-/// transaction that inserts its rows, so that either it finds no file, or this finds its rows. Rows are deleted before, too:
-/// what is killed in between has no rows without a file. Returns how many captures there were.
+/// Deletes entries of a store, and their rows in the tables below `root`. The entries are deleted first: a running collector
+/// checks for the file in the transaction that inserts its rows, so either it finds no file, or this finds its rows. Rows
+/// are also deleted before, so that a kill in between leaves no rows without a file. Returns how many captures there were.
 pub(crate) fn delete(
     objects: &dyn Objects,
     root: &Path,

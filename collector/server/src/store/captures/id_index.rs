@@ -11,7 +11,7 @@ use tracetee_fleet::object_keys::RawKey;
 
 const DIRECTORY: &str = "ids";
 
-/// Returns the link of an app's id, which has a capture or not.
+/// Returns the link of an app's id, whether or not it has a capture.
 pub(crate) fn path(root: &Path, key: &RawKey) -> PathBuf {
     below(&root.join(DIRECTORY), key)
 }
@@ -45,7 +45,7 @@ pub(crate) fn leave(root: &Path, key: &RawKey) {
     }
 }
 
-/// Deletes the links of a store. [`build`] makes them anew.
+/// Deletes the links of a store. [`build`] recreates them.
 pub(crate) fn discard(root: &Path) -> io::Result<()> {
     match fs::remove_dir_all(root.join(DIRECTORY)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -53,7 +53,7 @@ pub(crate) fn discard(root: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the links of a store that has none.
+/// Creates the links of a store that has none.
 pub(crate) fn build(root: &Path) -> Result<()> {
     if root.join(DIRECTORY).exists() {
         return Ok(());
@@ -65,7 +65,7 @@ pub(crate) fn build(root: &Path) -> Result<()> {
         let Some(key) = path.to_str().and_then(RawKey::parse) else { return };
         let link = below(&making, &key);
         let _ = make_parent(&link);
-        // Of several of one id the first one counts.
+        // Of several with the same id, the first one counts.
         let _ = symlink(Path::new("../..").join(key.path()), link);
     })?;
     fs::rename(&making, root.join(DIRECTORY)).context("cannot create the index of ids")

@@ -1,11 +1,11 @@
-//! The directory that captures are kept in: each once, whatever comes when.
+//! The directory in which captures are stored, each exactly once.
 //!
 //! A capture lies where [`RawKey`] says, with `ID.json`, its metadata, beside it; loss reports in
-//! `losses/v1/dt=DAY/ID.APP.json`, parts of ledgers in `ledgers/v1/dt=DAY/ID.APP.ledger`; `quarantine/` holds what was no capture, or could not be analysed, each with
-//! its reason; `incoming/` what is on its way. `ids/XX/ID.APP` leads to the app's capture of an id, so that an id is
-//! one capture of an app whatever version it comes with again; a link that leads nowhere is none. A file gets
-//! its place by a link that fails where there is one, so that two that come at once are one. The time of its
-//! content is that of its arrival, by which retention goes. One collector has the directory at a time (`lock`).
+//! `losses/v1/dt=DAY/ID.APP.json`, parts of ledgers in `ledgers/v1/dt=DAY/ID.APP.ledger`; `quarantine/` holds what was not a
+//! capture, or could not be analyzed, each with its reason; `incoming/` what is on its way. `ids/XX/ID.APP` leads to the
+//! app's capture of an id, so that an id is one capture of an app whatever version it comes with again; a link that leads
+//! nowhere is none. A file gets its place by a link that fails if there is one, so that two that come at once are one. The
+//! time of its content is that of its arrival, by which retention goes. One collector has the directory at a time (`lock`).
 
 use crate::store::captures::days::day;
 use crate::store::captures::id_index;
@@ -32,15 +32,15 @@ pub(crate) struct LocalStore {
     root: PathBuf,
     next: AtomicU64,
     pub(crate) quarantined: Bodies,
-    /// True if an object store has all of it: nothing need survive a loss of power.
+    /// True if an object store has all data: the directory need not survive a power loss.
     is_copy: bool,
-    /// By a digit of the id: held while a capture gets its place.
+    /// One lock per digit of the id: held while a capture is put in place.
     placing: [Mutex<()>; 64],
     /// Held as long as this is.
     lock: File,
 }
 
-/// A file on its way; it goes when this is dropped before it has its place.
+/// A file in transit; deleted if this is dropped before the file is in place.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) path: PathBuf,
@@ -53,7 +53,7 @@ impl Drop for Incoming {
 }
 
 impl LocalStore {
-    /// Opens it, makes it if need be. What was on its way when the last one ended goes.
+    /// Opens it, and creates it if necessary. Deletes files in transit left by the last process.
     pub(crate) fn open(root: &Path) -> Result<Self> {
         let reports = ReportKind::ALL.map(ReportKind::directory);
         for directory in ["raw/v1", "quarantine", "incoming"].into_iter().chain(reports) {
@@ -83,7 +83,7 @@ impl LocalStore {
 
     /// Checks that the directory is still the one that was opened, and accepts writes.
     pub(crate) fn probe(&self) -> io::Result<()> {
-        /// More than what a file system keeps beside a file's name.
+        /// More than a file system stores for a file besides its content.
         const BYTES: usize = 64 * 1024;
         self.check_lock()?;
         let incoming = self.incoming();
@@ -96,7 +96,7 @@ impl LocalStore {
         Some(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
-    /// A store that was deleted, or moved and made anew by another one, keeps nothing.
+    /// If the store was deleted, or another process moved and recreated it, nothing is stored.
     fn check_lock(&self) -> io::Result<()> {
         let there = fs::metadata(self.root.join("lock"))?;
         let ours = self.lock.metadata()?;
@@ -106,9 +106,9 @@ impl LocalStore {
         Err(io::Error::other("the store was deleted or replaced; restart the collector"))
     }
 
-    /// A name for what is on its way.
+    /// A name for a file in transit.
     pub(crate) fn incoming(&self) -> Incoming {
-        // ORDERING: Relaxed; a number that nobody else has.
+        // ORDERING: Relaxed; only a unique number.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", std::process::id());
         Incoming { path: self.root.join("incoming").join(name) }
@@ -140,13 +140,13 @@ impl LocalStore {
     }
 
     fn was_set_aside(&self, key: &RawKey) -> bool {
-        // Mostly there is no such file. One without a key was never kept, and may come again.
+        // Usually there is no such file. One without a key was never stored, and may be sent again.
         let about = fs::read(note(&self.root, key));
         let about = about.ok().and_then(|json| Quarantined::from_json(&json));
         about.is_some_and(|about| about.raw_key.is_some())
     }
 
-    /// Gives a whole capture its place. `None`: another one has it.
+    /// Puts a complete capture in place. `None`: another one is already there.
     pub(crate) fn keep(
         &self,
         key: &RawKey,
@@ -164,8 +164,8 @@ impl LocalStore {
         let sidecar = self.incoming();
         fs::write(&sidecar.path, meta.to_json())?;
         let directory = make_parent(&path)?;
-        // The link of its id leads nowhere until it has its place, and its metadata is there before it:
-        // whatever ends this in between, the capture may come again.
+        // The link of its id is dangling until the capture is in place, and its metadata is written first: if this is
+        // interrupted, the capture can be sent again.
         id_index::enter(&self.root, key)?;
         self.link(&sidecar.path, &sidecar_of(&path))?;
         let kept = self.link(&incoming.path, &path)?;
@@ -173,7 +173,7 @@ impl LocalStore {
         Ok(kept.then_some(path))
     }
 
-    /// Gives a report its place. `None`: it is there.
+    /// Stores a report. `None`: it is already stored.
     pub(crate) fn keep_report(
         &self,
         path: &str,
@@ -201,7 +201,7 @@ impl LocalStore {
         if self.is_copy { Ok(()) } else { File::open(path)?.sync_all() }
     }
 
-    /// Sets aside what was no capture, with the reason. The last one of an id is enough to see what is wrong.
+    /// Quarantines a body that is not a capture, with the reason. The last one of an id is enough for diagnosis.
     pub(crate) fn quarantine(
         &self,
         key: &RawKey,
@@ -212,7 +212,7 @@ impl LocalStore {
         let about = Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None };
         let about = about.to_json();
         let bytes = incoming.path.metadata().map_or(0, |body| body.len()) + about.len() as u64;
-        // Before it has its place: what is there is never more than the limit.
+        // Before it is in place, so the total never exceeds the limit.
         if !self.quarantined.count(key, bytes) {
             return;
         }
@@ -225,12 +225,12 @@ impl LocalStore {
     }
 }
 
-/// Sets a capture aside of which no rows can be made, with the reason.
+/// Quarantines a capture from which no rows can be made, with the reason.
 pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<()> {
     let capture = root.join(key.path());
     let meta = about(root, key)?.meta;
     let about = Quarantined { reason: reason.to_owned(), meta, raw_key: Some(key.path()) };
-    // The reason first: a body without one would be nobody's.
+    // The reason first: a body without one would have no owner.
     let note = note(root, key);
     fs::write(&note, about.to_json())?;
     if let Err(error) = fs::rename(&capture, note.with_extension("body")) {
@@ -243,8 +243,8 @@ pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<(
     Ok(())
 }
 
-/// Gives captures back their places that were set aside because no rows could be made of them: another
-/// version of this program may make some.
+/// Puts captures back in place that were quarantined because no rows could be made from them: another version of this
+/// program may succeed.
 pub(crate) fn readmit(root: &Path) -> io::Result<u64> {
     let mut count = 0;
     let quarantine = root.join("quarantine");
@@ -270,7 +270,7 @@ pub(crate) fn readmit(root: &Path) -> io::Result<u64> {
     Ok(count)
 }
 
-/// Takes the store for oneself.
+/// Locks the store for this process.
 pub(crate) fn lock(root: &Path) -> Result<File> {
     let busy = format!("the store {} is in use by a collector; stop it first", root.display());
     lock_file(&root.join("lock"), busy)
@@ -292,10 +292,10 @@ pub(crate) fn key_of(id: Uuid, meta: &CaptureMeta, today: i64) -> RawKey {
     }
 }
 
-/// Returns a capture's properties besides its text: key, size, and the metadata beside it.
+/// Returns a capture's properties besides its text: key, size, and metadata.
 pub(crate) fn about(root: &Path, key: &RawKey) -> io::Result<About> {
     let meta = meta_of(root, key);
-    // Looked at last: a capture is removed before its metadata.
+    // Checked last, because a capture is removed before its metadata.
     let bytes = root.join(key.path()).metadata()?.len();
     Ok(about_with(key, meta, bytes))
 }
@@ -334,11 +334,11 @@ pub(crate) fn header_has(path: &Path, has: &dyn Fn(&CaptureMeta) -> bool) -> boo
     false
 }
 
-/// Days before its arrival that a capture is believed to come from, and after it: clocks differ.
+/// Number of days before and after its arrival for which a capture's date is trusted, because clocks differ.
 const MAX_DAYS_LATE: i64 = 30;
 const MAX_DAYS_EARLY: i64 = 1;
 
-/// True if something that arrives today may come from a day.
+/// True if an object that arrives today may be from a given day.
 pub(crate) fn is_believed(day: i64, today: i64) -> bool {
     (-MAX_DAYS_EARLY..=MAX_DAYS_LATE).contains(&(today - day))
 }

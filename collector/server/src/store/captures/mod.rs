@@ -1,5 +1,4 @@
-//! The captures of a directory: their names, days and ids, how each is checked and kept once, what is set aside, and what retention
-//! deletes.
+//! The captures of a directory: their names, days and ids; validation and storage; quarantine; and retention.
 
 pub(crate) mod arrived;
 pub(crate) mod days;

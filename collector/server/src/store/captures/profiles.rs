@@ -60,7 +60,7 @@ impl StoredProfile {
         matches!(&*self.kind, ANR_DUMP | TOMBSTONE)
     }
 
-    /// True if it is shown as one trace with its capture. Heaps have no time line.
+    /// True if it is shown as one trace with its capture. Heap dumps have no timeline.
     #[must_use]
     pub fn is_trace(&self) -> bool {
         matches!(&*self.kind, "system_trace" | "stack_sampling")

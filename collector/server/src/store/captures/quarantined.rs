@@ -1,5 +1,5 @@
-//! Quarantine: bodies that were no captures, within a limit of their own, and the note beside each: why, with its metadata,
-//! and where it was stored.
+//! Quarantine: bodies that were not captures, within their own limit, and a note for each with the reason, its
+//! metadata, and its former place.
 
 use crate::budget::Budget;
 use crate::store::captures::retention::Retention;
@@ -18,7 +18,7 @@ const MAX_BODIES: u64 = 1000;
 /// Part of retention's limits that refused bodies may take.
 const SHARE_OF_LIMITS: u64 = 20;
 
-/// The bodies of a directory that were refused; the oldest of the app with most of them goes when there are too many.
+/// The refused bodies of a directory; when there are too many, the app with most of them loses its oldest.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     directory: PathBuf,
@@ -40,20 +40,20 @@ impl Kept {
 }
 
 impl Bodies {
-    /// Those below the root of a store, to be counted by [`Bodies::limit`].
+    /// The bodies below the root of a store, to be counted by [`Bodies::limit`].
     pub(crate) fn new(root: &Path) -> Self {
         let kept = Mutex::new(Kept::new(Retention::default()));
         Self { directory: root.join("quarantine"), kept }
     }
 
-    /// Sets the limits, counts what is there, and deletes what is beyond them.
+    /// Sets the limits, counts the existing bodies, and deletes those beyond the limits.
     pub(crate) fn limit(&self, retention: Retention) -> std::io::Result<()> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Kept::new(retention);
         let mut notes = Vec::new();
         walk(&self.directory, &mut |path| {
             let about = std::fs::read(path).ok().and_then(|json| Quarantined::from_json(&json));
-            // A capture that was stored counts as one, until retention deletes it.
+            // A capture that had been stored also counts, until retention deletes it.
             notes.extend(about.filter(|about| about.raw_key.is_none()).map(|about| {
                 let at = path.metadata().and_then(|metadata| metadata.modified()).ok();
                 (at, path.to_owned(), about.meta.app.unwrap_or_default())
@@ -87,7 +87,7 @@ impl Bodies {
     }
 }
 
-/// A body that was no capture, or a capture that could not be analysed.
+/// A body that was not a capture, or a capture that could not be analyzed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Quarantined {
     pub(crate) reason: String,
@@ -106,7 +106,7 @@ impl Quarantined {
         about.to_string()
     }
 
-    /// `None` for what is no such note.
+    /// `None` if it is not such a note.
     pub(crate) fn from_json(text: &[u8]) -> Option<Self> {
         let about: Value = serde_json::from_slice(text).ok()?;
         let text = |name: &str| about.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -118,7 +118,7 @@ impl Quarantined {
     }
 }
 
-/// Sets aside what was no capture, with the reason. Its body may be a bomb, and is not kept.
+/// Records a body that is not a capture, with the reason. The body may be a decompression bomb, and is not stored.
 pub(crate) fn set_aside(
     objects: &dyn Objects,
     key: &RawKey,

@@ -18,7 +18,7 @@ use tracetee_fleet::object_keys::{ReportKey, ReportKind, app_of_report};
 use tracetee_fleet::rows::COLLECTOR;
 use tracetee_protocol::{CaptureMeta, LossReport};
 
-/// Limits of what a store keeps; `None` is no limit.
+/// Limits of a store; `None` is unlimited.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Retention {
     /// Days since the arrival.
@@ -61,7 +61,7 @@ impl Deleted {
     }
 }
 
-/// Returns whose share a file takes: an app's, or that of all loss reports, or of what is in quarantine and has no app.
+/// Returns the owner of a file: an app, all loss reports, or quarantined objects without an app.
 fn owner(kind: &Kind) -> Cow<'_, str> {
     match kind {
         Kind::Capture(key) => (&*key.app).into(),
@@ -74,7 +74,7 @@ fn owner(kind: &Kind) -> Cow<'_, str> {
 /// Bytes of an owner by day of arrival.
 type Days = BTreeMap<i64, u64>;
 
-/// Files of an owner that are to be deleted: all files that came before a day, and bytes of those that came on it, the oldest first.
+/// Files of an owner to delete: all files from before a day, and a number of bytes from that day, oldest first.
 #[derive(Clone, Copy)]
 struct Border {
     day: i64,
@@ -84,8 +84,8 @@ struct Border {
 /// Calls a function for each entry of a store.
 pub(crate) type Entries<'a> = dyn Fn(&mut dyn FnMut(Entry)) -> Result<()> + 'a;
 
-/// Applies retention by age, then by size, oldest first, to the entries of a store whose tables are below `root`. Returns what was
-/// deleted.
+/// Applies retention by age, then by size, oldest first, to the entries of a store whose tables are below `root`. Returns
+/// the deleted objects.
 pub(crate) fn apply(
     objects: &dyn Objects,
     root: &Path,
@@ -100,7 +100,7 @@ pub(crate) fn apply(
     Ok(deleted)
 }
 
-/// Chooses what goes. Returns it, and how many captures that are.
+/// Chooses the objects to delete. Returns them, and the number of captures among them.
 fn choose(
     entries: &Entries<'_>,
     retention: Retention,
@@ -164,7 +164,8 @@ fn choose(
     Ok((gone.into_iter().map(|(kind, path, _)| (kind, path)).collect(), deleted))
 }
 
-/// Returns how much each may keep, so that all together keep `most`: those that have less leave the rest to the others.
+/// Returns how much each owner may keep, so that all together keep `most`: owners that need less leave the rest to the
+/// others.
 fn share(mut sizes: Vec<u64>, most: u64) -> u64 {
     sizes.sort_unstable();
     let (mut left, mut count) = (most, sizes.len() as u64);
@@ -179,7 +180,7 @@ fn share(mut sizes: Vec<u64>, most: u64) -> u64 {
     u64::MAX
 }
 
-/// Returns which of an owner's files go: those before `first_day`, and of the others so many bytes.
+/// Returns which of an owner's files to delete: those before `first_day`, and this many bytes of the others.
 fn border(days: &Days, first_day: i64, mut surplus: u64) -> Border {
     for (&day, &bytes) in days.range(first_day..) {
         if surplus < bytes {
@@ -187,7 +188,7 @@ fn border(days: &Days, first_day: i64, mut surplus: u64) -> Border {
         }
         surplus -= bytes;
     }
-    // All of them, if nothing may be kept.
+    // Returns all files if no bytes may be kept.
     let after = days.last_key_value().map_or(first_day, |(&day, _)| (day + 1).max(first_day));
     Border { day: after, bytes: 0 }
 }

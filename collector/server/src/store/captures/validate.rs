@@ -1,5 +1,5 @@
-//! Validates the body of a capture before anything else reads it; `http::ingest` does for uploads, and
-//! `parquet_tables` for objects that came past all collectors.
+//! Validates the body of a capture before any other code reads it; `http::ingest` does for uploads, and
+//! `parquet_tables` for objects that bypassed all collectors.
 
 use std::io::{BufReader, Cursor, Read};
 use tracetee_protocol::notes;
@@ -60,12 +60,12 @@ pub(crate) fn check_capture<R: Read>(
         return Ok(None);
     }
     let is_text = head.starts_with(FIRST_LINE);
-    // Traces compress some twelve times; memory that is not written to costs nothing.
+    // Traces compress about twelvefold; unwritten memory costs nothing.
     let expected = usize::try_from(bytes.saturating_mul(16)).unwrap_or(usize::MAX);
     let mut kept = Vec::with_capacity(expected.min(most_kept));
     kept.append(&mut head);
     let left = most_kept.saturating_sub(kept.len());
-    // One byte more shows that there is more.
+    // One byte more, so that a longer body is noticed.
     content.by_ref().take(left as u64 + 1).read_to_end(&mut kept).map_err(broken)?;
     let is_whole = kept.len() <= most_kept;
     if !is_whole {

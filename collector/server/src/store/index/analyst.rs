@@ -1,7 +1,7 @@
 //! The threads of the indexer that analyse: from a stored capture or report to its rows.
 //!
-//! New captures take precedence over those that are analysed again because a mapping has come. What fails twice goes to
-//! quarantine; a capture that already has rows keeps them.
+//! New captures take precedence over those that are reanalyzed because of a new mapping. A capture that fails twice goes to
+//! quarantine; one that already has rows keeps them.
 
 use crate::store::captures::arrived::Arrived;
 use crate::store::captures::local_store::{about_with, meta_of, set_aside};
@@ -75,7 +75,7 @@ pub(crate) struct Analyst {
 }
 
 impl Analyst {
-    /// Analyses until no new work can come: what is to be done again is then left for the next start.
+    /// Analyzes until no new work can arrive; pending reanalysis is then left for the next start.
     pub(crate) fn run(&self, to_do: &Receiver<()>, to_redo: &Receiver<Again>) {
         while let Some(next) = select_biased! {
             recv(to_do) -> work => work.ok().map(|()| Next::New),
@@ -89,7 +89,7 @@ impl Analyst {
                     let Some(work) = self.state.pop() else { continue };
                     let waits = Waits(&self.state);
                     if self.analyse(work, None, Content::Rows) {
-                        // Until it is written.
+                        // Held until it is written.
                         std::mem::forget(waits);
                     }
                 }
@@ -101,7 +101,7 @@ impl Analyst {
         }
     }
 
-    /// Analyzes the capture of a process whose dump has come.
+    /// Analyzes the capture of a process whose dump has arrived.
     fn explain(&self, capture: RawKey) {
         // ORDERING: Relaxed; a count.
         self.state.waiting.fetch_add(1, Ordering::Relaxed);
@@ -111,7 +111,7 @@ impl Analyst {
         }
     }
 
-    /// Analyses a capture or a report; one that is analysed again has a chunk. Returns true if there is something
+    /// Analyzes a capture or a report; one that is analyzed again has a chunk. Returns true if there is something
     /// to write.
     fn analyse(
         &self,
@@ -155,7 +155,7 @@ impl Analyst {
                 return is_sent;
             }
             Ok(None) => {}
-            // It is there at the next start.
+            // It still exists at the next start.
             Err(_) if was_asked => {}
             Err(error) => {
                 self.state.failed.fetch_add(1, Ordering::Relaxed);
@@ -172,7 +172,7 @@ impl Analyst {
     }
 }
 
-/// The rows of a capture or a report; `None`: it is gone.
+/// The rows of a capture or a report; `None`: it was deleted.
 fn rows_of(
     root: &Path,
     work: &mut Work,
@@ -181,10 +181,10 @@ fn rows_of(
 ) -> Result<Option<Rows>> {
     match work {
         Work::Capture(key, arrived) => {
-            // A capture is removed before its metadata: those of a file that is still there are whole.
+            // A capture is removed before its metadata, so the metadata of an existing file is complete.
             let beside =
                 if arrived.is_none() { meta_of(root, key) } else { CaptureMeta::default() };
-            // Open before its content is read, even if that is here: it may have been deleted.
+            // Opens it before reading its content, even if the content is here: the file may have been deleted.
             let file = match File::open(root.join(key.path())) {
                 Ok(file) => file,
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -217,14 +217,14 @@ fn rows_of(
     }
 }
 
-/// Adds the dump that the system made when the capture's process ended, if it has come.
+/// Adds the dump that the system made when the capture's process ended, if it has arrived.
 fn with_dump(root: &Path, key: &RawKey, mut about: About) -> About {
     let dump = StoredProfile::find(root, key);
     about.dump = dump.and_then(|dump| dump.dump(about.meta.death.as_ref())).map(Arc::new);
     about
 }
 
-/// True if an error is that of this machine, not of the capture.
+/// True if an error is caused by this machine, not by the capture.
 fn is_ours(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|error| error.downcast_ref::<std::io::Error>());
     causes.any(|error| error.raw_os_error().is_some())

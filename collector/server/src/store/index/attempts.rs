@@ -1,9 +1,9 @@
-//! Captures whose analysis fails or takes long, so that none is tried more often than twice.
+//! Captures whose analysis fails or takes long, so that none is tried more than twice.
 //!
-//! An analysis that fails, or goes on for a second, leaves a line in `analysing/ID`; one that succeeds takes
+//! An analysis that fails, or continues for a second, leaves a line in `analysing/ID`; one that succeeds takes
 //! the file away. A line that a start finds is of an analysis that failed, or that was interrupted, by a
 //! kill, by a lack of memory, by an impatient SIGTERM; a capture with two lines goes to quarantine. The indexer's
-//! threads call [`Attempt::begin`], a thread of its own marks what takes long.
+//! threads call [`Attempt::begin`], its own thread marks what takes long.
 
 use crate::store::captures::local_store;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
@@ -15,10 +15,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tracetee_fleet::object_keys::RawKey;
 
-/// An analysis that takes longer leaves a mark: nearly all take milliseconds.
+/// An analysis that takes longer than this writes a mark; nearly all take milliseconds.
 const LONG: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Failures and interruptions after which a capture is set aside.
+/// Failures and interruptions after which a capture is quarantined.
 const MOST: usize = 2;
 
 /// Captures being indexed, by thread.
@@ -40,7 +40,7 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Sets aside what was interrupted twice, and begins to look at what takes long.
+    /// Quarantines captures whose analysis was interrupted twice, and starts watching for slow analyses.
     pub(crate) fn start(root: &Path, threads: usize) -> io::Result<Self> {
         let marks = root.join("analysing");
         fs::create_dir_all(&marks)?;
@@ -65,7 +65,7 @@ impl Attempts {
                 let mut running = looked_at.lock().unwrap_or_else(PoisonError::into_inner);
                 for run in running.iter_mut().flatten() {
                     if !run.is_marked && run.began.elapsed() >= LONG {
-                        // Without the mark (the disk is full), the next start analyses it as well.
+                        // Without the mark (the disk is full), the next start also analyzes it.
                         let _ = mark(&directory, &run.key);
                         run.is_marked = true;
                     }
@@ -75,7 +75,7 @@ impl Attempts {
         Ok(Self { root: root.to_owned(), running, thread: Some((end, thread)) })
     }
 
-    /// For a thread of the indexer, by its number.
+    /// For a thread of the indexer, identified by its number.
     pub(crate) fn of_thread(&self, number: usize) -> Attempt {
         Attempt { root: self.root.clone(), running: Arc::clone(&self.running), number }
     }
@@ -102,15 +102,15 @@ fn mark(root: &Path, key: &RawKey) -> io::Result<()> {
 /// End of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Done: there are rows, or the capture is gone.
+    /// Completed: there are rows, or the capture was deleted.
     Done,
-    /// Broken off: the thread was asked to stop, or this machine failed.
+    /// Aborted: the thread was asked to stop, or this machine failed.
     Interrupted,
-    /// No rows can be made of it.
+    /// Failed: no rows can be made from it.
     Failed,
 }
 
-/// A thread's analysis under way.
+/// A thread's analysis in progress.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     root: PathBuf,
@@ -124,12 +124,12 @@ impl Attempt {
         self.set(Some(Run { key: key.clone(), began: Instant::now(), is_marked: false }));
     }
 
-    /// It has come to its end. Returns whether the capture is to be set aside.
+    /// Ends the attempt. Returns whether the capture must be quarantined.
     pub(crate) fn end(&self, how: End) -> bool {
         let Some(run) = self.set(None) else { return false };
         let path = mark_of(&self.root, &run.key);
         match how {
-            // Of an earlier time, mostly there is none.
+            // From an earlier attempt, if there was one.
             End::Done => drop(fs::remove_file(path)),
             End::Interrupted => {}
             End::Failed => {

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
 
-/// Time between two looks: each reads the whole file.
+/// Time between two checks: each reads the whole file.
 const PAUSE: Duration = Duration::from_secs(24 * 3600);
 
-/// Result of the looks, and a way to end them.
+/// Result of the checks, and a way to end them.
 #[derive(Debug, Default)]
 pub(crate) struct Damage {
     is_found: AtomicBool,

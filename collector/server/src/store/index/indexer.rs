@@ -4,7 +4,7 @@
 //! in a transaction. A capture that is not in the tables yet when the collector ends is found at its next
 //! start: what is in the directory counts, the tables are made of it. A capture of which no rows can be
 //! made twice, or that takes longer than any should, goes to quarantine with the reason. Captures that are to be
-//! analysed again (`reanalysis.rs`) have their turn when no new one waits.
+//! analyzed again (`reanalysis.rs`) have their turn when no new one waits.
 
 use crate::store::index::analyst::Analyst;
 use crate::store::index::attempts::Attempts;
@@ -26,15 +26,15 @@ use tracetee_fleet::object_keys::{RawKey, ReportKey, ReportKind, app_of_report};
 use tracetee_fleet::schema::Text;
 use tracetee_fleet::sums::Contribution;
 
-/// Captures and reports of a transaction. Captures reach [`BATCH_ROWS`] before; parts of ledgers change the same few thousand sums,
-/// which takes most of the time.
+/// Captures and reports of a transaction. Captures reach [`BATCH_ROWS`] before; parts of ledgers change the same few
+/// thousand sums, which takes most of the time.
 const BATCH: usize = 5_000;
-/// Maximum time that a capture waits for others of its batch; and in a rebuild, where nobody reads the tables yet.
+/// Maximum time that a capture waits for others of its batch; and in a rebuild, when the tables have no readers yet.
 const BATCH_WAIT: Duration = Duration::from_millis(200);
 const BATCH_WAIT_OF_REBUILD: Duration = Duration::from_secs(5);
-/// Rows of a transaction, unless it is a single capture's: the others wait meanwhile.
+/// Maximum number of rows in a transaction, except for a single capture; other captures wait meanwhile.
 const BATCH_ROWS: usize = MAX_ROWS / 2;
-/// Captures to be analysed again that may wait.
+/// Captures to be analyzed again that may wait.
 const MAX_AGAIN: usize = 64;
 
 /// The indexer.
@@ -44,7 +44,7 @@ pub(crate) struct Indexer {
     tables: PathBuf,
     pub(crate) state: Arc<State>,
     mappings: Arc<Mappings>,
-    /// Takes captures that are to be analysed again.
+    /// Takes captures that are to be analyzed again.
     pub(crate) again: Sender<Again>,
     /// A message for each item of the queue.
     work: Option<Sender<()>>,
@@ -62,17 +62,17 @@ impl Drop for Looking {
 }
 
 impl Indexer {
-    /// Starts one, which first takes what is in the directory and not in `tables`.
+    /// Starts an indexer, which first indexes captures in the directory that are not in `tables`.
     pub(crate) fn start(root: &Path, tables: &Path) -> Result<Self> {
         Self::start_with(root, tables, BATCH_WAIT)
     }
 
-    /// Starts one for a command, which checks what it reads of the tables: no thread looks for damage.
+    /// Starts an indexer for a command, which checks the rows that it reads: no thread searches for damage.
     pub(crate) fn start_for_command(root: &Path, tables: &Path) -> Result<Self> {
         Self::start_with(root, tables, BATCH_WAIT_OF_REBUILD)
     }
 
-    /// Starts one that makes all tables anew, and ends it. Returns the number of captures and reports.
+    /// Runs an indexer that rebuilds all tables. Returns the number of captures and reports.
     pub(crate) fn rebuild(root: &Path, tables: &Path) -> Result<u64> {
         Ok(Self::start_with(root, tables, BATCH_WAIT_OF_REBUILD)?.finish())
     }
@@ -124,11 +124,11 @@ impl Indexer {
         Ok(indexer)
     }
 
-    /// A capture of an app has come. Never waits.
+    /// Registers a new capture of an app. Never waits.
     pub(crate) fn take(&self, app: &str, work: Work) {
         let Some(sender) = &self.work else { return };
         if self.state.push(app, work) && sender.try_send(()).is_err() {
-            // One of those that wait, whose message this would have been, is found in the directory later.
+            // The waiting capture to which this message belongs is found in the directory later.
             self.state.pop();
             self.state.waiting.fetch_sub(1, Ordering::Relaxed);
             self.state.missed.store(true, Ordering::Relaxed);
@@ -140,12 +140,12 @@ impl Indexer {
         self.state.waiting.load(Ordering::Relaxed)
     }
 
-    /// True if the indexer has fallen behind with the captures of an app: as many wait as there is room left.
+    /// True if the indexer has fallen behind with the captures of an app: as many wait as there is free room.
     pub(crate) fn is_behind(&self, app: &str) -> bool {
         !self.state.queue.locked().admits(&app.to_owned(), 1)
     }
 
-    /// Returns the bytes of the tables, with what is not in their main file yet.
+    /// Returns the bytes of the tables, including data that is not in their main file yet.
     pub(crate) fn tables_bytes(&self) -> u64 {
         let bytes = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
         let mut log = self.tables.clone().into_os_string();
@@ -153,18 +153,18 @@ impl Indexer {
         bytes(&self.tables) + bytes(Path::new(&log))
     }
 
-    /// Returns the mappings that are applied.
+    /// Returns the mappings in use.
     pub(crate) fn mappings(&self) -> Arc<Mappings> {
         Arc::clone(&self.mappings)
     }
 
-    /// Takes all that is in the directory and not in the tables, on a thread of its own.
+    /// Indexes all captures in the directory that are not in the tables, on its own thread.
     pub(crate) fn catch_up(&self) -> Result<()> {
         let Some(work) = self.work.clone() else { return Ok(()) };
         self.state.missed.store(false, Ordering::Relaxed);
         let (root, tables) = (self.root.clone(), self.tables.clone());
         let state = Arc::clone(&self.state);
-        // Until all are found, as one that waits: nobody may take the tables for complete before.
+        // Counts as a waiting capture until all are found, so that the tables do not appear complete before.
         state.waiting.fetch_add(1, Ordering::Relaxed);
         let looking = Looking(Arc::clone(&state));
         std::thread::Builder::new().name("catch up".to_owned()).spawn(move || {
@@ -188,20 +188,20 @@ impl Indexer {
         Ok(())
     }
 
-    /// Counts as a capture that waits until it is dropped: nobody may take the tables for complete before.
+    /// Counts as a waiting capture until it is dropped, so that the tables do not appear complete before.
     pub(crate) fn looking(&self) -> impl Drop + use<> {
         self.state.waiting.fetch_add(1, Ordering::Relaxed);
         Looking(Arc::clone(&self.state))
     }
 
-    /// Waits until what was given so far is in the tables.
+    /// Waits until all captures so far are in the tables.
     pub(crate) fn settle(&self) {
         while self.waiting() > 0 {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// Ends it when all is in the tables. Gives how many captures and reports that were.
+    /// Ends it when everything is in the tables. Returns the number of captures and reports.
     pub(crate) fn finish(mut self) -> u64 {
         self.join();
         self.state.analysed.load(Ordering::Relaxed)
@@ -224,7 +224,8 @@ impl Indexer {
     }
 }
 
-/// Calls `each` for each capture and report that is in the directory and not in the tables, or there as an older analysis saw it.
+/// Calls `each` for each capture and report that is in the directory and not in the tables, or is there from an older
+/// analysis.
 pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work)) -> Result<()> {
     let database = Database::open(tables)?;
     let mut wrong = None;
@@ -261,7 +262,7 @@ fn is_stored(root: &Path, contribution: &Contribution, is_any_forgotten: bool) -
     path.exists()
 }
 
-/// The room that a batch takes and the captures that wait for it: given back when this is dropped.
+/// The room of a batch and its waiting captures; released when this is dropped.
 struct Batch<'a> {
     state: &'a State,
     rows: usize,
@@ -289,7 +290,7 @@ impl Drop for Batch<'_> {
 /// The thread that writes.
 struct Writer {
     root: PathBuf,
-    /// Of a replica of an object store: rows that other collectors read.
+    /// For a replica of an object store: rows for other collectors.
     outbox: Option<Outbox>,
     database: Database,
     made: Receiver<Made>,
@@ -333,7 +334,7 @@ impl Writer {
             }
             let (root, is_any_forgotten) = (&self.root, intents::is_any(&self.root));
             let is_stored = |new: &Contribution| is_stored(root, new, is_any_forgotten);
-            // Without an outbox, the transaction alone asks.
+            // Without an outbox, only the transaction is checked.
             let is_added = |new: &Contribution| self.outbox.is_none() || is_stored(new);
             let (added, rows): (Vec<_>, Vec<_>) =
                 new.into_iter().filter(|(new, _)| is_added(new)).unzip();
@@ -353,7 +354,7 @@ impl Writer {
             }
             match written {
                 Ok(inserted) => {
-                    // One that was there already does not count: a search of the directory may find a capture that waits.
+                    // A capture that was already there does not count: a search of the directory may find a waiting capture.
                     let rows = rows.iter().zip(inserted);
                     let new: Vec<_> =
                         rows.filter_map(|(rows, is_new)| is_new.then_some(rows)).collect();

@@ -1,5 +1,5 @@
-//! From captures to rows: [`indexer`] starts and ends the threads, [`queue`] is what they hand to each other, [`analyst`] analyzes,
-//! and `attempts` knows which analyses were interrupted. [`rebuild`] makes all rows anew.
+//! From captures to rows: [`indexer`] starts and ends the threads, [`queue`] passes work between them, [`analyst`] analyzes,
+//! and `attempts` records interrupted analyses. [`rebuild`] recreates all rows.
 
 pub(crate) mod analyst;
 mod attempts;

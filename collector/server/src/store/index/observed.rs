@@ -1,7 +1,7 @@
-//! Sums by app, version and screen of captures that came into the tables since the start, for `/metrics`.
+//! Sums by app, version and screen of captures added to the tables since the start, for `/metrics`.
 //!
-//! The thread that writes the tables adds; requests read. The names are bounded, with a share for each app. An app that has its share
-//! counts further ones as its `(other)`, until one of its own has no frames for an hour.
+//! The thread that writes the tables adds; requests read. The names are bounded, with a share for each app. An app that has
+//! used its share counts further names as its `(other)`, until one of its names has no frames for an hour.
 
 use crate::budget::Budget;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use tracetee_fleet::database::OTHER;
 use tracetee_fleet::rows::Rows;
 use tracetee_fleet::schema::Text;
 
-/// Names that are told apart.
+/// Maximum number of distinguished names.
 const MOST_SERIES: u64 = 2_000;
 /// Time without frames after which a name gives its place to another one of its app.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -38,7 +38,7 @@ pub(crate) struct ScreenSums {
 /// All that was observed.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    /// By app; version and screen; with the time of the last frames.
+    /// By app, version and screen, with the time of the last frames.
     sums: Mutex<Sums>,
 }
 
@@ -56,7 +56,7 @@ impl Observed {
         self.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds what came into the tables.
+    /// Adds captures that were added to the tables.
     pub(crate) fn add<'a>(&self, rows: impl IntoIterator<Item = &'a Rows>) {
         for rows in rows {
             let Some(capture) = rows.capture.as_ref().filter(|capture| capture.counted) else {

@@ -40,7 +40,7 @@ impl Outbox {
         let all = new.iter().map(|one| (false, one)).chain(again.iter().map(|one| (true, one)));
         let making = self.directory.join("making");
         fs::write(&making, pack(all)?)?;
-        // ORDERING: Relaxed; a number that nobody else has.
+        // ORDERING: Relaxed; only a unique number.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         fs::rename(making, self.directory.join(format!("{number:020}")))
     }

@@ -13,7 +13,7 @@ use tracetee_fleet::object_keys::{RawKey, ReportKey};
 use tracetee_fleet::rows::Rows;
 use tracetee_fleet::sums::Contribution;
 
-/// Captures that may wait to be analysed: a name each.
+/// Captures that may wait to be analyzed: a name each.
 pub(crate) const MAX_WAITING: usize = 20_000;
 /// Captures in the queue beyond those, which threads that look through the directory wait to announce.
 const MORE: usize = 64;
@@ -29,10 +29,10 @@ pub(crate) enum Work {
     Report(ReportKey, PathBuf),
 }
 
-/// Held by each capture of a chunk that is analysed again until its rows are written; true if they could not be.
+/// Held by each capture of a chunk that is analyzed again until its rows are written; true if they could not be.
 pub(crate) type Chunk = Arc<AtomicBool>;
 
-/// A capture that is to be analysed again.
+/// A capture that is to be analyzed again.
 #[derive(Debug)]
 pub(crate) struct Again {
     pub(crate) key: RawKey,
@@ -43,9 +43,9 @@ pub(crate) struct Again {
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) content: Content,
-    /// Of the mapping that was applied; a report has none.
+    /// Token of the applied mapping; a report has none.
     pub(crate) token: Option<Token>,
-    /// Of a capture that was analysed again: its rows replace the earlier ones.
+    /// True for a reanalyzed capture, whose rows replace the earlier ones.
     pub(crate) chunk: Option<Chunk>,
 }
 
@@ -69,8 +69,8 @@ pub(crate) type Analyzed = (Contribution, Rows);
 pub(crate) enum Content {
     /// The rows of a capture or a report.
     Rows(Box<Analyzed>),
-    /// The rows of a capture whose dump has come. It may be in the tables without the dump, now or later: these rows are inserted, or
-    /// replace the others, which are not inserted any more.
+    /// The rows of a capture whose dump has arrived. The capture may be in the tables without the dump, now or later: these
+    /// rows are inserted, or replace the others, which are then no longer inserted.
     Explained(Box<Analyzed>),
     /// The raw key of a capture that is in quarantine now: rows that an older analysis made go.
     Gone(String),
@@ -83,7 +83,7 @@ pub(crate) struct State {
     pub(crate) analysed: AtomicU64,
     pub(crate) analysed_again: AtomicU64,
     pub(crate) failed: AtomicU64,
-    /// Something was not taken: the directory is to be looked through again.
+    /// Something was not accepted: the directory must be searched again.
     pub(crate) missed: AtomicBool,
     pub(crate) panics: Arc<Panics>,
     pub(crate) damage: Damage,
@@ -111,7 +111,7 @@ impl Queue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds work of an app. Returns how much gave way.
+    /// Adds work of an app. Returns the amount of evicted work.
     fn push(&self, app: &str, work: Work) -> usize {
         let mut queue = self.locked();
         let number = queue.next();
@@ -125,7 +125,7 @@ impl State {
         self.queue.locked().pop(|_| true).map(|(_, work)| work)
     }
 
-    /// Work has come. Returns true if it is to be announced; otherwise another one has given way, which was.
+    /// Adds work. Returns true if it must be announced; otherwise it replaced announced work.
     pub(crate) fn push(&self, app: &str, work: Work) -> bool {
         // ORDERING: Relaxed, here and below: counts, and a wish.
         self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -135,13 +135,13 @@ impl State {
         gone == 0
     }
 
-    /// A capture that waited has been dealt with, or was lost by a panic: then the directory is looked through again.
+    /// A capture that waited has been dealt with, or was lost by a panic: then the directory is searched again.
     pub(crate) fn count_done(&self, count: u64) {
         self.missed.fetch_or(std::thread::panicking(), Ordering::Relaxed);
         self.waiting.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// Waits until so many rows may wait with the others; one capture always may.
+    /// Waits until there is space for this many rows; a single capture is always admitted.
     pub(crate) fn make_room(&self, count: usize) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         while *rows > 0 && *rows + count > MAX_ROWS {

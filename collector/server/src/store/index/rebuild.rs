@@ -1,4 +1,4 @@
-//! Makes the tables of a local store anew from its captures, for `tracetee store rebuild`.
+//! Rebuilds the tables of a local store from its captures, for `tracetee store rebuild`.
 
 use crate::store::captures::local_store::readmit;
 use crate::store::index::indexer::Indexer;
@@ -37,7 +37,7 @@ pub(crate) fn rebuild(root: &Path) -> Result<Rebuilt> {
     }
     intents::begin(root, MAKE_TABLES, "")?;
     let retried = readmit(root)?;
-    // The new ones beside the old ones, which they then replace.
+    // The new tables are built next to the old ones, which they then replace.
     discard(root)?;
     let new = tables_of(&root.join(NEW));
     fs::create_dir(root.join(NEW)).context("cannot create a directory for the new tables")?;
@@ -78,7 +78,7 @@ pub(crate) fn discard(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Keeps rebuilds, and whoever must not work beside one, out of each other's way.
+/// Excludes rebuilds and other exclusive work from each other.
 pub(crate) fn lock_against(root: &Path) -> Result<File> {
     let who = root.display();
     let busy = format!("{who} is being rebuilt or copied, or a device forgotten; try again later");

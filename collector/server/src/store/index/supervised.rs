@@ -1,7 +1,7 @@
 //! Threads that start again after a panic.
 //!
-//! The indexer's threads run under this: a fault of the analysis must not leave a collector that accepts captures and
-//! analyzes none. While one is down, `/healthz` fails.
+//! The indexer's threads run under this: a bug in the analysis must not leave a collector that accepts captures but analyzes
+//! none. While one is down, `/healthz` fails.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -27,7 +27,7 @@ pub(crate) enum Refused {
     NoMapping(String),
     /// The store has too many of this app: as many as there is room left.
     Full,
-    /// Ours: the disk.
+    /// An error of the server's disk.
     Disk(io::Error),
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn validate(body: &Path, to: &Path) -> Result<(&'static str, Mapping)
     Ok((name, mapping))
 }
 
-/// Writes the tables of a file beside it. The caller holds `placing`: two at once would write into a file that is mapped.
+/// Writes the tables of a file next to it. The caller holds `placing`: two at once would write into a mapped file.
 pub(crate) fn pack(path: &Path, mapping: &Mapping) -> io::Result<()> {
     let making = path.with_extension("packing");
     let mut file = File::create(&making)?;
@@ -88,7 +88,7 @@ pub(crate) fn pack(path: &Path, mapping: &Mapping) -> io::Result<()> {
     fs::rename(&making, path.with_extension(PACKED))
 }
 
-/// Deletes the tables of a file: a text without them is complete, those of another text would not be.
+/// Deletes the tables of a file: a text without tables is complete, but tables of another text would be wrong.
 pub(crate) fn discard_packed(path: &Path) -> io::Result<()> {
     remove_file(&path.with_extension(PACKED))
 }

@@ -1,9 +1,9 @@
 //! Mappings of a local store: R8's names and the instrumenter's method ids, by app and version.
 //!
 //! `mappings/v1/app=A/ver=V/` has up to two files, `classes.txt.zst` (R8) and `methods.txt.zst` (method ids), and, while
-//! captures from before a mapping came are still to be analysed again, a file `pending` (`reanalysis.rs`). What is
-//! stored was validated. Beside each file lies the same as sorted tables (`classes.txt.packed`), made at the upload, which are
-//! mapped into memory: opening them costs nothing, and the kernel drops their pages when it needs the memory.
+//! captures from before a mapping must still be reanalyzed, a file `pending` (`reanalysis.rs`). What is stored was
+//! validated. Beside each file lies the same as sorted tables (`classes.txt.packed`), made at the upload, which are mapped
+//! into memory: opening them costs nothing, and the kernel drops their pages when it needs the memory.
 
 pub(crate) mod files;
 
@@ -23,12 +23,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tracetee_fleet::object_keys::{RawKey, encode};
 use tracetee_trace::Mapping;
 
-/// Mappings of a store, and bytes of all of them, compressed.
+/// Limits of a store: number of mappings, and their total compressed bytes.
 const MAX_MAPPINGS: u64 = 10_000;
 const MAX_STORED_BYTES: u64 = 32 << 30;
-/// Versions whose mappings stay open, most of which have none.
+/// Number of versions whose mappings stay open; most versions have none.
 const MAX_CACHED: u64 = 1000;
-/// The file that says which captures are still to be analysed again.
+/// The file that says which captures are still to be analyzed again.
 const PENDING: &str = "pending";
 
 /// A version of an app.
@@ -63,17 +63,17 @@ impl Version {
 pub(crate) enum Put {
     /// The version had no such mapping.
     New,
-    /// Replaced another one.
+    /// It replaced another one.
     Replaced,
     /// The same as before.
     Unchanged,
 }
 
-/// Mappings of a store, with those that were used last in memory.
+/// Mappings of a store; the last used ones are in memory.
 #[derive(Debug)]
 pub(crate) struct Mappings {
     root: PathBuf,
-    /// Held while a mapping, or a note of what is pending, gets its place.
+    /// Held while a mapping, or a note of pending work, is put in place.
     placing: Mutex<()>,
     cache: Mutex<Cache>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Mappings {
 struct Cache {
     /// By app and version; most versions have none.
     known: Budget<String, String, Option<Arc<Mapping>>>,
-    /// Held by each analysis that began since the last mapping came; and those of earlier ones that still run.
+    /// Held by each analysis that began since the last mapping arrived; and the tokens of earlier, running analyses.
     current: Arc<()>,
     earlier: Vec<Weak<()>>,
 }
@@ -101,13 +101,13 @@ impl Mappings {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the mapping of a capture's version, and a token for as long as its rows are not written.
+    /// Returns the mapping of a capture's version, and a token to hold until its rows are written.
     pub(crate) fn find(&self, key: &RawKey) -> (Option<Arc<Mapping>>, Token) {
         let version = Version::of(key);
         let mut cache = self.cache();
         let token = Arc::clone(&cache.current);
         if let Some(mapping) = cache.known.remove(&version.app, &version.ver) {
-            // As the one that was used last.
+            // Marks it as the last one used.
             cache.known.put(version.app, version.ver, 1, mapping.clone());
             return (mapping, token);
         }
@@ -118,7 +118,7 @@ impl Mappings {
         });
         let mapping = mapping.map(Arc::new);
         let mut cache = self.cache();
-        // Otherwise another one may have come meanwhile.
+        // Otherwise another one may have arrived meanwhile.
         if Arc::ptr_eq(&token, &cache.current) {
             cache.known.put(version.app, version.ver, 1, mapping.clone());
         }
@@ -146,14 +146,14 @@ impl Mappings {
         read(&version.directory(&self.root))
     }
 
-    /// True if an analysis is under way that began before the last mapping came.
+    /// True if an analysis is in progress that began before the last mapping arrived.
     pub(crate) fn has_earlier(&self) -> bool {
         let mut cache = self.cache();
         cache.earlier.retain(|token| token.strong_count() > 0);
         !cache.earlier.is_empty()
     }
 
-    /// Validates an upload and stores it. `body` and `incoming` are files on their way. Blocks.
+    /// Validates an upload and stores it. `body` and `incoming` are files in transit. Blocks.
     pub(crate) fn put(
         &self,
         version: &Version,
@@ -179,7 +179,7 @@ impl Mappings {
             return Err(Refused::Full);
         }
         make_parent(&path)?;
-        // The note first: whatever ends this in between, no capture keeps its old names.
+        // The note first, so that after an interruption no capture keeps its old names.
         note(&directory, "")?;
         discard_packed(&path)?;
         fs::rename(&incoming.path, &path)?;
@@ -191,7 +191,7 @@ impl Mappings {
         Ok(if before.is_some() { Put::Replaced } else { Put::New })
     }
 
-    /// Analyses that begin from now on read the mapping of a version again.
+    /// Later analyses read the mapping of this version again.
     fn forget_cached(&self, version: &Version) {
         let mut cache = self.cache();
         cache.known.remove(&version.app, &version.ver);
@@ -199,7 +199,7 @@ impl Mappings {
         cache.earlier.push(Arc::downgrade(&before_it));
     }
 
-    /// Writes a mapping that a bucket has, if another one, or none, is here.
+    /// Writes a mapping from a bucket, if it is missing here or differs.
     pub(crate) fn mirror(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let is_one = [CLASSES, METHODS].iter().any(|name| path.ends_with(&format!("/{name}")));
         let file = self.root.join(path);
@@ -219,7 +219,7 @@ impl Mappings {
         Ok(())
     }
 
-    /// Returns the files of a version, as paths below the root, and the path of the note of what is pending.
+    /// Returns the files of a version, as paths below the root, and the path of the note of pending work.
     pub(crate) fn paths(version: &Version) -> ([String; 2], String) {
         let [app, ver] = version.parts();
         let path = |name| format!("mappings/v1/{app}/{ver}/{name}");
@@ -242,7 +242,7 @@ impl Mappings {
         if below.exists() { walk(&below, each) } else { Ok(()) }
     }
 
-    /// True if there is no room for another mapping of an app: neither by number nor by size.
+    /// True if there is no room for another mapping of an app, by number or by size.
     fn is_full(&self, new: &Version) -> io::Result<bool> {
         let mut bytes = Budget::new(MAX_STORED_BYTES, u64::MAX);
         let mut counts = Budget::new(MAX_MAPPINGS, u64::MAX);
@@ -258,7 +258,7 @@ impl Mappings {
         Ok(!counts.admits(&new.app, 1) || !bytes.admits(&new.app, 1))
     }
 
-    /// Returns the versions whose captures are to be analysed again.
+    /// Returns the versions whose captures are to be analyzed again.
     pub(crate) fn pending(&self) -> io::Result<Vec<Version>> {
         let mut found = Vec::new();
         self.each_file(&mut |path| {
@@ -269,15 +269,15 @@ impl Mappings {
         Ok(found)
     }
 
-    /// Returns the key of the last capture that was analysed again; empty at the beginning, `None` at the end. With it,
-    /// the state that [`Self::advance`] asks for.
+    /// Returns the key of the last reanalyzed capture; empty at the beginning, `None` at the end. Also returns the state for
+    /// [`Self::advance`].
     pub(crate) fn progress(&self, version: &Version) -> (Option<String>, Token) {
         let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
         let note = fs::read_to_string(version.directory(&self.root).join(PENDING)).ok();
         (note, Arc::clone(&self.cache().current))
     }
 
-    /// Notes how far the work has come, or with `None` that it is done, unless a mapping has come since `state`.
+    /// Records the progress of the work, or with `None` its end, unless a mapping has arrived since `state`.
     pub(crate) fn advance(
         &self,
         version: &Version,
@@ -296,7 +296,7 @@ impl Mappings {
     }
 }
 
-/// Writes the note of what is pending, at once or not at all.
+/// Writes the note of pending work atomically.
 fn note(directory: &Path, key: &str) -> io::Result<()> {
     let making = directory.join(".pending");
     let mut file = File::create(&making)?;
@@ -305,7 +305,7 @@ fn note(directory: &Path, key: &str) -> io::Result<()> {
     fs::rename(&making, directory.join(PENDING))
 }
 
-/// Forgets what is pending, because all tables were made anew.
+/// Clears the pending work, because all tables were rebuilt.
 pub(crate) fn settle(root: &Path) -> io::Result<()> {
     for version in Mappings::new(root).pending()? {
         fs::remove_file(version.directory(root).join(PENDING))?;
@@ -316,7 +316,7 @@ pub(crate) fn settle(root: &Path) -> io::Result<()> {
 fn version_of(directory: &Path) -> Option<Version> {
     let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
     let (ver, app) = (name(directory)?, name(directory.parent()?)?);
-    // As in the key of a capture.
+    // The same form as in the key of a capture.
     let id = "0";
     let key = RawKey::parse(&format!("raw/v1/{app}/dt=1970-01-01/{ver}/{id}.ftrace.zst"))?;
     Some(Version::of(&key))
@@ -392,7 +392,7 @@ mod tests {
             assert_eq!([name("1"), name("2")], ["First", "Second"]);
         }
         assert!(Arc::ptr_eq(&first, &mappings.find(&key("1")).0.unwrap()));
-        // Tables that are gone, or of another version of the program, are made anew of the text.
+        // Tables that are gone, or of another version of the program, are rebuilt of the text.
         ["1", "2"]
             .into_iter()
             .zip(&texts)

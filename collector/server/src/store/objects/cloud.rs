@@ -1,6 +1,6 @@
-//! The objects of S3, GCS or Azure. What is known of a capture is an object's metadata (`tracetee`, base64 of JSON).
+//! The objects of S3, GCS or Azure. A capture's metadata is an object's metadata (`tracetee`, base64 of JSON).
 //!
-//! Callers block: threads of the collector that may, and the converter's. One runtime serves them all.
+//! Callers block: they are the collector's blocking threads, and the converter's. One runtime serves them all.
 
 use crate::store::objects::cloud_client::{ANSWER_TIME, Connector, MOST_LISTED};
 use crate::store::objects::{Content, Listed, MAX_OBJECT_BYTES, Objects, Shared};
@@ -27,14 +27,14 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tracetee_protocol::{CaptureMeta, http};
 
-/// Time limit of a write, beside the time that its bytes take on a slow line.
+/// Time limit of a write, in addition to the transfer time on a slow line.
 const WRITE_TIME: Duration = Duration::from_secs(10);
 const SLOWEST_BYTES_PER_S: u64 = 1 << 20;
 /// Time limit of a check.
 const PROBE_TIME: Duration = Duration::from_secs(5);
 /// Time limit of all answers of a list, and of a deletion of many.
 const ALL_TIME: Duration = Duration::from_secs(600);
-/// Time of the calls that are on their way when the collector stops.
+/// Time limit of calls in progress when the collector stops.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 /// Attempts to replace an object that others replace, too.
 const UPDATES: u32 = 5;
@@ -72,7 +72,7 @@ pub(crate) struct Cloud {
 
 impl Cloud {
     pub(crate) fn open(address: &str) -> Result<Self> {
-        // object_store has no TLS of its own; an error says that there is a provider already.
+        // object_store has no TLS; an error means that a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let url = address.parse().with_context(|| format!("{address} is not a URL"))?;
         let of_cloud = |name: &str| {
@@ -81,7 +81,7 @@ impl Cloud {
         let options = std::env::vars()
             .filter(|(name, _)| of_cloud(name))
             .map(|(name, value)| (name.to_ascii_lowercase(), value));
-        // `parse_url_opts` would do, had it a client that follows no redirect.
+        // `parse_url_opts` would suffice if its client followed no redirects.
         macro_rules! build {
             ($builder:ty) => {{
                 let builder = <$builder>::new().with_url(address).with_http_connector(Connector);
@@ -99,7 +99,7 @@ impl Cloud {
             ObjectStoreScheme::GoogleCloudStorage => build!(GoogleCloudStorageBuilder),
             ObjectStoreScheme::MicrosoftAzure => build!(MicrosoftAzureBuilder),
             ObjectStoreScheme::Memory => Ok(Arc::new(InMemory::new()) as _),
-            _ => bail!("{address} is no store of S3, GCS or Azure"),
+            _ => bail!("{address} is not a store of S3, GCS or Azure"),
         };
         let store = store.with_context(in_address)?;
         Ok(Self { store, prefix, failed: Arc::default(), ended: Arc::new(Semaphore::new(0)) })
@@ -107,7 +107,7 @@ impl Cloud {
 
     fn block_on<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         runtime()?.block_on(async {
-            // Nobody adds a permit: it ends only when the semaphore is closed.
+            // No permit is ever added: the wait ends only when the semaphore is closed.
             match future::select(pin!(self.ended.acquire()), pin!(work)).await {
                 Either::Left(_) => bail!("the collector stops"),
                 Either::Right((done, _)) => done,
@@ -121,7 +121,7 @@ impl Cloud {
         } else {
             format!("{}/{path}", self.prefix)
         };
-        ObjectPath::parse(&path).with_context(|| format!("{path} is no path of an object"))
+        ObjectPath::parse(&path).with_context(|| format!("{path} is not the path of an object"))
     }
 
     fn write(

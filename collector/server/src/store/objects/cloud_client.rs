@@ -16,9 +16,9 @@ use std::time::Duration;
 pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(60);
 /// Time limit of a connection, with its TLS.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// Words that object_store takes for a yes.
+/// Values that object_store treats as true.
 const YES: [&str; 5] = ["1", "true", "on", "yes", "y"];
-/// Bytes of an answer that is no object: a list of 5,000 paths, an error.
+/// Maximum bytes of a response that is not an object: a list of 5,000 paths, an error.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
 /// Objects of a list.
 pub(crate) const MOST_LISTED: usize = 5_000_000;

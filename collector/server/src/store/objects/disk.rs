@@ -1,4 +1,4 @@
-//! The files of a store, with what lies beside each: how they are found, deleted and locked.
+//! Finds, deletes and locks the files of a store, with their companion files.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File, TryLockError};
@@ -13,7 +13,7 @@ pub fn tables_of(store: &Path) -> PathBuf {
     store.join("tables.sqlite")
 }
 
-/// Returns the place of the note of a capture that was set aside. The body has the same name with the extension `body`.
+/// Returns the place of the note of a capture that was quarantined. The body has the same name with the extension `body`.
 pub(crate) fn note(root: &Path, key: &RawKey) -> PathBuf {
     root.join("quarantine").join(format!("{}.json", key.name()))
 }
@@ -37,7 +37,7 @@ pub(crate) fn walk(directory: &Path, each: &mut dyn FnMut(&Path)) -> io::Result<
     Ok(())
 }
 
-/// Locks a file until the result is dropped. `busy`: the error if another one has it.
+/// Locks a file until the result is dropped. `busy`: the error if another process holds it.
 pub(crate) fn lock_file(path: &Path, busy: String) -> Result<File> {
     let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
     match file.try_lock() {
@@ -59,7 +59,7 @@ pub(crate) fn make_parent(path: &Path) -> io::Result<&Path> {
 /// Makes a directory and those above it. Their names are on the disk when it returns: a loss of power takes a file whose own
 /// directory was synced with the name of one above it that was not.
 pub(crate) fn make_directory(directory: &Path) -> io::Result<()> {
-    // Held until a name is on the disk: nobody may find the directory before.
+    // Held until a name is synced, so that the directory is not found before.
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let missing: Vec<_> = directory.ancestors().take_while(|above| !above.is_dir()).collect();
@@ -74,9 +74,9 @@ pub(crate) fn make_directory(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Deletes a capture, a loss report, or a note in quarantine, with what lies beside it.
+/// Deletes a capture, a loss report, or a note in quarantine, with its companion files.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    // A body in quarantine goes before its note, without which it would be nobody's.
+    // A body in quarantine is deleted before its note, without which it would have no owner.
     for file in [&path.with_extension("body"), path, &sidecar_of(path)] {
         remove_file(file).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot delete {}: {error}", file.display()))
@@ -93,7 +93,7 @@ pub(crate) fn remove_file(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Deletes the logs that SQLite has beside tables.
+/// Deletes SQLite's log files of the tables.
 pub(crate) fn remove_logs(tables: &Path) -> io::Result<()> {
     remove_file(&tables.with_extension("sqlite-wal"))?;
     remove_file(&tables.with_extension("sqlite-shm"))

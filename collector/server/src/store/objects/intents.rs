@@ -1,12 +1,13 @@
-//! Intents: what `store forget`, `rebuild` and `backup` have begun, so that a killed one is ended or undone.
+//! Intents: the work that `store forget`, `rebuild` and `backup` have begun, so that a killed command is completed or
+//! undone.
 //!
-//! A command writes `intents/NAME` before its first effect, and removes it after its last one. It holds `rebuild.lock` meanwhile: an
-//! intent whose lock is free is one of a command that was killed (`interrupted.rs`). While a device is forgotten, the collector answers
-//! its uploads with 503.
+//! A command writes `intents/NAME` before its first effect, and removes it after its last one. It holds `rebuild.lock`
+//! meanwhile: an intent whose lock is free is one of a command that was killed (`interrupted.rs`). While a device is
+//! forgotten, the collector answers its uploads with 503.
 //!
-//! In a bucket an intent is an object, and the command writes it again every ten seconds; a collector continues what is older than
-//! [`STALE`]. Collectors have copies of these objects (`tend.rs`). A device's intent stays for [`AFTERWARDS`], because
-//! they may have rows of its captures that are not published, and what comes late is deleted when they find it.
+//! In a bucket an intent is an object, and the command writes it again every ten seconds; a collector continues what is
+//! older than [`STALE`]. Collectors have copies of these objects (`tend.rs`). A device's intent stays for [`AFTERWARDS`],
+//! because they may have rows of its captures that are not published, and what comes late is deleted when they find it.
 
 use crate::store::objects::disk::remove_file;
 use anyhow::{Context, Result};
@@ -24,11 +25,11 @@ pub(crate) const PLACE_TABLES: &str = "intents/place-tables";
 pub(crate) const COPY: &str = "intents/copy";
 /// Content of an intent that is not in force yet.
 pub(crate) const UNFINISHED: &str = "intents/new";
-/// Interval at which a command writes its intent in a bucket again, and the age at which nobody does.
+/// Interval at which a command rewrites its intent in a bucket, and the age at which the command counts as dead.
 pub(crate) const BEAT: Duration = Duration::from_secs(10);
 pub(crate) const STALE: Duration = Duration::from_secs(30);
-/// Time for which a bucket's intent stays in force after the last effect: an upload that is under way
-/// takes some minutes, and collectors compare all with the bucket every ten minutes.
+/// Time for which a bucket's intent stays in force after the last effect: an upload in progress takes some minutes, and
+/// collectors compare everything with the bucket every ten minutes.
 pub(crate) const AFTERWARDS: Duration = Duration::from_secs(40 * 60);
 const FORGET: &str = "forget ";
 const UNTIL: &str = "until ";
@@ -85,7 +86,7 @@ pub(crate) fn is_any(root: &Path) -> bool {
     is_any_that(root, is_valid)
 }
 
-/// True if a command deletes what a device has sent, and counts it.
+/// True if a command deletes a device's data, and counts it.
 pub(crate) fn is_command_at_work(root: &Path) -> bool {
     is_any_that(root, |path| fs::read(path).is_ok_and(|text| device_of(&text).is_some()))
 }
@@ -95,7 +96,8 @@ fn is_any_that(root: &Path, is_it: fn(&Path) -> bool) -> bool {
     intents.into_iter().any(|intent| is_it(&intent.path()))
 }
 
-/// Brings the copies of a bucket's intents to the state of the bucket. `texts`: those that may have changed. Returns whether one has.
+/// Brings the copies of a bucket's intents to the state of the bucket. `texts`: those that may have changed. Returns whether
+/// one has.
 pub(crate) fn mirror(root: &Path, listed: &[&str], texts: &[(&str, Vec<u8>)]) -> io::Result<bool> {
     fs::create_dir_all(root.join(DIRECTORY))?;
     let mut has_changed = false;

@@ -1,4 +1,4 @@
-//! Where a store is, as the command line says it.
+//! The location of a store, as given on the command line.
 
 use crate::store::objects::disk::make_directory;
 use crate::store::objects::{Directory, Objects, Shared};
@@ -35,8 +35,8 @@ impl<'a> StoreLocation<'a> {
         }
     }
 
-    /// Opens `s3://bucket/prefix`, `gs://…`, `az://…` (who one is: from the environment, as the providers' own tools have it), or a
-    /// directory.
+    /// Opens `s3://bucket/prefix`, `gs://…`, `az://…` (with credentials from the environment, as for the providers' own
+    /// tools), or a directory.
     pub(crate) fn open(self) -> Result<Arc<dyn Objects>> {
         match self {
             Self::Directory(path) => {

@@ -1,9 +1,9 @@
-//! The objects of a store: files of a directory, or what S3, GCS or Azure have (`cloud.rs`).
+//! The objects of a store: files of a directory, or objects of S3, GCS or Azure (`cloud.rs`).
 //!
-//! Backup, `forget`, retention and the converter, which read or delete a whole store, work on this trait, and so does the replica of
-//! an object store. The metadata of a capture lie beside it in a directory, and with the object elsewhere.
-//! `object_store::local` does not serve for a directory: it takes no metadata, replaces no object by its version, and keeps no times,
-//! by which retention goes. Calls block.
+//! Backup, `forget`, retention and the converter, which read or delete a whole store, work on this trait, and so does the
+//! replica of an object store. The metadata of a capture is a companion file in a directory, and object metadata elsewhere.
+//! `object_store::local` is not suitable for a directory: it supports neither metadata nor conditional replacement, and does
+//! not keep times, which retention needs. Calls block.
 
 #[cfg(feature = "cloud")]
 mod cloud;
@@ -26,7 +26,7 @@ use std::time::SystemTime;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_protocol::CaptureMeta;
 
-/// Bytes of one object that is read into memory: what a collector takes.
+/// Maximum bytes of an object that is read into memory: the limit of a collector.
 pub(crate) const MAX_OBJECT_BYTES: u64 = 256 << 20;
 
 /// The findings of the collectors' guard.
@@ -43,25 +43,25 @@ pub(crate) struct Listed {
     pub(crate) modified: SystemTime,
 }
 
-/// An object's bytes, and what is known of it.
+/// An object's bytes, and its metadata.
 pub(crate) type Content = (Vec<u8>, CaptureMeta);
 
 /// The objects of a store.
 pub(crate) trait Objects: Debug + Send + Sync {
-    /// Writes an object where there is none. `false`: there is one.
+    /// Writes an object if it does not exist. `false`: it exists.
     fn put_new(&self, path: &str, bytes: Vec<u8>) -> Result<bool>;
 
-    /// Reads an object; `None`: there is no such one.
+    /// Reads an object; `None`: it does not exist.
     fn find(&self, path: &str) -> Result<Option<Content>>;
 
-    /// Deletes objects. One that does not exist is no error.
+    /// Deletes objects. A missing object is not an error.
     fn delete(&self, paths: &[String]) -> Result<()>;
 
     /// Calls `each` for the objects below a path, those of one directory in the order of their names.
     fn walk(&self, below: &str, each: &mut dyn FnMut(Listed)) -> Result<()>;
 
-    /// Returns an object's file, with what is known of it beside it: its own, or a copy in the directory `copies`. `None`: there is no
-    /// such object.
+    /// Returns an object's file, with its metadata in a companion file: its own, or a copy in the directory `copies`.
+    /// `None`: it does not exist.
     fn file(&self, path: &str, copies: &Path) -> Result<Option<PathBuf>> {
         let Some((bytes, meta)) = self.find(path)? else { return Ok(None) };
         let file = copies.join(path);
@@ -79,7 +79,7 @@ pub(crate) trait Objects: Debug + Send + Sync {
         Ok(Some(file))
     }
 
-    /// As [`Self::find`]; an error if there is no such object.
+    /// Like [`Self::find`]; an error if the object does not exist.
     fn get(&self, path: &str) -> Result<Content> {
         self.find(path)?.with_context(|| format!("cannot read {path}: it does not exist"))
     }
@@ -103,26 +103,27 @@ pub(crate) trait Objects: Debug + Send + Sync {
 
 /// The objects of a store that collectors share.
 pub(crate) trait Shared: Objects {
-    /// Writes a capture, with what is known of it, where there is none. `false`: there is one.
+    /// Writes a capture with its metadata, if it does not exist. `false`: it exists.
     fn put_capture(&self, path: &str, bytes: Vec<u8>, meta: &CaptureMeta) -> Result<bool>;
 
-    /// Writes an object, also in place of another one.
+    /// Writes an object, replacing an existing one.
     fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()>;
 
-    /// Replaces an object by what `work` makes of it, or of `None`; calls `work` again if another process has replaced it meanwhile.
+    /// Replaces an object by the result of `work` on it, or on `None`; calls `work` again if another process has replaced it
+    /// meanwhile.
     fn update(
         &self,
         path: &str,
         work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<Vec<u8>>,
     ) -> Result<()>;
 
-    /// Checks that the store answers, also to one that may not list it.
+    /// Checks that the store responds; does not need the permission to list it.
     fn probe(&self) -> Result<()>;
 
     /// Returns why nothing can be written: the last write failed a moment ago. After that moment another one may try.
     fn why_away(&self) -> Option<&'static str>;
 
-    /// Breaks off the calls that have not ended in a moment, and all later ones: the collector stops.
+    /// Aborts calls that do not end soon, and all later calls, because the collector stops.
     fn end(&self);
 }
 
@@ -134,7 +135,7 @@ impl Directory {
     /// Returns an object's file; an error for a path that leads elsewhere.
     fn resolve(&self, path: &str) -> Result<PathBuf> {
         if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
-            bail!("{path} is no path of an object");
+            bail!("{path} is not the path of an object");
         }
         Ok(self.0.join(path))
     }
@@ -209,7 +210,7 @@ pub(crate) fn on_threads<'a, T: Sync>(
     std::thread::scope(|scope| {
         for _ in 0..count.min(items.len()) {
             scope.spawn(|| {
-                // ORDERING: Relaxed; a number that nobody else gets.
+                // ORDERING: Relaxed; only a unique number.
                 while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Err(error) = work(item) {
                         next.store(items.len(), Ordering::Relaxed);
@@ -222,7 +223,7 @@ pub(crate) fn on_threads<'a, T: Sync>(
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// Writes a file where there is none, complete or not at all. `false`: there is one.
+/// Writes a file if it does not exist, completely or not at all. `false`: it exists.
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let directory = make_parent(path)?;
     let mut file = tempfile::Builder::new()
@@ -252,7 +253,7 @@ mod tests {
         assert!(objects.list("losses/v1").unwrap().is_empty());
         for path in ["../a", "/a", "raw/../../a"] {
             let refused = objects.put_new(path, Vec::new()).unwrap_err();
-            assert!(format!("{refused:#}").contains("is no path of an object"), "{refused:#}");
+            assert!(format!("{refused:#}").contains("is not the path of an object"), "{refused:#}");
             assert!(objects.get(path).is_err());
         }
     }

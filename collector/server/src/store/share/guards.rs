@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 impl Replica {
-    /// Returns the path of the tables; `None` until they have what the bucket had when the collector started.
+    /// Returns the path of the tables; `None` until they contain the bucket's content at the collector's start.
     #[must_use]
     pub fn complete_tables(&self) -> Option<PathBuf> {
         // ORDERING: Relaxed; a flag that publishes nothing.
@@ -25,7 +25,7 @@ impl Replica {
         Ok(self.objects.find(FINDINGS)?.map(|(bytes, _)| bytes))
     }
 
-    /// Replaces the findings by what `work` makes of them. Works again if another collector has changed them.
+    /// Replaces the findings by the result of `work` on them. Repeats it if another collector has changed them.
     ///
     /// # Errors
     /// Those of `work`, and when the object store cannot be read or written.

@@ -1,5 +1,5 @@
-//! Mappings over an object store: the collector that receives one stores it in the bucket, analyzes the version's captures again
-//! and publishes their rows; the others read the mapping with the next look (`tend.rs`) and take the rows.
+//! Mappings over an object store: the collector that receives one stores it in the bucket, analyzes the version's captures
+//! again and publishes their rows; the others read the mapping with the next check (`tend.rs`) and take the rows.
 
 use crate::store::mappings::{Mappings, Version};
 use crate::store::objects::{described, each};
@@ -35,7 +35,7 @@ impl Replica {
         most: usize,
     ) -> io::Result<Vec<RawKey>> {
         if noted.is_empty() {
-            // Collectors that have not read the mapping yet store captures under the old names until then.
+            // Until collectors have read the mapping, they store captures under the old names.
             std::thread::sleep(2 * LOOK_EVERY);
         }
         let [app, _] = version.parts();

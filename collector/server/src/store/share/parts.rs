@@ -1,8 +1,9 @@
-//! Parts: what collectors have made of captures, one object for many of them.
+//! Parts: the rows that collectors have made from captures, one object for many captures.
 //!
-//! A collector joins the files of its outbox into a part ([`Replica::publish`]) and deletes the captures from this machine; the others
-//! put it into their tables ([`Replica::take_parts`]). One of them joins small parts and leaves out what is not in the bucket any longer
-//! ([`Replica::compact`]), so that the number of parts follows that of the captures and a new replica reads few objects.
+//! A collector joins the files of its outbox into a part ([`Replica::publish`]) and deletes the captures from this machine;
+//! the others put it into their tables ([`Replica::take_parts`]). One of them joins small parts and drops rows whose
+//! captures are no longer in the bucket ([`Replica::compact`]), so that the number of parts follows that of the captures and
+//! a new replica reads few objects.
 
 use crate::store::captures::id_index;
 use crate::store::captures::quarantined::Quarantined;
@@ -24,7 +25,7 @@ use tracetee_fleet::sums::Contribution;
 
 /// Rows of a transaction.
 const BATCH_ROWS: usize = 200_000;
-/// Parts that are read at once: some megabytes each.
+/// Number of parts that are read at once; each has a few megabytes.
 const PARTS_AT_ONCE: usize = 8;
 /// Bytes of a part: rows of some thousand captures.
 const MAX_PART_BYTES: u64 = 32 << 20;
@@ -35,7 +36,8 @@ const MOST: usize = 2000;
 /// Time by which the clocks of collectors and of the object store may differ.
 const CLOCKS_MS: u128 = 60_000;
 
-/// The name of a part: the time, so that parts are taken in the order in which they were made, the number of records, and a digest.
+/// The name of a part: the time, so that parts are taken in the order in which they were made, the number of records, and a
+/// digest.
 fn name(ms: u128, count: usize, bytes: &[u8]) -> String {
     let mut digest = hex::encode(hmac_sha256::Hash::hash(bytes));
     digest.truncate(16);
@@ -112,7 +114,7 @@ impl Replica {
         Ok(true)
     }
 
-    /// Publishes why captures were set aside. They stay in `raw/`: another version of the program may analyze them.
+    /// Publishes why captures were quarantined. They stay in `raw/`: another version of the program may analyze them.
     fn publish_quarantine(&self) -> Result<()> {
         let mut notes = Vec::new();
         walk(&self.root.join("quarantine"), &mut |path| {
@@ -153,7 +155,7 @@ impl Replica {
         for some in new.chunks(PARTS_AT_ONCE) {
             let found = Mutex::new(BTreeMap::new());
             each(some, |part| {
-                // One that is gone was joined with others, whose part is there.
+                // A missing one was joined with others into a new part.
                 if let Some((bytes, _)) = self.objects.find(part)? {
                     found.lock().unwrap_or_else(PoisonError::into_inner).insert(*part, bytes);
                 }
@@ -169,8 +171,8 @@ impl Replica {
         Ok(())
     }
 
-    /// Makes one part of some, of the records that `keeps` has, and deletes them. A capture that is in two of them is in it once, by its last analysis. They
-    /// are deleted after the new one is there: what is killed in between leaves records that are there twice.
+    /// Joins some parts into one, with the records in `keeps`, and deletes them. A capture in two of them is included once,
+    /// by its last analysis. They are deleted after the new part is written: a kill in between leaves duplicate records.
     pub(crate) fn join(
         &self,
         parts: &[String],
@@ -213,8 +215,8 @@ impl Replica {
         self.objects.delete(parts)
     }
 
-    /// Writes the parts that have rows of a device anew without them. Parts of other versions of the program are deleted: their
-    /// captures are analyzed again by that version.
+    /// Rewrites the parts with rows of a device without those rows. Parts of other versions of the program are deleted:
+    /// their captures are analyzed again by that version.
     pub(crate) fn leave_out(&self, device: &str, keys: &[String]) -> Result<()> {
         let keys: BTreeSet<&str> = keys.iter().map(String::as_str).collect();
         let (mine, others): (Vec<String>, Vec<String>) = self
@@ -225,7 +227,7 @@ impl Replica {
         self.objects.delete(&others)?;
         for part in mine {
             let known = self.keys(&part);
-            // One that came meanwhile is looked through.
+            // A part that arrived meanwhile is also searched.
             if known.is_empty() || known.iter().any(|key| keys.contains(key.as_str())) {
                 self.join(&[part], &|record| !record.content.devices().any(|name| name == device))?;
             }
@@ -239,12 +241,12 @@ impl Replica {
         keys.lines().map(str::to_owned).collect()
     }
 
-    /// Joins small parts, and rewrites those of which a quarter is not in the bucket, until `is_over`.
+    /// Joins small parts, and rewrites those with a quarter of their captures missing in the bucket, until `is_over`.
     pub(crate) fn compact(&self, listing: &Listing, is_over: &dyn Fn() -> bool) -> Result<()> {
         let raw: BTreeSet<&str> = listing.raw.iter().map(|listed| &*listed.path).collect();
         let reports: BTreeSet<&str> = listing.reports.iter().map(|listed| &*listed.path).collect();
         let is_live = |key: &str| raw.contains(key) || reports.contains(key);
-        // Parts that are newer than the listing may have captures that it has not.
+        // Parts that are newer than the listing may contain captures that are not in it.
         let newest = listing.raw.iter().chain(&listing.reports).map(|listed| listed.modified).max();
         let newest = newest.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         let until = newest.unwrap_or_default().as_millis().saturating_sub(CLOCKS_MS);
@@ -278,7 +280,7 @@ impl Replica {
     }
 }
 
-/// Inserts what a part has. Returns the keys of all of it, one a line; `None` if it is over before all of it is inserted.
+/// Inserts the rows of a part. Returns all of its keys, one per line; `None` if `is_over` before everything is inserted.
 fn insert(
     database: &mut Database,
     part: &[u8],

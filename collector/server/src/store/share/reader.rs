@@ -1,7 +1,7 @@
 //! The replica of a command: `tracetee report`, `store forget` and `store rebuild` of an object store.
 //!
-//! It brings a directory to the state of the bucket, analyzes what no collector has published, and writes nothing into the bucket. The
-//! directory is kept from one report to the next: only what is new is read then.
+//! It updates a directory to the state of the bucket, analyzes captures that no collector has published, and writes nothing
+//! into the bucket. The directory is kept from one report to the next, so only new objects are read.
 
 use crate::store::captures::local_store::LocalStore;
 use crate::store::captures::quarantined::Quarantined;
@@ -40,7 +40,8 @@ const LOCK_EVERY: Duration = Duration::from_millis(200);
 const LOCK_TRIES: u32 = 3000;
 
 impl Reader {
-    /// Brings the tables in a directory to the state of an object store; without a directory, in one that ends with the process.
+    /// Brings the tables in a directory to the state of an object store; without a directory, in one that ends with the
+    /// process.
     ///
     /// # Errors
     /// When the object store cannot be read, or the directory is another store's.
@@ -57,7 +58,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// As [`Reader::open`], with a check of what the tables say about captures and devices.
+    /// Like [`Reader::open`], with a check of the tables' data on captures and devices.
     pub(crate) fn open_checked(address: &str, cache: Option<&Path>) -> Result<Self> {
         let reader = Self::open(address, cache)?;
         match Database::read(&reader.tables())?.check_stored() {
@@ -114,13 +115,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Analyzes all captures of an object store anew, and replaces its parts.
+    /// Reanalyzes all captures of an object store, and replaces its parts.
     pub(crate) fn rebuild(address: &str) -> Result<Rebuilt> {
         let replica = Replica::open(address, None, true)?;
         replica.discard_unusable(Checks::WhenRead)?;
         let before = replica.objects.list("sums")?;
         let set_aside = replica.objects.list("quarantine")?;
-        // Nothing of it is known here: all captures are missing.
+        // Marks every part as taken without its rows, so that all captures count as missing.
         for mark in &before {
             fs::write(replica.mark(mark), "")?;
         }

@@ -1,11 +1,12 @@
-//! A replica of an object store's tables on this machine: whatever it has can be made anew from the bucket.
+//! A replica of an object store's tables on this machine: whatever it has can be rebuilt from the bucket.
 //!
-//! The bucket is the truth. `raw/`, `losses/` and `ledgers/` have what was acknowledged; `sums/VERSION/` has parts ([`tracetee_fleet::part`]) with the
-//! rows that collectors made of them, so that nobody analyzes a capture that another one has analyzed. A replica is a directory like a
-//! local store, with the same tables. Its `raw/` has captures only until their rows are published (`parts.rs`); `outbox/` has these
-//! rows, `parts/NAME` the keys of a part that is in the tables. [`Replica::sync`] takes parts that are new, deletes what is not in the bucket
-//! any longer, and analyzes what no part has: captures of a collector that was killed, or that came past all collectors. A capture counts once by
-//! its id, in however many parts it is. `tend.rs` is the thread of a collector, `reader.rs` the replica of a command.
+//! The bucket is the truth. `raw/`, `losses/` and `ledgers/` have what was acknowledged; `sums/VERSION/` has parts
+//! ([`tracetee_fleet::part`]) with the rows that collectors made of them, so that nobody analyzes a capture that another one
+//! has analyzed. A replica is a directory like a local store, with the same tables. Its `raw/` has captures only until their
+//! rows are published (`parts.rs`); `outbox/` has these rows, `parts/NAME` the keys of a part that is in the tables.
+//! [`Replica::sync`] takes parts that are new, deletes what is not in the bucket any longer, and analyzes what no part has:
+//! captures of a collector that was killed, or that bypassed all collectors. A capture counts once by its id, in however
+//! many parts it is. `tend.rs` is the thread of a collector, `reader.rs` the replica of a command.
 
 use crate::store::captures::entries::{Entry, Kind, note_name};
 use crate::store::captures::id_index;
@@ -36,18 +37,18 @@ use tracetee_protocol::CaptureMeta;
 
 /// Captures of a transaction.
 pub(crate) const BATCH: usize = if cfg!(test) { 4 } else { 500 };
-/// Captures that are read from the bucket before those before them are analyzed.
+/// Number of captures that are read from the bucket in advance, while earlier ones are analyzed.
 const CAPTURES_AT_ONCE: usize = 256;
 
 /// Interval at which a collector looks for parts, mappings and devices to forget.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// When damage of the tables is looked for.
+/// When the tables are checked for damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checks {
-    /// In all of them, at the start.
+    /// Damage in any of them, at the start.
     All,
-    /// In what is read, by whoever reads it.
+    /// Damage in the rows that are read, checked by their reader.
     WhenRead,
 }
 
@@ -59,9 +60,9 @@ pub struct Replica {
     pub(crate) root: PathBuf,
     /// The mappings and notes that are here, as the bucket listed them.
     mirrored: Mutex<BTreeMap<String, Listed>>,
-    /// Set while nobody has looked for damage in the tables of captures and loss reports.
+    /// Set until the tables of captures and loss reports have been checked for damage.
     is_unchecked: AtomicBool,
-    /// Set when all that the bucket had is in the tables.
+    /// Set when the bucket's whole content is in the tables.
     pub(crate) complete: AtomicBool,
     /// One that ends with the process.
     _own: Option<TempDir>,
@@ -114,7 +115,7 @@ impl Known {
         Ok(Self { captures, reports })
     }
 
-    /// Returns what the bucket has and the tables have not, or have as an older analysis saw it.
+    /// Returns the objects of the bucket that the tables lack, or have from an older analysis.
     fn unknown_of(&self, listing: &Listing) -> Listing {
         let current = self.captures.iter().filter(|(_, is_current)| *is_current);
         let current: HashSet<&str> = current.map(|(key, _)| &**key).collect();
@@ -179,8 +180,8 @@ impl Replica {
         })
     }
 
-    /// Deletes tables of another version, and damaged ones. The caller holds the directory's lock. A collector checks all tables here. A
-    /// command checks only the rows that it reads, when it reads them, because all take seconds.
+    /// Deletes tables of another version, and damaged ones. The caller holds the directory's lock. A collector checks all
+    /// tables here. A command checks only the rows that it reads, when it reads them, because all take seconds.
     pub(crate) fn discard_unusable(&self, checks: Checks) -> Result<()> {
         // ORDERING: Relaxed, here and below; flags that publish nothing.
         self.is_unchecked.store(checks == Checks::WhenRead, Ordering::Relaxed);
@@ -197,8 +198,8 @@ impl Replica {
         self.discard()
     }
 
-    /// Deletes the tables, which can be made anew, and rows that are not published, whose captures are here or in the bucket. The caller
-    /// holds the directory's lock.
+    /// Deletes the tables, which can be rebuilt, and unpublished rows, whose captures are here or in the bucket.
+    /// The caller holds the directory's lock.
     ///
     /// # Errors
     /// When they cannot be deleted.
@@ -214,8 +215,8 @@ impl Replica {
         Ok(fs::write(self.root.join("parts/version"), directory())?)
     }
 
-    /// Checks the lists of captures and loss reports in the tables, once. Called before anything is deleted or analyzed again because of
-    /// them: a capture whose key is damaged would be counted twice.
+    /// Checks the lists of captures and loss reports in the tables, once. Called before anything is deleted or analyzed
+    /// again because of them: a capture whose key is damaged would be counted twice.
     pub(crate) fn check_stored(&self, database: &Database) -> Result<()> {
         if self.is_unchecked.swap(false, Ordering::Relaxed) {
             database.check_stored()?;
@@ -237,8 +238,8 @@ impl Replica {
         Ok(Listing { raw, reports, quarantine, took: began.elapsed() })
     }
 
-    /// Brings the tables to the state of the bucket, and has `indexer` analyze captures that no part has and that came before `until`.
-    /// Leaves the rest of them when `is_over`. Returns what the bucket had.
+    /// Updates the tables to the state of the bucket, and makes `indexer` analyze captures from before `until` that are in
+    /// no part. Stops early when `is_over`. Returns the bucket's content.
     pub(crate) fn sync(
         &self,
         local: &LocalStore,
@@ -249,7 +250,7 @@ impl Replica {
         let _looking = indexer.looking();
         self.mirror_mappings(&indexer.mappings())?;
         self.take_parts(is_over)?;
-        // Before the bucket is listed: what is here, and not there, was deleted.
+        // Read before the bucket is listed: a capture that is here, and not there, was deleted.
         let known = Known::read(&Database::open(&tables_of(&self.root))?)?;
         let listing = self.list()?;
         self.delete_gone(&listing, &known)?;
@@ -270,7 +271,7 @@ impl Replica {
         Ok(listing)
     }
 
-    /// Deletes rows of what is in the tables and not in the bucket.
+    /// Deletes rows of objects that are in the tables and not in the bucket.
     fn delete_gone(&self, listing: &Listing, known: &Known) -> Result<()> {
         let raw: HashSet<&str> = listing.raw.iter().map(|listed| &*listed.path).collect();
         let stored: HashSet<&str> = listing.reports.iter().map(|listed| &*listed.path).collect();
@@ -296,8 +297,8 @@ impl Replica {
         Ok(database.forget_deleted()?)
     }
 
-    /// Returns what came before `until` and is in the bucket, but not in the tables, nor in quarantine, nor here. `known`: what the
-    /// tables had a moment ago.
+    /// Returns objects from before `until` that are in the bucket, but neither in the tables, nor in quarantine, nor here.
+    /// `known`: the earlier content of the tables.
     fn missing(
         &self,
         listing: &Listing,
@@ -326,8 +327,8 @@ impl Replica {
         Ok(missing)
     }
 
-    /// Fetches the dump of a death's capture, or the capture of a dump, which another collector may have received; before the other one
-    /// is analyzed. Of two that are stored at once, at least one finds the other.
+    /// Fetches the dump of a death's capture, or the capture of a dump, which another collector may have received; before
+    /// the other one is analyzed. If both are stored at the same time, at least one finds the other.
     pub(crate) fn fetch_other(
         &self,
         local: &LocalStore,
@@ -366,8 +367,7 @@ impl Replica {
         Ok(local.keep(key, &incoming, meta)?.is_some())
     }
 
-    /// Deletes what a forgotten device has sent: it came late. A command that is at work finds it itself,
-    /// and counts it.
+    /// Deletes late data of a forgotten device. A running command finds it itself, and counts it.
     fn delete_late(&self, path: String) -> Result<()> {
         if intents::is_command_at_work(&self.root) { Ok(()) } else { self.objects.delete(&[path]) }
     }
@@ -422,8 +422,8 @@ impl Replica {
         Ok(true)
     }
 
-    /// Brings the intents of commands here, for a collector: a command that searches for what a device has sent must find it. Returns
-    /// whether one has changed, and those that nobody has written again, with their contents.
+    /// Copies the intents of commands here, for a collector: a command that searches for a device's data must find it.
+    /// Returns true if one has changed, and the stale intents with their contents.
     pub(crate) fn mirror_intents(&self) -> Result<(bool, Contents)> {
         let all = self.objects.list_all("intents")?;
         let (mut stale, mut texts) = (Vec::new(), Vec::new());

@@ -15,7 +15,7 @@ const RISE_PERCENT: f64 = 10.0;
 /// An answer of the guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// The rollout may go on.
+    /// The rollout may continue.
     Go,
     /// The later version is worse.
     Stop,
@@ -47,8 +47,8 @@ pub(crate) fn look(rollout: &Rollout, day: i64) -> Said {
     }
 }
 
-/// Share of the devices that send captures: one in so many; without ledgers all do, with them one in a hundred, unless `CAPTURES`
-/// says so.
+/// Share of the devices that send captures: one in so many; without ledgers all do, with them one in a hundred, unless
+/// `CAPTURES` says so.
 fn one_in() -> usize {
     let default = if has_ledgers() { 100 } else { 1 };
     std::env::var("CAPTURES").map_or(default, |text| text.parse().unwrap())
@@ -114,7 +114,7 @@ fn fleet(source: Source, rollout: &Rollout, day: i64, from: usize) -> Fleet {
     builder.finish()
 }
 
-/// Compares each of several versions with the one before it, as `bisect`. Returns the number of changes.
+/// Compares each of several versions with the previous one, as `bisect`. Returns the number of changes.
 pub(crate) fn changes(rollout: &Rollout, releases: usize) -> usize {
     let compare = |from: usize| {
         let [name, next] = [from, from + 1].map(|version| format!("2.{version}"));

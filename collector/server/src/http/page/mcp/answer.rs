@@ -1,5 +1,5 @@
-//! Answers: a line of numbers, then JSON, which alone has what apps have sent. Names are escaped and cut, lists are cut until all of it
-//! fits, and the answer says how many are left out.
+//! Answers: a line of numbers, then JSON, which alone contains data from apps. Names are escaped and truncated, lists are
+//! cut until everything fits, and the answer says how many items are omitted.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};

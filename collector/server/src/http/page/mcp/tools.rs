@@ -21,9 +21,9 @@ use tracetee_ledger::Source;
 
 /// Parts of the app's report that `report` has.
 const REPORT: [&str; 7] = ["versions", "screens", "pipelines", "days", "causes", "fixes", "losses"];
-/// Captures that an answer links where its rows have none.
+/// Captures linked by an answer whose rows have none.
 const EXAMPLES: usize = 5;
-/// Time of a report for whoever shares the program with nobody.
+/// Time limit of a report if the program has a single user.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// The tools as clients see them: names, descriptions, arguments.
 static TOOLS: LazyLock<Vec<Tool>> =
@@ -153,7 +153,7 @@ impl Call<'_> {
         ids.into_iter().map(|id| json!({"capture_id": id})).collect()
     }
 
-    /// Returns a capture of an app, and of a version, by chance.
+    /// Returns a random capture of an app and version.
     fn captures_of(&self, app: &str, version: Option<&str>) -> Option<Value> {
         let sql = "SELECT capture_id FROM captures WHERE app = ?1 AND (?2 = '' OR ver = ?2) ORDER BY substr(capture_id, -12) LIMIT 1";
         let found = self.ask(sql, &[app, version.unwrap_or_default()]).ok()?;
@@ -169,7 +169,7 @@ fn fields(value: &impl serde::Serialize) -> Result<Map<String, Value>, Error> {
     }
 }
 
-/// Writes the counts of a report, its days, and what is not counted or compared.
+/// Writes the counts of a report, its days, and the data that is not counted or compared.
 fn text(app: &AppReport) -> String {
     if app.unfinished.is_some() {
         return "The report takes too long; ask for one screen, version or a later day.".to_owned();
@@ -254,7 +254,7 @@ fn capture(call: &Call<'_>) -> Result<Answer, Error> {
         call.page.analyzed(call.maker, call.viewer, call.needed("id"), call.is_unwanted)?;
     let report = SingleReport::from_capture(&capture);
     let mut data = fields(&report)?;
-    // By `frame`, one by one.
+    // The tool `frame` returns each of them.
     for large in ["frames", "explanations", "stacks"] {
         data.remove(large);
     }

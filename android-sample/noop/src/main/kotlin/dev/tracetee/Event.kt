@@ -1,4 +1,4 @@
-// The events of the no-op artifact: nobody gets any.
+// The events of the no-op artifact, which go nowhere.
 package dev.tracetee
 
 /** A record that is written nowhere. */

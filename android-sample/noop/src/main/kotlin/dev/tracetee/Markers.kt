@@ -1,4 +1,4 @@
-// The markers of the no-op artifact: neither the agent nor the platform gets any.
+// The markers of the no-op artifact, which go neither to the agent nor to the platform.
 package dev.tracetee
 
 /** Markers that are written nowhere. */

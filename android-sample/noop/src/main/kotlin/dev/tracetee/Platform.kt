@@ -7,11 +7,11 @@ import androidx.startup.Initializer
 
 /** Listens to no frames, and needs no `androidx.metrics`. */
 public class JankHook private constructor() {
-    /** Keeps what was set last; no frame is watched. */
+    /** Stores the last value; watches no frames. */
     public var isTracking: Boolean = false
 
     public companion object {
-        /** Name of the trigger, which nothing fires. */
+        /** Name of the trigger; it never fires. */
         public const val TRIGGER: String = "jankstats"
 
         /** Returns a hook that watches nothing. */
@@ -26,7 +26,7 @@ public class JankHook private constructor() {
 
 /** Sets no tracer. */
 public object ComposeHook {
-    /** Fails: compositions are no sections. */
+    /** Fails: compositions do not become sections. */
     @JvmStatic
     public fun attach(): Outcome = Tracetee.failed
 }

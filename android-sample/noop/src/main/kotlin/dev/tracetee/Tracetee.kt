@@ -58,7 +58,7 @@ public object Tracetee {
     @JvmStatic
     public fun closeWindow(id: String): Outcome = failed
 
-    /** Fails; nothing remembers the answer. */
+    /** Fails; the answer is not stored. */
     @JvmStatic
     public fun setConsent(given: Boolean): Outcome = failed
 

@@ -1,5 +1,5 @@
-// Runs on a device or an emulator: the agent records what the platform's own Trace writes, on the system that is there.
-// .github/workflows/android.yml runs it; tests/android/run compiles it, because no device is there.
+// Runs on a device or an emulator: the agent records what the platform's own Trace writes, on the system of the device.
+// .github/workflows/android.yml runs it; tests/android/run only compiles it, because it has no device.
 package dev.tracetee
 
 import androidx.test.platform.app.InstrumentationRegistry

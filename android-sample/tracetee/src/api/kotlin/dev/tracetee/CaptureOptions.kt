@@ -96,9 +96,9 @@ public class CaptureOptions private constructor(builder: Builder) {
         THERMAL,
     }
 
-    /** Choice of the records that also go on to the kernel. */
+    /** Choice of the records that are also passed to the kernel. */
     public enum class PassOn {
-        /** Those of categories that a system trace has on. */
+        /** Records of categories that a system trace has enabled. */
         AUTO,
 
         /** All records. */
@@ -125,7 +125,7 @@ public class CaptureOptions private constructor(builder: Builder) {
 
     /** Clock that stamps the records. */
     public enum class Clock {
-        /** The processor's counter, where it is reliable. */
+        /** The processor's counter, if it is reliable. */
         AUTO,
 
         /** The boot clock, by a system call. */
@@ -173,61 +173,61 @@ public class CaptureOptions private constructor(builder: Builder) {
         /** Sets the categories to record. Default: all. */
         public fun setCategories(vararg categories: Category): Builder = apply { this.categories = categories.toSet() }
 
-        /** Sets the categories to record. Default, and null: all. */
+        /** Sets the categories to record. Default (null): all. */
         public fun setCategories(categories: Collection<Category>?): Builder = apply { this.categories = categories?.toSet() }
 
-        /** Sets which records also go on to the kernel. Default: [PassOn.AUTO]. */
+        /** Sets which records are also passed to the kernel. Default: [PassOn.AUTO]. */
         public fun setPassOn(passOn: PassOn): Builder = apply { this.passOn = passOn }
 
         /** Sets the behaviour when the memory is full. Default: [Mode.STARTUP]. */
         public fun setMode(mode: Mode): Builder = apply { this.mode = mode }
 
-        /** Sets the file of the streamed trace; [Mode.ENDLESS] needs one. `%p` in its path stands for the process id. Default: none. */
+        /** Sets the file of the streamed trace; [Mode.ENDLESS] requires one. `%p` in its path stands for the process id. Default: none. */
         public fun setOutput(file: File?): Builder = apply { output = file }
 
-        /** Sets the time after which the capture ends by itself, in milliseconds; at most a day. Default, and null: no limit. */
+        /** Sets the time after which the capture ends automatically, in milliseconds; at most a day. Default (null): no limit. */
         public fun setDurationMs(ms: Long?): Builder = apply { durationMs = ms }
 
         /** Sets whether records are taken in libcutils' functions, before they are formatted. Default: false. */
         public fun setFastPath(fast: Boolean): Builder = apply { fastPath = fast }
 
         /**
-         * Sets whether each frame's begin and end on the main thread and on render threads have the thread's counters: time on a
-         * processor, time ready for one, page faults, switches. Some 2 to 4 microseconds a frame. Default: false.
+         * Sets whether each frame's begin and end on the main thread and on render threads have the thread's counters: time
+         * on a processor, time ready for one, page faults, switches. Some 2 to 4 microseconds a frame. Default: false.
          */
         public fun setFrameCounters(count: Boolean): Builder = apply { frameCounters = count }
 
-        /** Sets the memory for all records, in KiB. Default, and null: 16384. */
+        /** Sets the memory for all records, in KiB. Default (null): 16384. */
         public fun setCapacityKb(kb: Long?): Builder = apply { capacityKb = kb }
 
-        /** Sets the memory that a thread takes at a time, in KiB: a power of two, 8 to 1024. Default, and null: 16. */
+        /** Sets the memory that a thread takes at a time, in KiB: a power of two, 8 to 1024. Default (null): 16. */
         public fun setBlockKb(kb: Int?): Builder = apply { blockKb = kb }
 
-        /** Sets the directory of a file with the memory, which survives a SIGKILL. Default, and null: no file. */
+        /** Sets the directory of a file with the memory, which survives a SIGKILL. Default (null): no file. */
         public fun setDirectory(directory: File?): Builder = apply { this.directory = directory }
 
         /**
-         * Sets the directory for traces of what killed processes left in [directory]; a thread of the agent writes them at the
-         * start. Default, and null: none are written.
+         * Sets the directory for traces of what killed processes left in [directory]; a thread of the agent writes them at
+         * the start. Default (null): none are written.
          */
         public fun setRecoverTo(directory: File?): Builder = apply { recoverTo = directory }
 
         /** Sets the clock that stamps the records. Default: [Clock.AUTO]. */
         public fun setClock(clock: Clock): Builder = apply { this.clock = clock }
 
-        /** Sets the limit of the streaming thread of [Mode.ENDLESS], in percent of one core. Default, and null: 20. */
+        /** Sets the limit of the streaming thread of [Mode.ENDLESS], in percent of one core. Default (null): 20. */
         public fun setDrainCpuPercent(percent: Int?): Builder = apply { drainCpuPercent = percent }
 
         /** Sets the unit of the last digit of a time. Default: [Precision.US]. */
         public fun setPrecision(precision: Precision): Builder = apply { this.precision = precision }
 
-        /** Sets the shortest sections that the trace has. Default: all are there. */
+        /** Sets the minimum duration of the sections in the trace. Default: all sections. */
         public fun setMinSliceUs(shortest: MinSliceUs): Builder = apply { minSliceUs = shortest }
 
         /** Sets whether the trace has the main thread only. Default: false. */
         public fun setMainThreadOnly(only: Boolean): Builder = apply { mainThreadOnly = only }
 
-        /** Sets the rules that keep private data out of names; each is applied to the result of the one before. Default: none. */
+        /** Sets the rules that keep private data out of names; each is applied to the result of the previous one. Default: none. */
         public fun setRedaction(rules: List<RedactionRule>): Builder = apply { redaction = rules.toList() }
 
         /** Builds the options. [Tracetee.startCapture] validates them. */
@@ -238,15 +238,15 @@ public class CaptureOptions private constructor(builder: Builder) {
 /**
  * Rule that keeps private data out of the names in a trace.
  *
- * @property pattern regular expression that is searched in each name: the syntax of the remote configuration's rules
- * @property action what happens where it matches
- * @property except regular expression of the names to leave alone; null for none
+ * @property pattern regular expression to search for in each name, in the syntax of the remote configuration's rules
+ * @property action action for each match
+ * @property except regular expression of the names to leave unchanged; null for none
  */
 public class RedactionRule(public val pattern: String, public val action: Action, public val except: String?) {
     /** Creates a rule without exceptions. */
     public constructor(pattern: String, action: Action) : this(pattern, action, null)
 
-    /** The action where a rule matches. */
+    /** The action for a match. */
     public sealed class Action {
         /** Leaves out the whole record. */
         public object Drop : Action()

@@ -19,7 +19,7 @@ public class FrameCounts(
     public val topCause: Cause?,
     public val isWhole: Boolean,
 ) {
-    /** The part of a late frame that took longest, or who else made it late. */
+    /** The part of a late frame that took longest, or another reason for its lateness. */
     public enum class Cause {
         /** The main thread was busy with something else when the frame was due. */
         DELAY,

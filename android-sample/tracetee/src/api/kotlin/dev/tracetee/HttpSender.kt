@@ -43,7 +43,8 @@ public object HttpSender : Sender {
         connection.useCaches = false
         connection.requestMethod = request.method
         for ((name, value) in request.headers) connection.setRequestProperty(name, value)
-        // Without this the platform asks for gzip and unpacks the response, and the agent sees other bytes than were sent.
+        // Without this the platform asks for gzip and unpacks the response, and the agent would see other bytes than the
+        // server sent.
         if (connection.getRequestProperty("Accept-Encoding") == null) {
             connection.setRequestProperty("Accept-Encoding", "identity")
         }

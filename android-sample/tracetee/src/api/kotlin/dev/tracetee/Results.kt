@@ -37,9 +37,9 @@ public sealed class UploadResult {
     }
 
     /**
-     * The agent could not look for captures to send.
+     * The agent could not search for captures to send.
      *
-     * @property reason message for people
+     * @property reason human-readable message
      */
     public class Failed internal constructor(public val reason: String) : UploadResult() {
         override fun toString(): String = reason

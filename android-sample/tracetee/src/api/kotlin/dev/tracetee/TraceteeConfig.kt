@@ -1,7 +1,7 @@
 package dev.tracetee
 
 /**
- * Settings that an app passes to [Tracetee.install]. All of them are optional.
+ * Settings that an app passes to [Tracetee.install]. All are optional.
  *
  * ```
  * TraceteeConfig.Builder()
@@ -86,11 +86,11 @@ public class TraceteeConfig private constructor(builder: Builder) {
          */
         public fun setPublicKey(hex: String?): Builder = apply { publicKey = hex }
 
-        /** Sets the user's consent. Default, and null: the value of the last run; on the first run the user consents. */
+        /** Sets the user's consent. Default (null): the value of the last run; on the first run the user consents. */
         public fun setConsent(given: Boolean?): Builder = apply { consent = given }
 
         /**
-         * Sets the identifier from which the agent decides whether this device is sampled. Default, and null: a
+         * Sets the identifier from which the agent decides whether this device is sampled. Default (null): a
          * random identifier that the agent keeps.
          */
         public fun setInstallId(id: String?): Builder = apply { installId = id }
@@ -102,8 +102,9 @@ public class TraceteeConfig private constructor(builder: Builder) {
         public fun setDevice(properties: Map<String, String>): Builder = apply { device = properties.toMap() }
 
         /**
-         * Sets attributes of this installation, for example `mapOf("plan" to "premium")`. The ledger counts each combination of
-         * values by itself: at most 4 attributes, each of few values, names and values of at most 64 bytes. Default: none.
+         * Sets attributes of this installation, for example `mapOf("plan" to "premium")`. The ledger counts each combination
+         * of values separately: at most 4 attributes, each with few values, names and values of at most 64 bytes. Default:
+         * none.
          */
         public fun setSegment(attributes: Map<String, String>): Builder = apply { segment = attributes.toMap() }
 
@@ -119,14 +120,15 @@ public class TraceteeConfig private constructor(builder: Builder) {
         /**
          * Sets how long [Tracetee.install] waits for files, in milliseconds, 0 to 10000, if the configuration of the
          * last run may record something from the app's start on. A start that takes longer is recorded late.
-         * Default, and null: 3.
+         * Default (null): 3.
          */
         public fun setStartWaitMs(ms: Int?): Builder = apply { startWaitMs = ms }
 
         /**
-         * Sets whether captures have the platform's verdict about each frame of the app's activities: FrameMetrics (API 26),
-         * the deadline before the frame ends (API 33), and the compositor's JankData (API 36; of surfaces of engines: 37.2). Reports then tell frames that the compositor or the graphics processor made late
-         * from those that the app did; [Tracetee.countFrames] counts frames. A thread of the library listens all the time. Default: false.
+         * Sets whether captures contain the platform's verdict on each frame of the app's activities: FrameMetrics (API 26),
+         * the deadline before the frame ends (API 33), and the compositor's JankData (API 36; for surfaces of engines:
+         * 37.2). Reports then distinguish frames that the compositor or the GPU delayed from those that the app delayed, and
+         * [Tracetee.countFrames] counts frames. A thread of the library listens permanently. Default: false.
          */
         public fun setFrameVerdicts(record: Boolean): Builder = apply { frameVerdicts = record }
 

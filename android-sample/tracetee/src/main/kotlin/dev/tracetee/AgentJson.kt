@@ -5,7 +5,7 @@ import java.util.Locale
 import org.json.JSONArray
 import org.json.JSONObject
 
-/** Writes the options as `tracetee_start` reads them. What is not set is left to the agent. */
+/** Writes the options as `tracetee_start` reads them. The agent chooses unset options. */
 internal fun CaptureOptions.toJson(): JSONObject {
     val recorder = JSONObject()
         .put("mode", word(mode))
@@ -62,5 +62,5 @@ internal fun uploadResult(json: String): UploadResult {
     )
 }
 
-/** Returns a member; null also where it is JSON's null, which `optString` makes a text of. */
+/** Returns a member; null also for JSON's null, which `optString` would turn into a string. */
 private fun text(json: JSONObject, name: String): String? = if (json.isNull(name)) null else json.optString(name)

@@ -60,7 +60,7 @@ internal object AppHooks {
         application = null
     }
 
-    /** Sets the screen, also for the next time that the activity in front comes back. */
+    /** Sets the screen, also for when the activity in front next returns to the foreground. */
     @Synchronized
     fun setScreen(name: String) {
         front?.let { named[it] = name }
@@ -70,7 +70,7 @@ internal object AppHooks {
 
     private var front: Activity? = null
 
-    /** Number of activities that are visible; the main thread alone uses it. */
+    /** Number of visible activities; used only on the main thread. */
     private var started = 0
 
     /** The last screen that the app has named in each activity. */

@@ -1,4 +1,4 @@
-// Writes what the system knows of the app's start (ApplicationStartInfo of API 35) into a capture of it.
+// Writes the system's data on the app's start (ApplicationStartInfo of API 35) into a capture of the start.
 package dev.tracetee
 
 import android.app.ActivityManager
@@ -7,7 +7,7 @@ import android.content.Context
 import android.os.Build
 import java.util.concurrent.Executor
 
-/** The start of this process. A thread of its own asks the system, which takes a while, and ends. */
+/** The start of this process. A separate thread asks the system, which takes a while, and then ends. */
 internal object AppStart {
     private var isAsked = false
 
@@ -39,21 +39,21 @@ internal object AppStart {
         }
     }
 
-    /** Counts the start. Its times are those of one clock. */
+    /** Counts the start. All of its times are on one clock. */
     fun count(info: ApplicationStartInfo, count: (Int, Long, Long) -> Unit = Native::countStart) {
         val times = info.startupTimestamps
         val launchNs = times[ApplicationStartInfo.START_TIMESTAMP_LAUNCH] ?: 0
         fun ms(key: Int) = times[key]?.let { if (launchNs in 1..it) (it - launchNs) / 1_000_000 else -1 } ?: -1
         val isDrawn = ms(ApplicationStartInfo.START_TIMESTAMP_FIRST_FRAME)
-        // A service, a receiver: nobody waits for a frame.
+        // A service or a receiver: no user waits for a frame.
         if (info.startType in 1..3 && isDrawn >= 0) count(info.startType - 1, isDrawn, ms(ApplicationStartInfo.START_TIMESTAMP_FULLY_DRAWN))
     }
 
     private fun write(info: ApplicationStartInfo) = Event.get().category(CATEGORY).arg("start", text(info, BootTime())).instant("app start")
 
     /**
-     * Returns the values as `vsync=- reason=6 type=1 …`. The rules of redaction take long numbers for private ones, except beside
-     * `vsync`, which a start has none of.
+     * Returns the values as `vsync=- reason=6 type=1 …`. The redaction rules treat long numbers as private, except after
+     * `vsync`, which a start does not have.
      */
     fun text(info: ApplicationStartInfo, clock: BootTime): String {
         clock.compare()

@@ -12,7 +12,7 @@ internal class BootTime(
     private var offsetNs = 0L
     private var offsetBeforeNs = 0L
 
-    /** The last reading with [offsetBeforeNs] and the first one with [offsetNs]; the suspend lies between them. */
+    /** The last reading with [offsetBeforeNs] and the first one with [offsetNs]; the suspend is between them. */
     private var lastBeforeNs = Long.MIN_VALUE
     private var firstNs = Long.MIN_VALUE
     private var lastNs = Long.MIN_VALUE
@@ -44,7 +44,7 @@ internal class BootTime(
 
     /**
      * Returns by how much [boot] may be too late: the device slept between the comparisons before and after this time, and
-     * nothing shows on which side of that it lies.
+     * it is unknown whether the time is before or after the sleep.
      */
     fun suspendedNs(monotonicNs: Long): Long {
         val isBetween = lastBeforeNs != Long.MIN_VALUE && monotonicNs > lastBeforeNs && monotonicNs <= firstNs

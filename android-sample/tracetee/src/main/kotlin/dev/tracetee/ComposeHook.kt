@@ -10,9 +10,9 @@ import java.lang.reflect.Proxy
  * (Feed.kt:12)`.
  *
  * For Compose before 1.13. From 1.13 on, depend on `androidx.compose.runtime:runtime-tracing` and
- * `dev.tracetee:androidx-tracing`, which trace the reasons of recompositions, too. This calls `Composer.setTracer` by reflection,
- * because Compose counts it as internal. A tracer that is set already, such as that of `runtime-tracing`, gets all calls as
- * before.
+ * `dev.tracetee:androidx-tracing`, which also trace the reasons for recompositions. This calls `Composer.setTracer` by
+ * reflection, because it is internal to Compose. A tracer that is already set, such as that of `runtime-tracing`, still gets
+ * all calls.
  */
 public object ComposeHook {
     private const val TRACER = "androidx.compose.runtime.CompositionTracer"
@@ -20,9 +20,10 @@ public object ComposeHook {
 
     /**
      * Sets the tracer. Call it before the first composition, after androidx.startup has initialized `runtime-tracing`:
-     * in `Application.onCreate`. A second call does nothing and is done.
+     * in `Application.onCreate`. A second call does nothing and succeeds.
      *
-     * @return an error if the app has no Compose, or one without `Composer.setTracer`: compositions are no sections then
+     * @return an error if the app has no Compose, or one without `Composer.setTracer`: compositions then do not become
+     * sections
      */
     @JvmStatic
     @Synchronized

@@ -15,8 +15,8 @@ import org.json.JSONObject
 internal class DeathRules(val isOn: Boolean, val hasDumps: Boolean, val hasNames: Boolean)
 
 /**
- * Takes each end of a process once, for all processes of the app, whose lock it holds meanwhile. A kill in between loses a report, and
- * makes none twice. The ends that are there when it looks first are not ours to report: the app was installed anew, or had no agent.
+ * Reports each end of a process once, for all processes of the app, under their lock. A kill in between may lose a report,
+ * but never duplicates one. Ends that exist at the first check are not reported: the app was reinstalled, or had no agent.
  */
 internal class DeathReports(
     private val directory: File,
@@ -31,7 +31,7 @@ internal class DeathReports(
     private val spool = ProfilingSpool(File(directory, "spool"))
     private val file = File(directory, "deaths.json")
 
-    /** Reports what is new among [all] ends that the system remembers. */
+    /** Reports the new ends among [all] ends that the system remembers. */
     @Throws(IOException::class)
     fun report(all: List<ProcessExit>) {
         directory.mkdirs()
@@ -51,7 +51,7 @@ internal class DeathReports(
     private fun take(all: List<ProcessExit>): List<ProcessExit> {
         val before = state()
         val seen = before?.optJSONArray("seen")?.let { seen -> List(seen.length()) { seen.getString(it) } } ?: emptyList()
-        // Not the newest time: clocks are set back.
+        // Not the newest time, because clocks can be set back.
         val fresh = if (before == null) emptyList() else all.filter { key(it) !in seen }
         if (before != null && fresh.isEmpty()) return fresh
         val counts = before?.optJSONObject("counts") ?: JSONObject()
@@ -75,7 +75,7 @@ internal class DeathReports(
     /** Returns the ends so far, by reason, those that are only counted among them. */
     fun counts(): JSONObject? = state()?.optJSONObject("counts")
 
-    /** Returns what is allowed now. */
+    /** Returns the rules that apply now. */
     fun rules(): DeathRules {
         val config = File(directory, "config.json")
         val id = installId.ifEmpty { File(directory, "install_id").takeIf(File::exists)?.readText() ?: "" }
@@ -142,7 +142,7 @@ internal class DeathReports(
     }
 
     internal companion object {
-        /** Reasons by the constants of ApplicationExitInfo; the last two came with Android 17's second update. */
+        /** Reasons by the constants of ApplicationExitInfo; the last two were added in Android 17's second update. */
         private val REASONS = listOf(
             "unknown", "exit_self", "signaled", "low_memory", "crash", "crash_native", "anr", "initialization_failure",
             "permission_change", "excessive_resource_usage", "user_requested", "user_stopped", "dependency_died", "other", "freezer",

@@ -13,8 +13,8 @@ import java.util.concurrent.atomic.AtomicBoolean
 import org.json.JSONObject
 
 /**
- * Leaves a [StateSummary] with the system when the screen has changed, at most every five seconds, and reports the ends of earlier
- * processes a second after the start; needs API 30. A thread of its own does all work, and ends when there is none.
+ * Stores a [StateSummary] in the system when the screen has changed, at most every five seconds, and reports the ends of
+ * earlier processes a second after the start; needs API 30. A separate thread does all work, and ends when there is none.
  */
 internal object Deaths {
     private const val FIRST_API = 30
@@ -23,7 +23,7 @@ internal object Deaths {
     private const val LOOK_MS = 1_000L
     private const val EVERY_MS = 5_000L
 
-    /** One screen goes before the next one comes. */
+    /** One screen is hidden before the next one appears. */
     private const val SETTLE_MS = 500L
 
     private val worker = ScheduledThreadPoolExecutor(1) { work ->

@@ -41,7 +41,7 @@ internal class DeviceContext(
         if (Build.VERSION.SDK_INT >= 30) power.getThermalHeadroom(1).toDouble().let { if (it.isFinite()) counter("thermal headroom", it) }
     }
 
-    /** Writes the process's threads by cpuset, as systrace's cgroup agent does: an app may read those of its own threads alone. */
+    /** Writes the process's threads by cpuset, as systrace's cgroup agent does: an app may read only those of its own threads. */
     private fun writeCpusets() {
         val sets = tasks.list().orEmpty().sorted().groupBy(::cpusetOf) - null
         if (sets.isEmpty()) return

@@ -91,8 +91,8 @@ public class Event private constructor() {
     public fun instant(track: String, name: String): Unit = write('N', track, name)
 
     /**
-     * Writes a section of the calling thread that is over. Its times are those of `SystemClock.elapsedRealtimeNanos`; in the
-     * wrong order they are swapped and counted. Where it does not nest in the thread's sections, it is an asynchronous
+     * Writes a section of the calling thread that has ended. Its times are from `SystemClock.elapsedRealtimeNanos`; in the
+     * wrong order they are swapped and counted. If it does not nest in the thread's sections, it becomes an asynchronous
      * section in the trace.
      */
     public fun complete(name: String, beginNs: Long, endNs: Long): Unit = write('X', "", name, 2, beginNs, endNs)
@@ -170,7 +170,7 @@ public class Event private constructor() {
                 put(0x80 or (pair shr 6 and 0x3f))
                 put(0x80 or (pair and 0x3f))
             } else {
-                // Half of a pair is no character.
+                // Half of a surrogate pair is not a character.
                 val whole = if (char.isSurrogate()) 0xfffd else code
                 if (end + 3 > limit) return
                 put(0xe0 or (whole shr 12))
@@ -198,7 +198,7 @@ public class Event private constructor() {
         val details = end - DETAILS
         utf8(track, MAX_NAME)
         val trackBytes = end - DETAILS - details
-        // A bar would end the track's name.
+        // A `|` would end the track's name.
         for (place in DETAILS + details until end) if (bytes[place] == BAR) bytes[place] = SPACE
         utf8(name, MAX_NAME)
         val length = end - DETAILS

@@ -2,8 +2,8 @@
 package dev.tracetee
 
 /**
- * Gathers the reports of a quarter of a second. A frame that the compositor is to judge waits for its verdict, at most a second. The
- * frames' thread alone uses it; [later] has a task run on that thread after some ms.
+ * Gathers the reports of a quarter of a second. A frame that the compositor will judge waits for its verdict, at most a
+ * second. Used only on the frames' thread; [later] runs a task on that thread after some ms.
  */
 internal class FrameLedger(
     private val nowNs: () -> Long = System::nanoTime,
@@ -26,7 +26,7 @@ internal class FrameLedger(
     }
 
     init {
-        // The agent need not look for frames itself.
+        // The agent need not detect frames itself.
         count(words, 0, nowNs())
     }
 
@@ -60,7 +60,7 @@ internal class FrameLedger(
         return place
     }
 
-    /** Flags and µs of a frame that ended so long after its deadline. */
+    /** Flags and µs of a frame that ended this long after its deadline. */
     private fun late(overrunNs: Long) = if (overrunNs > 0) LATE or KNOWN or minOf(overrunNs / 1000, MOST_US) else 0
 
     private fun judge(place: Int, verdict: FrameRecord) {
@@ -75,7 +75,7 @@ internal class FrameLedger(
         word[place] = frozen or lateness or JUDGED or ((verdict.jank and 7).toLong() shl 36) or (if (verdict.isSurface) SURFACE else 0)
     }
 
-    /** Hands on the frames that are judged, and those that have waited so long. */
+    /** Passes on the frames that have a verdict, and those that have waited for the maximum time. */
     private fun flush(waitNs: Long) {
         val now = nowNs()
         var ready = 0
@@ -100,7 +100,7 @@ internal class FrameLedger(
     }
 
     private companion object {
-        /** Frames that wait: those of a second of a display with 240 Hz; the agent takes so many in a call. */
+        /** Maximum number of waiting frames: one second of a 240 Hz display, which is the agent's limit per call. */
         const val SIZE = 256
         const val EVERY_MS = 250L
         const val MOST_WAIT_NS = 1_000_000_000L

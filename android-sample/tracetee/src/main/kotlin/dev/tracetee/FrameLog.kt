@@ -41,7 +41,7 @@ internal class FrameLog {
             overrunNs[place] = when {
                 frame.jank == 0 -> 0
                 isApps -> maxOf(1, frame.totalNs - frame.allowedNs)
-                // Shown a vsync later at least, which nothing measures.
+                // Such a frame is displayed at least one vsync later; this is not measured.
                 else -> maxOf(1, overrunNs[place])
             }
             if (!isApps && frame.jank and COMPOSER != 0) cause[place] = FrameCounts.Cause.SYSTEM.ordinal.toByte()
@@ -49,7 +49,7 @@ internal class FrameLog {
         }
     }
 
-    /** Counts the frames whose vsync lies in a time of `System.nanoTime`. */
+    /** Counts the frames whose vsync is in a time of `System.nanoTime`. */
     @Synchronized
     fun count(fromNs: Long, toNs: Long): FrameCounts {
         var frames = 0
@@ -75,7 +75,7 @@ internal class FrameLog {
     private companion object {
         const val SIZE = 4096
 
-        /** The compositor's verdict is not later than so many frames. */
+        /** The compositor's verdict arrives within this many frames. */
         const val RECENT = 256L
         const val FROZEN_NS = 700_000_000L
         const val COMPOSER = 1

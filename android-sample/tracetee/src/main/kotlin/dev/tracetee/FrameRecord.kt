@@ -4,7 +4,7 @@ package dev.tracetee
 import android.view.Choreographer
 import android.view.FrameMetrics
 
-/** One frame's verdict, or its deadline. Times are those of `System.nanoTime`, in ns; -1 stands for unknown. */
+/** One frame's verdict, or its deadline. Times are from `System.nanoTime`, in ns; -1 means unknown. */
 internal class FrameRecord {
     var vsync = -1L
     var intendedNs = -1L
@@ -22,13 +22,13 @@ internal class FrameRecord {
     /** When the display was to show it. */
     var expectedNs = -1L
 
-    /** True for a frame of a surface that is no window's: its vsync is not that of a `doFrame`. */
+    /** True for a frame of a surface without a window: its vsync is not that of a `doFrame`. */
     var isSurface = false
 
-    /** True for a frame in which nothing was drawn, and that came because of the library's callback. */
+    /** True for a frame that the library's callback caused and in which nothing was drawn. */
     var isUndrawn = false
 
-    /** Reports that the platform has dropped before this one, because nobody took them in time. */
+    /** Number of reports that the platform dropped before this one, because they were not consumed in time. */
     var unreported = 0
 
     /** Times of the frame's parts, in the order of [FrameCounts.Cause]. */
@@ -63,7 +63,7 @@ internal class FrameRecord {
         return this
     }
 
-    /** Takes what a frame that has begun is to keep, API 33. The values are there only during the callback. */
+    /** Takes the values to record for a frame that has begun, API 33. The values are there only during the callback. */
     fun take(begun: Choreographer.FrameData): FrameRecord {
         clear()
         val timeline = begun.preferredFrameTimeline
@@ -74,7 +74,7 @@ internal class FrameRecord {
         return this
     }
 
-    /** Takes the vsync of a frame that came because of the library's callback, and in which nothing was drawn. */
+    /** Takes the vsync of a frame that the library's callback caused and in which nothing was drawn. */
     fun takeUndrawn(vsync: Long): FrameRecord {
         clear()
         this.vsync = vsync
@@ -107,7 +107,8 @@ internal class FrameRecord {
         }
 
     /**
-     * Writes the record. The numbers are one text beside `vsync`: the rules of redaction take other long numbers for private ones.
+     * Writes the record. The numbers are one string after `vsync`, because the redaction rules treat other long numbers as
+     * private.
      */
     fun write(clock: BootTime) {
         Event.get().category(CATEGORY)

@@ -22,20 +22,20 @@ import android.view.Window
 import java.util.IdentityHashMap
 
 /**
- * Listens while it is attached; [Tracetee.install] attaches it if the app asks for verdicts. Reports come to a thread of its own.
- * Needs API 26; before it no report says which frame it is of.
+ * Observes frames while it is attached; [Tracetee.install] attaches it if the app requests verdicts. Reports are delivered
+ * on a separate thread. Needs API 26; before that, reports do not identify their frame.
  */
 internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     /** The thread that gets the reports; any thread may attach and detach. */
     private var thread: HandlerThread? = null
     private val windows = IdentityHashMap<Activity, WindowFrames>()
 
-    /** The frames until now; null while nobody listens. */
+    /** The frames so far; null while there is no listener. */
     @Volatile
     var log: FrameLog? = null
         private set
 
-    /** Only the frames' thread calls it; null while nobody listens. */
+    /** Only the frames' thread calls it; null while there is no listener. */
     @Volatile
     private var ledger: FrameLedger? = null
 
@@ -95,11 +95,11 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
 
     private const val PERIOD_NS = 16_666_667L
 
-    /** Attaches here because the app has chosen the window's features by now, which it cannot once there is a decor view. */
+    /** Attaches here because the app has now chosen the window's features, which is impossible once a decor view exists. */
     @Synchronized
     override fun onActivityStarted(activity: Activity) {
         if (Build.VERSION.SDK_INT < 26) return
-        // In the background a window loses its surface.
+        // A window in the background loses its surface.
         windows[activity]?.let { return it.release() }
         val looper = thread?.looper ?: return
         platform(Unit) { windows[activity] = WindowFrames(activity.window, Handler(looper), deadlines).apply { attach() } }
@@ -138,7 +138,7 @@ internal class WindowFrames(
         if (decor.isAttachedToWindow) onViewAttachedToWindow(decor)
     }
 
-    /** Reports that are under way are dropped from now on. */
+    /** Reports in transit are dropped from now on. */
     fun detach() {
         isAttached = false
         platform(Unit) { window.removeOnFrameMetricsAvailableListener(this) }
@@ -163,7 +163,7 @@ internal class WindowFrames(
         }
     }
 
-    // An attached view has no surface until its first frame. A registration without one succeeds, and reports nothing.
+    // An attached view has no surface until its first frame. A registration without a surface succeeds, but reports nothing.
     override fun onDraw() {
         if (!isJankDue) return
         isJankDue = false
@@ -181,7 +181,7 @@ internal class WindowFrames(
         surfaces = emptyList()
     }
 
-    /** Ends the compositor's reports about the window's surface. The next frame asks for those about the surface of then. */
+    /** Ends the compositor's reports about the window's surface. The next frame requests reports about its surface at that time. */
     fun release() {
         jank?.release()
         jank = null
@@ -189,7 +189,7 @@ internal class WindowFrames(
     }
 
     private companion object {
-        /** A larger tree is looked at in part. */
+        /** Only a part of a larger tree is checked. */
         const val MOST_VIEWS = 2000
 
         /** Finds the surfaces of engines and videos among the views. */
@@ -205,7 +205,7 @@ internal class WindowFrames(
     }
 }
 
-/** The frames of a surface that is no window's: Flutter's, a game's; needs API 37.2. [listen] registers while there is a surface. */
+/** The frames of a surface without a window, such as Flutter's or a game's; needs API 37.2. [listen] registers while the surface exists. */
 internal class SurfaceFrames(private val view: SurfaceView, private val listen: (SurfaceView) -> JankListener?) : SurfaceHolder.Callback {
     private var jank: JankListener? = null
 
@@ -234,10 +234,10 @@ internal class SurfaceFrames(private val view: SurfaceView, private val listen: 
 }
 
 /**
- * Writes the deadline of a frame on the main thread while it is made, so that a frame has one that never ends; needs API 33. A
- * callback asks for a vsync. So it is posted only while a frame is drawn and a capture records: the next vsync mostly comes anyway, and
- * the first frame of a row has no deadline. After the last one comes a vsync in vain; a record says that nothing was drawn
- * for it, and reports do not count it as a frame.
+ * Writes the deadline of a frame on the main thread while the frame is in progress, so that a frame that never ends has one;
+ * needs API 33. A callback asks for a vsync. So it is posted only while a frame is drawn and a capture records: the next
+ * vsync mostly comes anyway, and the first frame of a row has no deadline. After the last frame one more vsync arrives; a
+ * record says that nothing was drawn for it, and reports do not count it as a frame.
  */
 internal class Deadlines(
     private val sink: FrameSink = FrameSink(),
@@ -289,7 +289,7 @@ internal open class FrameSink(protected val clock: BootTime = BootTime(), privat
 
     private fun take(frame: FrameRecord) {
         FrameWatch.keep(frame, Tracetee.isRecording)
-        // Before API 26 nothing says which frame it is.
+        // Before API 26, nothing identifies the frame.
         if (frame.totalNs > 0 && (frame.jank >= 0 || frame.intendedNs >= 0)) write(frame)
     }
 

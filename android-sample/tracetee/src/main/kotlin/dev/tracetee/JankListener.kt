@@ -7,9 +7,9 @@ import java.lang.reflect.Proxy
 import java.util.concurrent.Executor
 
 /**
- * A registration at the compositor. It uses reflection on public classes and methods, so that the library needs no SDK of that
- * level and an older system loads none of them. `OnJankDataListenerRegistration` has a `release()` and a `NONE` that apps may
- * not use: a compositor that refuses reports nothing.
+ * A registration with the compositor. It uses reflection on public classes and methods, so the library needs no SDK of that
+ * level and an older system loads none of them. `OnJankDataListenerRegistration` has a `release()` and a `NONE` that apps
+ * may not use: a compositor that refuses reports nothing.
  */
 internal class JankListener private constructor(
     private val registration: Any,
@@ -19,13 +19,13 @@ internal class JankListener private constructor(
     /** A `JankData`. The times, of API 37.2, are -1 if they are unknown; without a time of the display the frame was not shown: 0. */
     class Data(val vsync: Long, val jank: Int, val allowedNs: Long, val totalNs: Long, val presentNs: Long, val expectedNs: Long)
 
-    /** Ends the reports: batches that are under way are dropped. */
+    /** Ends the reports; batches in transit are dropped. */
     fun release() {
         batches.isOver = true
         platform(Unit) { removeAfter.invoke(registration, 0L) }
     }
 
-    /** The listener's methods. Batches come on the executor's thread, in any order. */
+    /** The listener's methods. Batches arrive on the executor's thread, in any order. */
     private class Batches(private val take: (Data) -> Unit) : InvocationHandler {
         @Volatile
         var isOver = false
@@ -56,8 +56,8 @@ internal class JankListener private constructor(
         private const val CONTROL = "android.view.SurfaceControl"
 
         /**
-         * Registers at [surface], on the main thread. Its class or interface [type] has the method: `AttachedSurfaceControl` (API 36),
-         * `SurfaceView` and `SurfaceControl` (37.2).
+         * Registers with [surface], on the main thread. Its class or interface [type] has the method:
+         * `AttachedSurfaceControl` (API 36), `SurfaceView` and `SurfaceControl` (37.2).
          *
          * @return null if there is no such listener
          */

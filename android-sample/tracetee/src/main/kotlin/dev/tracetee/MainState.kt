@@ -1,4 +1,4 @@
-// The kernel's account of the main thread, read without stopping it.
+// The kernel's statistics of the main thread, read without stopping it.
 package dev.tracetee
 
 import java.io.File
@@ -12,10 +12,10 @@ internal interface MainState {
     /** Processor time in ns; less exact than the state, but it grows while the thread runs. */
     val cpuNs: Long
 
-    /** Reads the state anew. */
+    /** Rereads the state. */
     fun readState()
 
-    /** Reads the processor time anew, which takes less than half as long. */
+    /** Rereads the processor time, which takes less than half as long. */
     fun readTime()
 }
 

@@ -18,7 +18,7 @@ internal object Native {
 
     val isLoaded: Boolean get() = loaded == true
 
-    /** True while a capture is recording. The agent sets it, after hooks and tags and before they are given back. */
+    /** True while a capture is recording. The agent sets it after it has installed hooks and tags, and clears it before it removes them. */
     @JvmField
     @Volatile
     var recording: Boolean = false
@@ -37,7 +37,7 @@ internal object Native {
     @JvmStatic
     fun captureBegun(window: String, id: String): Unit = Profiling.captureBegun(window, id)
 
-    /** Loads the library once and returns whether it is there. Throws nothing: the app runs on without it. */
+    /** Loads the library once and returns true if it is loaded. Never throws: the app continues without the library. */
     @Synchronized
     fun load(): Boolean = loaded ?: try {
         System.loadLibrary("tracetee")
@@ -71,7 +71,7 @@ internal object Native {
     @JvmStatic external fun close(window: String): String?
     @JvmStatic external fun lowMemory(): String?
 
-    /** Takes `{"exits": […]}`. Returns the ids of the captures that have them, as JSON; null if it fails. Waits for recovery. */
+    /** Takes `{"exits": […]}`. Returns the ids of the captures with these exits, as JSON; null if it fails. Waits for recovery. */
     @JvmStatic external fun exits(json: String): String?
     @JvmStatic external fun setConsent(given: Boolean): String?
     @JvmStatic external fun setNetwork(json: String): String?
@@ -84,7 +84,7 @@ internal object Native {
     /** Counts a start: 0 cold, 1 warm, 2 hot. Times in ms until the first frame, and until the app was fully drawn; negative: unknown. */
     @JvmStatic external fun countStart(kind: Int, ttidMs: Long, ttfdMs: Long)
 
-    /** The app is visible from now on, or hidden. */
+    /** Reports that the app is visible from now on, or hidden. */
     @JvmStatic external fun setVisible(isVisible: Boolean)
 
     /** Runs [ping] once a second on the agent's thread, until it is called with null. */

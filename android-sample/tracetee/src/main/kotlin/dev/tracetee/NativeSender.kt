@@ -1,4 +1,4 @@
-// The one place that knows how libtracetee.so and a Sender exchange requests (agent: jni, `hand`).
+// The only code that knows how libtracetee.so and a Sender exchange requests (agent: jni, `hand`).
 package dev.tracetee
 
 import java.io.File

@@ -1,4 +1,4 @@
-// The one file that names android.app.ApplicationExitInfo, which systems before API 30 do not have.
+// The only file that uses android.app.ApplicationExitInfo, which systems before API 30 do not have.
 package dev.tracetee
 
 import android.annotation.TargetApi
@@ -23,7 +23,7 @@ internal class ProcessExit(
     val dump: () -> InputStream?,
 )
 
-/** API 37's account of an ANR: a constant of `AnrTypes`, how long the system waited, and whether the user noticed it. */
+/** API 37's data on an ANR: a constant of `AnrTypes`, how long the system waited, and whether the user noticed it. */
 internal class AnrFacts(private val type: Int, private val timeoutMs: Long, val isPerceptible: Boolean) {
     /** Returns the system's [description] with the type, and with the time in the words of input's ANRs where it has none. */
     fun addTo(description: String): String {
@@ -47,7 +47,7 @@ internal class AnrFacts(private val type: Int, private val timeoutMs: Long, val 
     }
 }
 
-/** The system's records of ended processes. Load this class on API 30 and later only; the calls ask another process. */
+/** The system's records of ended processes. Load this class only on API 30 and later; its calls query another process. */
 @TargetApi(30)
 internal class PlatformExits(private val manager: ActivityManager, private val packageName: String) {
     /** Returns the ends that the system remembers of all processes of the app, the newest first. */
@@ -58,11 +58,11 @@ internal class PlatformExits(private val manager: ActivityManager, private val p
         info.pss, info.rss, info.processStateSummary, AnrFacts.of(info), info::getTraceInputStream,
     )
 
-    /** Leaves the system [bytes] that come back with the end of this process. */
+    /** Stores [bytes] in the system, which returns them with the end of this process. */
     fun summarize(bytes: ByteArray) = manager.setProcessStateSummary(bytes)
 
     internal companion object {
-        /** The system keeps so many of an app. */
+        /** Maximum number that the system keeps for an app. */
         private const val MOST = 16
 
         fun of(context: Context): PlatformExits? =

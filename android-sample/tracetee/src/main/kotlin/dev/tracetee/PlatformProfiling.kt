@@ -16,10 +16,10 @@ internal class PlatformResult(val error: Int, val path: String?, val tag: String
 
 /** Takes requests for profiles. [PlatformProfiling] is the system's; no class of API 35 is named here. */
 internal interface PlatformProfiler {
-    /** Gives all results for this app to [listener], also those of dead processes. */
+    /** Passes all results for this app to [listener], including those of dead processes. */
     fun register(executor: Executor, listener: (PlatformResult) -> Unit)
 
-    /** Asks for a profile. Throws what the platform throws. */
+    /** Requests a profile. Throws the platform's exceptions. */
     fun request(request: ProfilingRequest, tag: String)
 
     /** Registers an event. Returns false if the system does not know it. */
@@ -82,10 +82,10 @@ internal class PlatformProfiling(private val manager: ProfilingManager) : Platfo
     internal companion object {
         private const val PREFIX = "TRIGGER_TYPE_"
 
-        /** Of API 36, but each event is there or not by itself. */
+        /** Added in API 36, but each event may be missing separately. */
         private val TRIGGER by lazy { Class.forName("android.os.ProfilingTrigger") }
 
-        /** Returns the system's service, or null where there is none. */
+        /** Returns the system's service, or null if there is none. */
         fun ask(context: Context): PlatformProfiler? = context.getSystemService(ProfilingManager::class.java)?.let(::PlatformProfiling)
 
         private inline fun <T> reflect(otherwise: T, call: () -> T): T =

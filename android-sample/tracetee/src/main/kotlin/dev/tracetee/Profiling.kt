@@ -9,13 +9,13 @@ import java.util.concurrent.ThreadPoolExecutor
 import java.util.concurrent.TimeUnit
 import org.json.JSONObject
 
-/** Starts [ProfilingSource] in an app, on API 35 and later. All work is done on a thread of its own. */
+/** Starts [ProfilingSource] in an app, on API 35 and later. All work is done on a separate thread. */
 internal object Profiling {
     private const val FIRST_API = 35
 
     private val worker = ThreadPoolExecutor(0, 1, 10L, TimeUnit.SECONDS, LinkedBlockingQueue()) { Thread(it, "tracetee-profiling") }
 
-    /** Kept over an uninstallation, because a second one would get each result, too. Only the worker uses it. */
+    /** Kept across an uninstallation, because a second one would also get each result. Only the worker uses it. */
     private var first: ProfilingSource? = null
 
     @Volatile

@@ -1,4 +1,4 @@
-// Remembers over restarts which profiles were asked for and what they cost; all processes of the app share it.
+// Remembers across restarts which profiles were requested and their cost; all processes of the app share it.
 package dev.tracetee
 
 import java.io.File
@@ -8,7 +8,7 @@ import java.io.RandomAccessFile
 import org.json.JSONArray
 import org.json.JSONObject
 
-/** A limit to the costs in a time; [name] is the field of the configuration. */
+/** A limit on the costs in a period; [name] is the field of the configuration. */
 internal class ProfilingLimit(val name: String, val withinMs: Long, val cost: Int)
 
 private const val HOUR_MS = 3_600_000L
@@ -20,7 +20,7 @@ internal val PLATFORM_LIMITS = listOf(
     ProfilingLimit("per_week", 7 * 24 * HOUR_MS, 30),
 )
 
-/** A moment by both clocks: people and networks set the wall clock, and a boot resets the other one. */
+/** A moment on both clocks: users and networks set the wall clock, and a boot resets the other one. */
 internal class Moment(val boot: Long, val bootMs: Long, val realMs: Long) {
     /** The age in ms, by the rule of the agent's own timestamps: within a boot, only its clock counts. */
     fun ageMs(now: Moment): Long = when {
@@ -28,7 +28,7 @@ internal class Moment(val boot: Long, val bootMs: Long, val realMs: Long) {
         else -> maxOf(now.bootMs, now.realMs - realMs)
     }
 
-    /** As the names of the spool's files have it. */
+    /** In the format of the spool's file names. */
     fun toText(): String = listOf(boot, bootMs, realMs).joinToString("-") { it.toString(16) }
 
     internal companion object {
@@ -39,7 +39,7 @@ internal class Moment(val boot: Long, val bootMs: Long, val realMs: Long) {
     }
 }
 
-/** A profile that was asked for and has not come. */
+/** A requested profile that has not arrived. */
 internal class PendingProfile(val id: String, val label: String, val priority: Int, val at: Moment, val durationMs: Int)
 
 /** The content of the ledger. */
@@ -55,7 +55,7 @@ internal class ProfilingState(
         counts[outcome] = (counts[outcome] ?: 0) + 1
     }
 
-    /** Returns why a profile of this cost may not be asked for. */
+    /** Returns why a profile of this cost must not be requested. */
     fun refusal(cost: Int, limits: List<ProfilingLimit>, now: Moment): String? {
         spent.removeAll { (at, _) -> at.ageMs(now) >= PLATFORM_LIMITS.last().withinMs }
         for (limit in limits) {
@@ -107,14 +107,14 @@ internal class ProfilingLedger(private val directory: File, private val now: () 
     /** True if something was ever entered. */
     val exists: Boolean get() = file.exists()
 
-    /** Reads the ledger. One that cannot be read counts as if everything had been spent now: it may have been. */
+    /** Reads the ledger. If it cannot be read, everything counts as spent now, because it may have been. */
     fun read(): ProfilingState = try {
         if (file.exists()) ProfilingState.parse(file.readText()) else ProfilingState()
     } catch (_: Exception) {
         ProfilingState(spent = mutableListOf(now() to PLATFORM_LIMITS.last().cost))
     }
 
-    /** Changes the ledger under a lock that the app's processes share. After a kill it is the old or the new one. */
+    /** Changes the ledger under a lock that the app's processes share. After a kill, the file has the old or the new content. */
     @Throws(IOException::class)
     fun <T> change(call: (ProfilingState) -> T): T = RandomAccessFile(File(directory, "profiling.lock"), "rw").use { lock ->
         lock.channel.lock()

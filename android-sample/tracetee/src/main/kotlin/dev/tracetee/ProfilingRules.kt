@@ -6,7 +6,7 @@ import org.json.JSONArray
 import org.json.JSONException
 import org.json.JSONObject
 
-/** A kind of profile; [key] is the word of the configuration. */
+/** A kind of profile; [key] is the configuration's word for it. */
 internal enum class ProfileKind(val key: String) {
     STACK_SAMPLING("stack_sampling"),
     SYSTEM_TRACE("system_trace"),
@@ -14,7 +14,7 @@ internal enum class ProfileKind(val key: String) {
     HEAP_PROFILE("heap_profile"),
 }
 
-/** A profile that is asked for with a window. A parameter that is null is left to the platform. */
+/** A profile to request with a window. The platform chooses a parameter that is null. */
 internal class ProfilingRequest(
     val windows: List<String>,
     val kind: ProfileKind,
@@ -25,10 +25,10 @@ internal class ProfilingRequest(
     val priority: Int,
 )
 
-/** An event of the system whose recording is asked for; [event] is the word of the configuration. */
+/** A system event whose recording is requested; [event] is the configuration's word for it. */
 internal class ProfilingTriggerRule(val event: String, val periodHours: Int, val priority: Int)
 
-/** Facts about the device that decide which rules it has. */
+/** Facts about the device that decide which rules apply. */
 internal class ProfilingDevice(val installId: String, val versionCode: Long, val api: Int)
 
 /** The rules that apply here; none if [off] has a reason. */

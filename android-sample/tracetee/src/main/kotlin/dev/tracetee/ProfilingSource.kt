@@ -1,4 +1,4 @@
-// The platform's profiling beside our captures: asks, matches results, and accounts for those that do not come.
+// The platform's profiling in addition to our captures: requests profiles, matches results, and accounts for missing ones.
 package dev.tracetee
 
 import java.io.File
@@ -10,10 +10,10 @@ import org.json.JSONException
 import org.json.JSONObject
 
 /**
- * Asks the platform for profiles as the configuration says. Its methods run on one thread.
+ * Requests profiles from the platform as configured. Its methods run on one thread.
  *
- * A request is entered in the ledger before it is made, so that a killed process leaves a note of it. The result of a dead process
- * comes to a later one within seven days; what does not come by then is a loss.
+ * A request is entered in the ledger before it is made, so that a killed process leaves a note of it. A later process
+ * receives the result of a dead process within seven days; a result that has not arrived by then is a loss.
  */
 internal class ProfilingSource(
     private val directory: File,
@@ -27,7 +27,7 @@ internal class ProfilingSource(
     private val spool = ProfilingSpool(File(directory, "spool"))
     private var platform: PlatformProfiler? = null
 
-    /** Events that this process has registered, with their periods; null before it has: the system remembers those of earlier ones. */
+    /** Events that this process has registered, with their periods; null before that, because the system remembers those of earlier processes. */
     private var registered: Map<String, Int>? = null
 
     /** Events that the system does not know. */
@@ -40,7 +40,7 @@ internal class ProfilingSource(
     @Volatile
     private var lastRefused: String? = null
 
-    /** Applies the configuration, and reports results that have not come in time as lost. */
+    /** Applies the configuration, and reports overdue results as lost. */
     fun refresh() {
         val rules = rules()
         off = rules.off
@@ -62,7 +62,7 @@ internal class ProfilingSource(
         registered = wanted
     }
 
-    /** Asks for the window's profile, if it has one and the limits allow it. */
+    /** Requests the window's profile, if it has one and the limits allow it. */
     fun captureBegun(window: String, captureId: String) {
         val rules = rules()
         off = rules.off
@@ -94,7 +94,7 @@ internal class ProfilingSource(
         }
     }
 
-    /** Takes a result: ours by its tag, or that of an event that we have registered. Others are the app's own. */
+    /** Takes a result: ours by its tag, or of an event that we registered. Other results belong to the app. */
     fun result(result: PlatformResult) {
         val isOurs = result.tag?.startsWith(PREFIX) == true
         ledger.change { state ->
@@ -112,7 +112,7 @@ internal class ProfilingSource(
                 // Reported as lost already, or delivered twice.
                 state.count("late")
             }
-            // The file of an event may be wanted by the app, too; the platform deletes it in time.
+            // The app may also want the file of an event; the platform deletes it later.
             if (isOurs) file?.delete()
         }
     }
@@ -141,7 +141,7 @@ internal class ProfilingSource(
         if (spool.hasConsent) spool.lose(one.id, one.label, reason)
     }
 
-    /** Registers for results, once. A process must do so early: those of dead processes come then. */
+    /** Registers for results, once. A process must register early, because the results of dead processes arrive then. */
     private fun connect(): PlatformProfiler? = platform ?: profiler()?.also { found ->
         found.register(worker) { result -> Profiling.safely { result(result) } }
         platform = found
@@ -184,7 +184,7 @@ internal class ProfilingSource(
             "invalid_request", "unknown",
         )
 
-        /** The id of the profile that belongs to a capture: the same bits, of version 8, so that each leads to the other. */
+        /** The id of the profile that belongs to a capture: the same bits with version 8, so that each id determines the other. */
         fun profileId(captureId: String): String = captureId.replaceRange(14, 15, "8")
     }
 }

@@ -14,12 +14,12 @@ import java.security.DigestOutputStream
 import java.security.MessageDigest
 import java.util.zip.DeflaterOutputStream
 
-/** The [reason] why a result does not come into the spool. */
+/** The [reason] why a result is not put into the spool. */
 internal class NotKept(val reason: String) : IOException(reason)
 
 /**
- * The spool in [root]. A capture is a file whose name is its whole state; it lies in `ready/` once it is complete and on the
- * disk. A loss is an empty file in `lost/`. The agent's next pass sends both, and enforces the quotas.
+ * The spool in [root]. A capture is a file whose name is its whole state; it is in `ready/` once it is complete and synced.
+ * A loss is an empty file in `lost/`. The agent's next pass sends both, and enforces the quotas.
  */
 internal class ProfilingSpool(private val root: File) {
     /** True unless the user has withdrawn the consent. */
@@ -71,7 +71,7 @@ internal class ProfilingSpool(private val root: File) {
         private const val MAX_TRACE_BYTES = 300_000_000
         const val BATCH_BYTES: Int = 512 * 1024
 
-        /** Makes the label of a profile, which is its window in reports. */
+        /** Makes the label of a profile, which reports show as its window. */
         fun label(kind: String, cause: String): String =
             "$kind.$cause".take(64).map { if (it.code < 128 && (it.isLetterOrDigit() || it in "._-")) it else '_' }.joinToString("")
     }

@@ -6,28 +6,28 @@ import java.io.IOException
 import java.io.RandomAccessFile
 
 /**
- * Notes in [file] that this [version] of the app is in the first call of a recording, or in one that does not come back. ART aborts an
- * app whose thread does not stop within seconds; after two processes in a row that died so, that version does not ask any more. A
- * process that is killed for another reason, such as an ANR, leaves no note unless it is killed in the first call. The kernel keeps
- * the writes of a process that aborts, so nothing is synced.
+ * Notes in [file] that this [version] of the app is in the first call of a recording, or in one that does not return. ART
+ * aborts an app whose thread does not stop within seconds; after two processes in a row that died this way, that version
+ * makes no more calls. A process that is killed for another reason, such as an ANR, leaves no note unless it is killed in
+ * the first call. The kernel keeps the writes of a process that aborts, so nothing is synced.
  */
 internal class StackAttempts(private val file: File, private val version: String) {
     private var open: RandomAccessFile? = null
     private var refused = false
     private var stuck = STUCK
 
-    /** Returns false if no stack may be asked for: twice, a call of this version did not come back, or no file can be written. */
+    /** Returns false if no stack may be requested: two calls of this version did not return, or no file can be written. */
     @Synchronized
     fun mayCall(): Boolean {
         if (open == null && !refused) refused = !orRefuse { open = first() }
         return !refused
     }
 
-    /** Notes that a call does not come back. */
+    /** Notes that a call has not returned. */
     @Synchronized
     fun noteStuck() = note(stuck)
 
-    /** Notes that it has come back. */
+    /** Notes that the call has returned. */
     @Synchronized
     fun noteBack() {
         stuck = STUCK
@@ -51,9 +51,9 @@ internal class StackAttempts(private val file: File, private val version: String
         val opened = RandomAccessFile(file, "rw")
         val bytes = ByteArray(opened.length().coerceAtMost(MAX_BYTES).toInt())
         opened.readFully(bytes)
-        if (String(bytes) == "$TWICE $version") throw IOException("earlier calls did not come back")
+        if (String(bytes) == "$TWICE $version") throw IOException("earlier calls did not return")
         if (String(bytes) == "$STUCK $version") stuck = TWICE
-        // So that a note can be written when it must be.
+        // Ensures that a note can be written when it is needed.
         write(opened, BACK)
         return opened
     }

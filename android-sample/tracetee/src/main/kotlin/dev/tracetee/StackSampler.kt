@@ -11,17 +11,18 @@ import java.io.File
 import java.util.concurrent.locks.LockSupport
 
 /**
- * A thread that finds out whether the main thread is late, and then asks for its callstack every 20 ms.
+ * A thread that detects whether the main thread is late, and then samples its callstack every 20 ms.
  *
- * **Late.** After the main thread has used processor time, a message goes to the front of its queue, which it answers when it is
- * done with the one before. If it does not for `after_ms`, it is late. While it sleeps in its loop nothing is sent: a look
- * at `schedstat` says so. Records do not cost more, and the app's own observers of frames and messages stay in place.
- * A message that is no frame is sampled once, then again after 200 ms.
+ * **Late.** After the main thread has used processor time, a message is put at the front of its queue, which it answers
+ * after the previous message. If it has not answered after `after_ms`, it is late. While it sleeps in its loop (`schedstat`
+ * shows this), nothing is sent. Records do not cost more, and the app's own observers of frames and messages stay in place.
+ * A message that is not a frame is sampled once, then again after 200 ms.
  *
- * **Safety.** `Thread.getStackTrace` stops the main thread, and ART aborts an app whose thread does not stop for seconds. So the
- * kernel is asked first: nothing is asked for while the thread is in `D` or is ready to run and gets no processor; nor
- * in the background. After a call of more than 50 ms none is made for a hundred times as long, and a version of the app that died
- * twice in a call that did not come back makes no more ([StackAttempts], [watch]). The configuration's `stacks` turns it on, for a share of the devices.
+ * **Safety.** `Thread.getStackTrace` stops the main thread, and ART aborts an app whose thread does not stop for seconds. So
+ * the kernel is asked first: no stack is requested while the thread is in state `D`, or is ready to run without a processor,
+ * or in the background. After a call of more than 50 ms, no call is made for a hundred times as long. A version of the app
+ * that died twice in a call that did not return makes no more calls ([StackAttempts], [watch]). The configuration's `stacks`
+ * turns it on, for a share of the devices.
  */
 internal class StackSampler(
     private val app: App,
@@ -30,7 +31,7 @@ internal class StackSampler(
     tid: Int,
     private val maxCallNs: Long = MAX_CALL_NS,
 ) : Runnable {
-    /** The app and the agent as the sampler sees them; tests have a stand-in. */
+    /** The sampler's interface to the app and the agent; tests replace it. */
     internal interface App {
         /** See [Native.stacks]. */
         fun settings(): Int
@@ -38,7 +39,7 @@ internal class StackSampler(
         /** CLOCK_BOOTTIME, ns. */
         fun nowNs(): Long
 
-        /** Runs [answer] on the main thread before all that waits there. Returns false if it cannot. */
+        /** Runs [answer] on the main thread before all waiting messages. Returns false if it cannot. */
         fun ask(answer: Runnable): Boolean
 
         /** True if the main thread, which calls this, has another message to handle at once. */
@@ -56,11 +57,11 @@ internal class StackSampler(
 
     private val writer = StackWriter(tid)
 
-    /** When the main thread has answered; 0 while it has not. */
+    /** Time of the main thread's answer; 0 until it answers. */
     @Volatile
     private var answeredNs = 0L
 
-    /** False if the answer came between two messages: the next one has begun since. */
+    /** False if the answer came between two messages and the next one has begun since. */
     @Volatile
     private var isIdle = false
     private val answer = Runnable {
@@ -70,7 +71,7 @@ internal class StackSampler(
     }
     private var thread: Thread? = null
 
-    /** When the main thread was last seen between two messages. */
+    /** Time at which the main thread was last seen between two messages. */
     private var freeNs = 0L
     private var askedNs = 0L
     private var askedCpuNs = 0L
@@ -80,16 +81,16 @@ internal class StackSampler(
     private var quiet = 0
     private var left = 0
 
-    /** When the call under way began; 0 between calls. */
+    /** Start of the current call; 0 between calls. */
     @Volatile
     private var callNs = 0L
     private var hasCalled = false
 
-    /** No stack is asked for before, and why. */
+    /** Time before which no stack is requested, and the reason. */
     private var pauseNs = 0L
     private var pause = ""
 
-    /** Why no stack is asked for any more. */
+    /** Reason why no more stacks are requested. */
     @Volatile
     internal var ended: String? = null
         private set
@@ -145,7 +146,7 @@ internal class StackSampler(
         return true
     }
 
-    /** Notes a call that does not come back: ART aborts an app whose thread does not stop for ten seconds. Called once a second, on the agent's thread. */
+    /** Notes a call that does not return: ART aborts an app whose thread does not stop for ten seconds. Called once a second, on the agent's thread. */
     fun watch() {
         val began = callNs
         if (began == 0L || app.nowNs() - began < STUCK_NS) return
@@ -156,7 +157,7 @@ internal class StackSampler(
     /** Samples until the main thread answers. */
     private fun late(afterNs: Long) {
         if (left <= 0 || !app.isInFront()) return
-        if (!app.mayCall()) return end("this version of the app did not come back from earlier samples")
+        if (!app.mayCall()) return end("earlier samples of this version of the app did not return")
         var seenNs = app.nowNs()
         writer.beginRow()
         var sinceNs = freeNs
@@ -188,12 +189,12 @@ internal class StackSampler(
         }
     }
 
-    /** Takes one sample. Returns true if the main thread makes a frame. */
+    /** Takes one sample. Returns true if the main thread is drawing a frame. */
     private fun sample(sinceNs: Long): Boolean {
         val begin = app.nowNs()
         val isFirst = !hasCalled
         hasCalled = true
-        // Where a call crashes ART at once, the first one does.
+        // If a call crashes ART at once, the first one does.
         if (isFirst) app.noteStuck()
         callNs = begin
         val frames = try {
@@ -217,7 +218,7 @@ internal class StackSampler(
         return isFrame
     }
 
-    /** Waits until a time, in steps: the row may be over long before. */
+    /** Waits until a time, in steps, because the row of samples may end long before. */
     private fun waitForAnswer(untilNs: Long) {
         while (answeredNs == 0L) {
             val rest = untilNs - app.nowNs()
@@ -248,13 +249,13 @@ internal class StackSampler(
         /** Long calls take at most one hundredth of the time. */
         private const val PAUSE_TIMES = 100
 
-        /** A call that is under way for so long may end the process. */
+        /** A call that takes this long may end the process. */
         internal const val STUCK_NS = 500 * MS
 
-        /** The system is asked so often whether the user sees an app whose main thread stays late. */
+        /** Interval at which the system is asked whether the user sees an app whose main thread stays late. */
         private const val SEEN_NS = 500 * MS
 
-        /** After so many turns without work the state is read less often, by this factor. */
+        /** After this many turns without work, the state is read this many times less often. */
         private const val QUIET_TURNS = 120
         private const val QUIET_TIMES = 4
 
@@ -298,7 +299,7 @@ internal class AndroidApp(private val context: Context, private val attempts: St
 
     override fun ask(answer: Runnable): Boolean {
         val message = Message.obtain(handler, answer)
-        // The view system holds all others back until its frame.
+        // The view system holds all other messages back until its frame.
         if (android.os.Build.VERSION.SDK_INT >= 22) message.isAsynchronous = true
         return handler.sendMessageAtFrontOfQueue(message)
     }

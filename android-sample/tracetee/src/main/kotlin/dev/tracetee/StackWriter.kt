@@ -1,7 +1,7 @@
-// Callstacks as records: docs/TRACE-FORMAT.md has their form.
+// Callstacks as records, in the format of docs/TRACE-FORMAT.md.
 package dev.tracetee
 
-/** Writes callstacks of the thread [tid] as instants of the calling thread, each function's name once a row. One thread uses it. */
+/** Writes callstacks of the thread [tid] as instants of the calling thread, each function's name once per row. Used by one thread. */
 internal class StackWriter(private val tid: Int) {
     /** A function, and the row in which its name was written last. */
     private class Code(val name: String, val text: String, val isFrame: Boolean, var row: Int = 0)
@@ -11,7 +11,7 @@ internal class StackWriter(private val tid: Int) {
     /** Stacks repeat the places of calls, so a place's name is made once. */
     private val byPlace = HashMap<StackTraceElement, Code>()
 
-    /** The last sample: the next one mostly has its outer frames, if not all. */
+    /** The last sample: the next one usually shares its outer frames. */
     private var last = emptyArray<StackTraceElement>()
     private var codes = arrayOfNulls<Code>(MAX_FRAMES)
     private var spare = arrayOfNulls<Code>(MAX_FRAMES)
@@ -21,14 +21,14 @@ internal class StackWriter(private val tid: Int) {
     private var row = 0
     private var count = 0
 
-    /** Begins a row of samples: names are written again, so that a capture that begins with it has them. */
+    /** Begins a row of samples: names are written again, so that a capture beginning with the row contains them. */
     fun beginRow() {
         row++
     }
 
     /**
-     * Writes [frames], which the thread had [agoNs] ago, and which stand for [forNs] before that. Returns true if the thread
-     * makes a frame.
+     * Writes [frames], which the thread had [agoNs] ago, and which cover the [forNs] before that. Returns true if the thread
+     * is drawing a frame.
      */
     fun write(frames: Array<StackTraceElement>, agoNs: Long, forNs: Long): Boolean {
         val depth = frames.size.coerceAtMost(MAX_FRAMES)
@@ -78,13 +78,13 @@ internal class StackWriter(private val tid: Int) {
         last = frames
     }
 
-    /** Writes why there is no sample. */
+    /** Writes the reason for a missing sample. */
     fun note(why: String): Unit = Event.get().arg("why", why).instant(NOTE)
 
     private fun code(frame: StackTraceElement): Code {
         byPlace[frame]?.let { return it }
         if (byPlace.size >= MAX_PLACES || byName.size >= MAX_PLACES) {
-            // Codes go on, so that none has two meanings in one row.
+            // Codes keep counting, so that none has two meanings in one row.
             byPlace.clear()
             byName.clear()
         }
@@ -95,7 +95,7 @@ internal class StackWriter(private val tid: Int) {
     private fun isFrame(frame: StackTraceElement) =
         frame.methodName == "doFrame" && frame.className == "android.view.Choreographer"
 
-    /** Returns a number as letters: rules of redaction for numbers leave them. */
+    /** Returns a number as letters, which redaction rules for numbers do not change. */
     private fun letters(number: Int): String {
         val text = StringBuilder()
         var rest = number

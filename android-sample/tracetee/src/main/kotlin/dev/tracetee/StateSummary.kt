@@ -1,4 +1,4 @@
-// The bytes that a process leaves with the system, and that come back with its end.
+// The bytes that a process stores in the system, which returns them with the process's end.
 package dev.tracetee
 
 import java.nio.BufferUnderflowException
@@ -16,14 +16,14 @@ internal class StateSummary(
     fun toBytes(): ByteArray {
         val name = screen.toByteArray()
         var length = minOf(name.size, MOST - FIXED)
-        // No half of a character.
+        // Do not split a character.
         while (length < name.size && length > 0 && name[length].toInt() and 0xc0 == 0x80) length--
         val bytes = ByteBuffer.allocate(FIXED + length).putInt(MAGIC).putLong(run).putLong(startMs).putLong(vsyncNs).putLong(versionCode)
         return bytes.put(if (isShown) 1 else 0).put(name, 0, length).array()
     }
 
     internal companion object {
-        /** The system takes so many bytes. */
+        /** Maximum number of bytes that the system accepts. */
         const val MOST: Int = 128
         private const val FIXED = 4 + 4 * 8 + 1
         private const val MAGIC = 0x74746431

@@ -10,15 +10,15 @@ import org.json.JSONObject
 /**
  * Controls the agent of this process.
  *
- * No function throws, in unit tests on a JVM neither. A function that fails returns an [Outcome] with the reason, and logs that
- * under the tag `tracetee`; the app runs on untraced. All functions may be called on any thread. Those marked "blocking"
- * take locks or access files.
+ * No function throws, not even in unit tests on a JVM. A function that fails returns an [Outcome] with the reason, and logs
+ * it under the tag `tracetee`; the app continues untraced. All functions may be called on any thread. Those marked
+ * "blocking" take locks or access files.
  */
 public object Tracetee {
     private const val DIRECTORY = "tracetee"
     private const val NOT_INSTALLED = "the agent is not installed"
 
-    /** Hardware of Android's emulators: the one of today, and the one before it. */
+    /** Hardware names of Android's emulators: the current one and its predecessor. */
     private val EMULATORS = setOf("ranchu", "goldfish")
 
     @Volatile
@@ -41,7 +41,7 @@ public object Tracetee {
 
     /**
      * True if the configuration at the app's start has coroutine tracing on (`"coroutines": {"on": true}`). A change of the
-     * configuration counts from the next start. `CoroutineTracing.isEnabled` follows it, unless the app sets that.
+     * configuration takes effect at the next start. `CoroutineTracing.isEnabled` follows it, unless the app sets that.
      */
     @JvmStatic
     public val isCoroutineTracingOn: Boolean get() = Native.coroutines
@@ -52,16 +52,16 @@ public object Tracetee {
 
     /**
      * Installs the agent. From then on the remote configuration starts and ends captures. Call it in
-     * `Application.attachBaseContext`, so that the app's start can be captured. A second call does nothing and
-     * is done.
+     * `Application.attachBaseContext`, so that the app's start can be captured. A second call does nothing and succeeds.
      *
-     * The calling thread loads the native library, asks the package manager for the app's version and checks the
-     * settings. A thread of the agent does all work on files. The calling thread waits for it only if the
-     * configuration of the last run may record something from the app's start on: at most 3 ms for files
-     * ([TraceteeConfig.Builder.setStartWaitMs]), and puts the hooks in meanwhile. A capture in which they come later says so, as [health] does (`late_start`). Your own sections are recorded from the return of this call on; what the configuration forbids is discarded.
+     * The calling thread loads the native library, asks the package manager for the app's version and checks the settings. A
+     * thread of the agent reads and writes all files. The calling thread waits for it only if the configuration of the last
+     * run may record something from the app's start on: at most 3 ms for files ([TraceteeConfig.Builder.setStartWaitMs]),
+     * and installs the hooks meanwhile. If they are installed later, the capture and [health] say so (`late_start`). Your
+     * own sections are recorded from the return of this call on; records that the configuration forbids are discarded.
      *
-     * @return done if the agent is installed. It may find later that it cannot use its files: [health] has that reason. A
-     * remote configuration that it refuses is in the log
+     * @return done if the agent is installed. If it cannot use its files later, [health] has the reason. The log has each
+     * remote configuration that it refuses
      */
     @JvmStatic
     @Synchronized
@@ -110,12 +110,12 @@ public object Tracetee {
 
     /**
      * Opens the window [id]; its configuration says `"opens": "manual"`. While another window is captured, [id] waits
-     * until that has ended, and its capture says how long. A window that is open stays open.
+     * until that has ended, and its capture says how long. An open window stays open.
      *
      * Waits for the agent's thread only while that starts or carries out an earlier call, at most 100 ms.
      *
      * @return done if the window will be recorded; otherwise the reason: a cool-down, a budget, no consent, no such window
-     * in the configuration, another window that waits already
+     * in the configuration, another window that is already waiting
      */
     @JvmStatic
     public fun openWindow(id: String): Outcome = ask("open a window") { Native.open(id) }
@@ -123,7 +123,7 @@ public object Tracetee {
     /**
      * Closes the window [id], which [openWindow] opened.
      *
-     * @return an error if the window was still waiting for another one: it does not open any more, and nothing was recorded
+     * @return an error if the window was still waiting for another one: it then does not open, and nothing was recorded
      */
     @JvmStatic
     public fun closeWindow(id: String): Outcome = ask("close a window") { Native.close(id) }
@@ -136,10 +136,10 @@ public object Tracetee {
     public fun setConsent(given: Boolean): Outcome = ask("set consent") { Native.setConsent(given) }
 
     /**
-     * Sets the name of the current screen. The library reports activities itself; call this for screens within one, or use the
-     * adapters of Navigation, fragments, Flutter and React Native (docs/FRAMEWORKS.md). An activity that comes back has its last one.
-     * [name] is the kind of the screen, "Product" and not "Product 123": after 200 distinct names in a process, further
-     * ones count as "(other)".
+     * Sets the name of the current screen. The library reports activities itself; call this for screens within one, or use
+     * the adapters of Navigation, fragments, Flutter and React Native (docs/FRAMEWORKS.md). An activity that returns to the
+     * foreground has its last screen. [name] is the kind of screen, "Product" and not "Product 123": after 200 distinct
+     * names in a process, further ones count as "(other)".
      */
     @JvmStatic
     public fun setScreen(name: String) {
@@ -147,9 +147,9 @@ public object Tracetee {
     }
 
     /**
-     * Counts the frames that were due from [startNs] to [endNs], times of `System.nanoTime`: an interaction's, a scroll's, a
-     * screen's. It knows the last 4096 frames of the app's activities, whether or not something records; the platform reports a
-     * frame some milliseconds after it.
+     * Counts the frames that were due from [startNs] to [endNs], times of `System.nanoTime`, for example of an interaction,
+     * a scroll or a screen. It covers the last 4096 frames of the app's activities, whether or not a capture is recording;
+     * the platform reports a frame some milliseconds after its end.
      *
      * @return null below API 26, or without [TraceteeConfig.Builder.setFrameVerdicts]
      */
@@ -178,11 +178,12 @@ public object Tracetee {
     public fun dump(file: File): Outcome = ask("write a trace") { Native.dump(file.path) }
 
     /**
-     * Passes a capture of [CaptureOptions.Mode.ENDLESS] to [listener] while it is recorded: each block of text, after it was written
-     * to the capture's file, at the latest after a second. The blocks, one after the other, are the trace's text.
+     * Passes a capture of [CaptureOptions.Mode.ENDLESS] to [listener] while it is recorded: each block of text, after it was
+     * written to the capture's file, after a second at the latest. The blocks in order are the trace's text.
      *
-     * Works on the calling thread, which is not recorded meanwhile, until the capture's last block, or until [stopListening]. Called
-     * before [startCapture], it waits for the capture and gets its first block, too. The recording never waits for [listener].
+     * Runs on the calling thread, which is not recorded during the call, until the capture's last block, or until
+     * [stopListening]. Called before [startCapture], it waits for the capture and gets its first block, too. The recording
+     * never waits for [listener].
      *
      * @return an error if another thread listens, or if [listener] threw an exception, which ends the listening
      */
@@ -190,13 +191,13 @@ public object Tracetee {
     public fun listen(listener: BlockListener): Outcome =
         if (Native.load()) outcome("listen", Native.listen(listener)) else failed("load libtracetee.so", Native.loadError)
 
-    /** Ends [listen] after the call that is under way; blocks that wait are not passed on. A listener may call it, too. */
+    /** Ends [listen] after the current call; waiting blocks are not delivered. A listener may call it, too. */
     @JvmStatic
     public fun stopListening() {
         if (Native.isLoaded) Native.listen(null)
     }
 
-    /** Returns the health report, which explains empty traces and lost captures; null without one. Blocking. */
+    /** Returns the health report, which explains empty traces and lost captures; null if there is none. Blocking. */
     @JvmStatic
     public fun health(): HealthReport? = if (Native.isLoaded) Native.health()?.let { healthReport(Deaths.addTo(Profiling.addTo(it))) } else null
 
@@ -211,7 +212,7 @@ public object Tracetee {
     public fun upload(context: Context): UploadResult {
         val sender = config?.sender ?: return UploadResult.Failed(NOT_INSTALLED)
         val report = Native.upload(NetState.of(context).toString(), NativeSender(sender))
-        // It may have brought another configuration.
+        // The upload may have fetched another configuration.
         Profiling.refresh()
         Deaths.refresh()
         return uploadResult(report)
@@ -260,8 +261,8 @@ public object Tracetee {
     internal fun directory(context: Context): File = File(noBackupFilesDir(context), DIRECTORY)
 
     /**
-     * The app's directory that Auto Backup leaves out: an identifier of the installation and its budgets are not for
-     * another device. Without the look at the disk that [Context.getNoBackupFilesDir] takes to create it.
+     * The app's directory that Auto Backup excludes: the identifier of the installation and its budgets do not belong on
+     * another device. Avoids the disk access with which [Context.getNoBackupFilesDir] creates it.
      */
     private fun noBackupFilesDir(context: Context): File {
         val isElsewhere = Build.VERSION.SDK_INT >= 24 && context.isDeviceProtectedStorage

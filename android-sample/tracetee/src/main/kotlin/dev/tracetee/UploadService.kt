@@ -28,7 +28,7 @@ internal class UploadService : JobService() {
         return true
     }
 
-    /** Asks for another run. The request under way continues up to its timeout; unsent captures stay in the spool. */
+    /** Asks for another run. The request in progress continues up to its timeout; unsent captures stay in the spool. */
     override fun onStopJob(parameters: JobParameters): Boolean = true
 
     internal companion object {
@@ -36,12 +36,12 @@ internal class UploadService : JobService() {
         private const val JOB = 0x7472_6365
         private const val EVERY_MS = 60 * 60 * 1000L
 
-        /** One thread while there is work: nothing of it is for the main thread. */
+        /** One thread while there is work, so that none of it runs on the main thread. */
         private val worker = ThreadPoolExecutor(
             0, 1, 10L, TimeUnit.SECONDS, LinkedBlockingQueue(), ThreadFactory { Thread(it, "tracetee-upload") },
         )
 
-        /** Schedules the job, on a thread of its own. */
+        /** Schedules the job, on a separate thread. */
         fun schedule(context: Context) = withScheduler(context) { scheduler ->
             // Scheduling the job again would restart its hour at each start of the app.
             if (scheduler.allPendingJobs.any { it.id == JOB }) return@withScheduler

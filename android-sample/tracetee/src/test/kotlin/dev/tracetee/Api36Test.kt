@@ -45,8 +45,8 @@ import org.robolectric.util.ReflectionHelpers
 
 /**
  * Tests the library in an app of API 36 with AOSP's own classes: view roots, surface controls and JankData, FrameMetrics,
- * ActivityManager and ApplicationStartInfo, ProfilingManager. The compositor's natives and the system's services below them are
- * stand-ins. Needs what [AppTest] does.
+ * ActivityManager and ApplicationStartInfo, ProfilingManager. The compositor's natives and the system's services below them
+ * are stand-ins. Needs what [AppTest] does.
  */
 @RunWith(RobolectricTestRunner::class)
 @Config(sdk = [36], manifest = Config.NONE, shadows = [Compositor::class, Activities::class])
@@ -72,7 +72,7 @@ class Api36Test : CaptureTest() {
         first.send(jank(7, SurfaceControl.JankData.JANK_NONE, 8), jank(8, SurfaceControl.JankData.JANK_COMPOSER, 9))
         first.send()
         first.send(jank(9, SurfaceControl.JankData.JANK_APPLICATION or SurfaceControl.JankData.JANK_OTHER, 12))
-        // The end of a registration drops reports that are under way.
+        // The end of a registration drops reports that are in progress.
         settle()
         // In the background a window loses its surface.
         activity.pause().stop()

@@ -101,7 +101,7 @@ class DeathsTest : CaptureTest() {
                 val (reason, description, expected) = FORMS[random.nextInt(FORMS.size)]
                 val importance = intArrayOf(100, 125, 200, 230, 300, 400, 1000)[random.nextInt(7)]
                 val summary = if (random.nextBoolean()) StateSummary(random.nextLong(), 5, 6, 3, random.nextBoolean(), "Screen$index") else null
-                // Pids come again with each look, the clock goes back now and then.
+                // Pids come again with each check, the clock goes back now and then.
                 atMs += random.nextInt(100_000) - if (random.nextInt(10) == 0) 3_600_000 else 0
                 val process = app.packageName + if (random.nextBoolean()) "" else ":remote"
                 exit(index, atMs, reason) {
@@ -271,8 +271,8 @@ class DeathsTest : CaptureTest() {
     }
 
     /**
-     * The process's own recorder, as a kill leaves it: the next start joins it by the summary, and the capture has the samples of
-     * the late main thread.
+     * The process's own recorder, as a kill leaves it: the next start joins it by the summary, and the capture has the
+     * samples of the late main thread.
      */
     @Test
     fun samplesOfAKilledProcessAreInTheCaptureOfItsEnd() {

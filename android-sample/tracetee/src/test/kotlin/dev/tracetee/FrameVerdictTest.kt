@@ -77,7 +77,7 @@ class FrameVerdictTest : CaptureTest() {
         activity.destroy()
         report(window, nowNs, 24_000_000)
         listener.detach()
-        // A report that was under way.
+        // A report that was in progress.
         listener.onFrameMetricsAvailable(window, metrics(nowNs, 25_000_000), 0)
         assertEquals(listOf("23", "24"), close("frame_metrics").map { it.substringAfter("total_ns=").substringBefore("000000 ") })
         val cpusets = "{\"args\":{\"/background\":\"13\",\"/top-app\":\"11 12\"},\"cat\":\"tracetee.device\"}"

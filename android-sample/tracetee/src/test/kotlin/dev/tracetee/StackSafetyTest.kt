@@ -14,8 +14,8 @@ import org.junit.Assume.assumeTrue
 import org.junit.Test
 
 /**
- * Tests when the sampler asks for no stack. Its main thread is a stand-in that counts the calls of `getStackTrace`; the tests
- * but the last ones say its state. Needs neither the agent nor Android.
+ * Tests when the sampler asks for no stack. Its main thread is a stand-in that counts the calls of `getStackTrace`; the
+ * tests but the last ones say its state. Needs neither the agent nor Android.
  */
 class StackSafetyTest {
     /** A thread that is asked for its stack, in a state that the test sets. */
@@ -208,7 +208,7 @@ class StackSafetyTest {
         assertEquals("B 7", file.readText())
     }
 
-    /** Memory may be short. The process goes on, and the next one of the version asks again. */
+    /** Memory may be short. The process continues, and the next one of the version asks again. */
     @Test
     fun aCallThatFailsAfterItWasNotedHasComeBack() {
         val file = File.createTempFile("stacks", "")

@@ -1,4 +1,4 @@
-// The details of one event, kept until the caller has added them all; then one record is written.
+// The details of one event, collected until the caller has added all of them; then one record is written.
 package dev.tracetee.androidx
 
 import androidx.tracing.DelicateTracingApi
@@ -8,22 +8,22 @@ import androidx.tracing.PropagationToken
 import androidx.tracing.PropagationUnsupportedToken
 import dev.tracetee.Event
 
-/** Frames of a call stack that are kept, innermost first; the rest is counted. */
+/** Maximum number of call stack frames, innermost first; the rest are counted. */
 private const val MAX_FRAMES = 8
 
 /** Arguments that are kept; [Event] counts those that do not fit into a record. */
 private const val MAX_ARGUMENTS = 32
 
-/** Ends nothing: an instant, or a section that nobody records. */
+/** Has no end: an instant, or a section that is not recorded. */
 internal val NO_END: AutoCloseable = AutoCloseable { }
 
-/** Result of a call whose event nobody records. */
+/** Result of a call whose event is not recorded. */
 @OptIn(DelicateTracingApi::class)
 internal val NOTHING: EventMetadataCloseable = EventMetadataCloseable()
 
 /**
- * Collects what a caller adds to an event. Belongs to one thread, which uses it again for the next event.
- * [dispatchToTraceSink] writes the record and passes the delegate's on.
+ * Collects what a caller adds to an event. Belongs to one thread, which reuses it for the next event. [dispatchToTraceSink]
+ * writes the record and forwards the delegate's.
  */
 @OptIn(DelicateTracingApi::class)
 internal class Details : EventDetails() {
@@ -149,7 +149,7 @@ internal class Details : EventDetails() {
     }
 }
 
-/** Objects that a thread uses again for each event, as androidx.tracing's own tracer does. */
+/** Objects that a thread reuses for each event, as androidx.tracing's own tracer does. */
 @OptIn(DelicateTracingApi::class)
 internal class ThreadState {
     private val details = Details()

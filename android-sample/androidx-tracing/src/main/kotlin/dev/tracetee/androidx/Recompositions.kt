@@ -2,10 +2,10 @@
 package dev.tracetee.androidx
 
 /**
- * Names a recomposition after the state whose write has caused it: `Recompose group because MutableState written in
+ * Names a recomposition after the state whose write caused it: `Recompose group because MutableState written in
  * com.example.Feed.refresh`. Compose's `RecompositionTracer` writes an instant for each write, with its call stack, and a
- * section for each recomposition; they share a flow. State has no name, so its class and the place of the write stand
- * for it. Values are left out: they are the user's.
+ * section for each recomposition; they share a flow. State has no name, so its class and the place of the write identify it.
+ * Values are omitted, because they are user data.
  *
  * Keeps the reasons of the last [SIZE] flows. Called on the threads that compose and that write state.
  */

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicLong
 import kotlin.coroutines.CoroutineContext
 import kotlinx.coroutines.ThreadContextElement
 
-/** Flow ids of this tracer, apart from those that androidx.tracing counts from 42 on. */
+/** Flow ids of this tracer, distinct from those of androidx.tracing, which count from 42 on. */
 private val flows = AtomicLong(1L shl 40)
 
 internal fun nextFlowId(): Long = flows.incrementAndGet()
@@ -30,7 +30,7 @@ internal class SectionToken(
     private var name = ""
     private var theirEnd: AutoCloseable? = null
 
-    /** The threads on which the section is open now; null if none, as a rule one. */
+    /** The threads on which the section is open now, usually one; null if none. */
     private var first: ThreadState? = null
     private var others: HashSet<ThreadState>? = null
 

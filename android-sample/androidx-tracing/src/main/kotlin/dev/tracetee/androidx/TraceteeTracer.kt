@@ -17,14 +17,14 @@ import kotlin.coroutines.coroutineContext
  * flows, correlation ids, call stacks, and across the suspensions of coroutines. Each event is recorded when it happens,
  * so that a killed process loses none.
  *
- * [delegate] gets each event, too, of the categories that its own [Tracer.isCategoryEnabled] lets in: the wire driver's
- * tracer, for example.
+ * [delegate], for example the wire driver's tracer, also gets each event whose category its own [Tracer.isCategoryEnabled]
+ * accepts.
  *
- * Register it once, by [TraceteeTracing.driver] or [TraceteeTracing.install].
+ * Register it once, with [TraceteeTracing.driver] or [TraceteeTracing.install].
  */
 @OptIn(DelicateTracingApi::class, ExperimentalContextPropagation::class)
 public class TraceteeTracer @JvmOverloads constructor(private val delegate: Tracer? = null) : Tracer() {
-    /** Returns true while a capture is recording, or if the delegate wants [category]. Without both, reads one field. */
+    /** Returns true while a capture is recording, or if the delegate wants [category]. If neither is the case, this reads one field. */
     override fun isCategoryEnabled(category: String): Boolean =
         Tracetee.isRecording || (delegate != null && delegate.isCategoryEnabled(category))
 
@@ -95,12 +95,12 @@ public class TraceteeTracer @JvmOverloads constructor(private val delegate: Trac
 
     private fun delegateOf(category: String): Tracer? = delegate?.takeIf { it.isCategoryEnabled(category) }
 
-    /** Returns the delegate's token behind one of ours; others are the delegate's own. */
+    /** Returns the delegate's token inside a token of this tracer; any other token is the delegate's own. */
     private fun theirs(token: PropagationToken?): PropagationToken? =
         if (token is SectionToken) token.theirs ?: PropagationUnsupportedToken else token
 }
 
-/** A section of the thread ends. Nothing is recorded while no capture is. */
+/** Ends a section of the thread. Records nothing without a capture. */
 internal object EndSection : AutoCloseable {
     override fun close() = Event.get().endSection()
 }
@@ -113,7 +113,7 @@ internal class EndBoth(private val theirs: AutoCloseable) : AutoCloseable {
     }
 }
 
-/** A counter of the agent and of the delegate, which is asked for its own once it wants the category. */
+/** A counter of the agent and of the delegate, whose counter is requested once it wants the category. */
 private class TraceteeCounter(private val category: String, private val name: String, private val delegate: Tracer?) :
     Counter {
     private val theirs: Counter? by lazy(LazyThreadSafetyMode.PUBLICATION) { delegate?.counter(category, name) }

@@ -15,7 +15,7 @@ import androidx.tracing.wire.TraceSink
 import dev.tracetee.Outcome
 
 /**
- * Makes the driver for `Application`s, or registers the tracer where there is no `androidx.tracing:tracing-wire`.
+ * Creates the driver for `Application`s, or registers the tracer if there is no `androidx.tracing:tracing-wire`.
  *
  * ```
  * class App : Application(), AbstractTraceDriver.Factory {
@@ -27,18 +27,18 @@ public object TraceteeTracing {
     private const val PROFILER = "androidx.tracing.profiler.ConnectedProfilerTracingEnabledReceiver"
 
     /**
-     * Returns a driver whose tracer records into the agent's captures. If Android Studio or a benchmark has switched the
-     * tracing of this app on, the wire driver gets the events, too, as it does without this library. (One that begins while
-     * the app runs is seen from the app's next start on.)
+     * Returns a driver whose tracer records into the agent's captures. If Android Studio or a benchmark has enabled tracing
+     * of this app, the wire driver also gets the events, as it does without this library. (If tracing is enabled while the
+     * app runs, this takes effect at the app's next start.)
      */
     @JvmStatic
     public fun driver(context: Context): AbstractTraceDriver =
         TraceteeDriver(if (isProfiled(context)) wireDriver(context) else null)
 
     /**
-     * Returns a driver whose tracer records into the agent's captures and passes events on to [delegate]: those of the
-     * categories that its `isCategoryEnabled` lets in. The default check of the wire driver is true while a capture has
-     * the tag `app` on; give it another one.
+     * Returns a driver whose tracer records into the agent's captures and passes events on to [delegate]: those whose
+     * category its `isCategoryEnabled` accepts. The default check of the wire driver is true while a capture has the tag
+     * `app` on; give it another check.
      */
     @JvmStatic
     public fun driver(@Suppress("UNUSED_PARAMETER") context: Context, delegate: AbstractTraceDriver): AbstractTraceDriver =
@@ -46,9 +46,9 @@ public object TraceteeTracing {
 
     /**
      * Registers a [TraceteeTracer] as `Tracer.global`, for an app without `androidx.tracing:tracing-wire`. A second call
-     * does nothing and is done.
+     * does nothing and succeeds.
      *
-     * @return an error if the app has registered another tracer, which stays
+     * @return an error if the app has registered another tracer, which stays registered
      */
     @OptIn(DelicateTracingApi::class)
     @JvmStatic
@@ -76,7 +76,7 @@ public object TraceteeTracing {
         context.packageManager.getComponentEnabledSetting(ComponentName(context, PROFILER)) ==
             PackageManager.COMPONENT_ENABLED_STATE_ENABLED
     } catch (_: RuntimeException) {
-        // There is no such component.
+        // The component does not exist.
         false
     }
 
@@ -88,7 +88,7 @@ public object TraceteeTracing {
     }
 }
 
-/** The driver that androidx.tracing asks for a tracer; flushes and closes are the delegate's. */
+/** The driver that gives androidx.tracing its tracer; passes flush and close to the delegate. */
 private class TraceteeDriver(private val delegate: AbstractTraceDriver?) : AbstractTraceDriver(delegate?.sink ?: NoSink) {
     override val tracer: Tracer = TraceteeTracer(delegate?.tracer)
 

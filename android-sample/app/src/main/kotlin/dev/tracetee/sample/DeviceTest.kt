@@ -12,7 +12,7 @@ import java.io.File
 import java.io.IOException
 import kotlin.concurrent.thread
 
-/** Does what `tracetee device-test` asks for by `am broadcast`; the manifest admits the shell alone. */
+/** Carries out the requests that `tracetee device-test` sends with `am broadcast`; the manifest admits only the shell. */
 class DeviceTest : BroadcastReceiver() {
     override fun onReceive(context: Context, intent: Intent) {
         val (run, number) = Pair(intent.getStringExtra("run"), intent.getIntExtra("n", 0))
@@ -78,7 +78,7 @@ class DeviceTest : BroadcastReceiver() {
 
         private fun file(context: Context) = File(context.filesDir, "device-test")
 
-        /** Returns the port of the collector for this start, 0 for a start without the agent; null outside of a test. */
+        /** Returns the port of the collector for this start, 0 for a start without the agent; null outside a test. */
         fun port(context: Context): Int? = try {
             file(context).readText().toIntOrNull()
         } catch (_: IOException) {

@@ -24,7 +24,7 @@ import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.SupervisorJob
 import kotlinx.coroutines.cancel
 
-/** One button for each kind of jank, and for what one does with a trace. */
+/** One button for each kind of jank, and for each action on a trace. */
 class JankActivity : Activity() {
     private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Main + tracing())
     internal lateinit var status: TextView

@@ -12,7 +12,7 @@ import java.io.File
 import java.util.concurrent.CountDownLatch
 import kotlin.concurrent.thread
 
-/** Each holds up the main thread in a way of its own; the trace shows which. */
+/** Each delays the main thread in a different way, which the trace shows. */
 object Janks {
     /** Waits for another process. */
     fun binder(service: IBinder?) = trace("binder") {
@@ -29,7 +29,7 @@ object Janks {
         }
     }
 
-    /** Makes views from XML: "inflate" in the platform's own words. */
+    /** Inflates views from XML; the platform's section is "inflate". */
     fun inflate(context: Context, into: ViewGroup) = trace("inflate 300 rows") {
         into.removeAllViews()
         val inflater = LayoutInflater.from(context)
@@ -42,7 +42,7 @@ object Janks {
 
     private val lock = Any()
 
-    /** Waits for a lock that another thread holds: "monitor contention" in the platform's own words. */
+    /** Waits for a lock that another thread holds; the platform's section is "monitor contention". */
     fun lock() = trace("lock") {
         val held = CountDownLatch(1)
         thread(name = "holder") {
@@ -64,7 +64,7 @@ object Janks {
         }
     }
 
-    /** Writes to the disk and waits until it is there. */
+    /** Writes to the disk and waits until the data is synced. */
     fun disk(directory: File) = trace("disk") {
         val file = File(directory, "jank")
         repeat(20) {

@@ -6,7 +6,7 @@ import android.os.Binder
 import android.os.IBinder
 import android.os.Parcel
 
-/** Sleeps when it is called, in a process of its own. */
+/** Sleeps when it is called, in its own process. */
 class SlowService : Service() {
     private val binder = object : Binder() {
         override fun onTransact(code: Int, data: Parcel, reply: Parcel?, flags: Int): Boolean {

@@ -10,7 +10,7 @@ import android.provider.OpenableColumns
 import java.io.File
 import java.io.FileNotFoundException
 
-/** Lets whoever the user shares a trace with read that one file. */
+/** Lets the app with which the user shares a trace read that one file. */
 class TraceProvider : ContentProvider() {
     override fun onCreate() = true
 

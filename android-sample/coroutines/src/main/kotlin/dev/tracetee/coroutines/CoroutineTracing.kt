@@ -12,9 +12,9 @@ public object CoroutineTracing {
 
     /**
      * Enables coroutine tracing. Until the app sets it, the remote configuration at the app's start decides
-     * ([Tracetee.isCoroutineTracingOn]), and without one it is false. While it is false, [tracing] returns the empty context,
-     * names are not computed, and the named builders behave like those that they wrap. Set it once, when the app starts:
-     * it does not affect running coroutines.
+     * ([Tracetee.isCoroutineTracingOn]), and without one it is false. While it is false, [tracing] returns the empty
+     * context, names are not computed, and the named builders behave like the builders that they wrap. Set it once, when the
+     * app starts: it does not affect running coroutines.
      */
     @JvmStatic
     public var isEnabled: Boolean
@@ -81,7 +81,7 @@ private object PlatformSink : TraceSink {
 public fun tracing(): CoroutineContext =
     if (CoroutineTracing.isEnabled) TraceElement(CoroutineSections(null)) else EmptyCoroutineContext
 
-/** Returns [context] with a stack for the new coroutine, if it would have none. */
+/** Returns [context] with a stack for the new coroutine, if it does not have one. */
 internal fun CoroutineContext.withTracing(context: CoroutineContext): CoroutineContext =
     if (CoroutineTracing.isEnabled && this[TraceElement] == null && context[TraceElement] == null) {
         context + TraceElement(CoroutineSections(null))

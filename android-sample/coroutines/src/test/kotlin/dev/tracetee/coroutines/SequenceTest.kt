@@ -61,7 +61,7 @@ class SequenceTest {
         return sink.of(thread)
     }
 
-    /** Suspends, whatever the machine does meanwhile, and says so when it goes on. */
+    /** Suspends, whatever the machine does meanwhile, and says so when it continues. */
     private suspend fun pause() {
         yield()
         sink.note("|")

@@ -50,10 +50,10 @@ public abstract class TraceteeExtension {
      */
     public abstract val include: ListProperty<String>
 
-    /** Patterns of the classes and methods to leave alone, even if [include] matches them. */
+    /** Patterns of the classes and methods to exclude, even if [include] matches them. */
     public abstract val exclude: ListProperty<String>
 
-    /** Leaves getters, setters and other trivial methods alone. Default: true. */
+    /** Skips getters, setters and other trivial methods. Default: true. */
     public abstract val skipTrivial: Property<Boolean>
 
     /** Instruments classes of libraries too. Default: false. */
@@ -171,7 +171,7 @@ internal abstract class MappingTask : DefaultTask() {
 
 /** Finds the methods of a class that have a section. */
 internal object InstrumentedMethods {
-    /** Returns the methods that have a section; in a class that is not instrumented, those that would have one. */
+    /** Returns the methods that have a section, or, in a class that is not instrumented, would have one. */
     fun orWouldBe(classFile: ByteArray, transformer: Transformer): List<Method> =
         of(classFile, Target.LIBRARY.owner).ifEmpty { transformer.transform(classFile).methods }
 

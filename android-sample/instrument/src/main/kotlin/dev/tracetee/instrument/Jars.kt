@@ -62,7 +62,7 @@ internal class Jars(private val transformer: Transformer) {
                 report.methods.addAll(done.methods)
                 report.skipped.addAll(done.skipped)
             } catch (error: RuntimeException) {
-                // A class file of a newer version, or a broken one: ASM throws several exceptions.
+                // For a newer or invalid class file, ASM throws various exceptions.
                 report.unread.add("${entry.name}: ${error.message ?: error}")
             }
         }

@@ -10,7 +10,7 @@ package dev.tracetee.instrument
 internal class Rules(
     include: List<String> = emptyList(),
     exclude: List<String> = emptyList(),
-    /** Leaves trivial methods alone: getters, setters, constants, empty methods. */
+    /** Skips trivial methods: getters, setters, constants, empty methods. */
     val skipTrivial: Boolean = true,
 ) {
     private val includes = include.map(::Pattern)

@@ -34,8 +34,8 @@ internal data class Target(val owner: String, val begin: String, val end: String
 /**
  * Puts a section around each method that the rules include. The section's name is the method's id. Thread-safe.
  *
- * It leaves abstract and native methods alone, which have no code, bridge methods, whose target has a section, and
- * trivial methods if the rules say so.
+ * It skips abstract and native methods, which have no code, bridge methods, whose target has a section, and trivial methods
+ * if the rules say so.
  */
 internal class Transformer(
     private val rules: Rules,
