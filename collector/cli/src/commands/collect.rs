@@ -7,8 +7,8 @@ use crate::verbosity::levels;
 use anyhow::{Result, anyhow};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::sync::mpsc::channel;
 use std::sync::OnceLock;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 use tracetee_server::{
     Limits, Options, Retention, Server, StoreLocation, TlsAcceptor, Tokens, make_private, read_tls,
