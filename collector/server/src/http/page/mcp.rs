@@ -2,7 +2,7 @@
 //!
 //! At `/mcp` of the page a request has the rights of its reader, and nothing is remembered between requests. On stdio
 //! (`tracetee mcp`), a directory is read as its page would. Work is done on
-//! [`super::Maker`]'s threads, in the turn of whoever asks.
+//! [`super::Maker`]'s threads, in the turn of the reader.
 
 mod answer;
 mod tools;
