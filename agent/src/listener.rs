@@ -39,7 +39,7 @@ impl Queue {
     }
 }
 
-/// `None` if nobody listens.
+/// `None` if there is no listener.
 static QUEUE: ForkLock<Option<Queue>> = ForkLock::new([const { Mutex::new(None) }; 4]);
 static CHANGED: Condvar = Condvar::new();
 

@@ -127,13 +127,13 @@ mod tests {
         let bytes = page_bytes();
         for own in [PROT_READ, PROT_READ | PROT_EXEC, PROT_READ | PROT_WRITE] {
             let flags = MAP_PRIVATE | MAP_ANONYMOUS;
-            // SAFETY: new memory, of nobody.
+            // SAFETY: new memory that no other code uses.
             let page = unsafe { libc::mmap(std::ptr::null_mut(), bytes, own, flags, -1, 0) };
             assert_ne!(page, MAP_FAILED);
             let slot = page as usize + 8;
             let maps = Maps::read().unwrap();
             let ((), protect_calls) = unlocking(&maps, |unlocked| {
-                // SAFETY: an aligned word of our page, which holds 0 and is called by nobody.
+                // SAFETY: an aligned word of our page, which holds 0 and is never called.
                 assert_eq!(unsafe { unlocked.replace(slot, 0, 7) }, Written::Done);
                 assert_eq!(protection_of(slot), own | PROT_WRITE);
             });

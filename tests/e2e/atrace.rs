@@ -282,7 +282,7 @@ fn a_capture_ends_when_the_kill_switch_comes() {
     device.configure(json!({"seq": 1, "kill": {"on": true}, "windows": []}));
     until_start_says(&app, "its configuration has switched it off");
     let told = app.ask("atrace \"stop\"").unwrap();
-    assert!(told.contains("no capture was asked for"), "{told}");
+    assert!(told.contains("no capture was started"), "{told}");
 }
 
 /// Does as `adb forward tcp:PORT localabstract:NAME`, for one connection after the other.

@@ -112,7 +112,7 @@ fn a_missing_collector_and_a_missing_configuration_are_named() {
     ));
     lacks(&phone, "a configuration from https://a.example: the last attempt: seq: is old");
     fake.answer(&report(r#"{"upload":{"url":"https://a.example"}}"#));
-    lacks(&phone, "a configuration from https://a.example: none has come");
+    lacks(&phone, "a configuration from https://a.example: none has arrived");
     fake.answer(&report("null"));
     lacks(&phone, "the agent's installation: call Tracetee.install");
     fake.answer(r#"{"protocol":900}"#);

@@ -29,7 +29,7 @@ impl Held {
             let fd = unsafe { libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
             if fd > 2 {
                 // Another thread has reused the number.
-                // SAFETY: opened above and known to nobody else.
+                // SAFETY: opened above; no other code knows it.
                 unsafe { libc::close(fd) };
             } else {
                 *slot = fd;

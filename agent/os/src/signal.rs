@@ -10,7 +10,7 @@ use crate::guard;
 use crate::signal_mask::{SET_BYTES, mask};
 use libc::c_long;
 
-/// The two signals, in a set as the kernel has it.
+/// The two signals, as a set in the kernel's format.
 const SIGNALS: u64 = 1 << (libc::SIGXFSZ - 1) | 1 << (libc::SIGPIPE - 1);
 
 /// Blocks the signals on this thread permanently. For the agent's own threads.

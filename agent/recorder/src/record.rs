@@ -399,7 +399,7 @@ mod tests {
         #[test]
         fn any_bytes_are_parsed_without_panic_and_only_when_shaped(bytes: Vec<u8>) {
             if let Some(record) = Record::parse(&bytes) {
-                // An end's remainder is nobody's business once it follows a bar.
+                // The rest of an end is ignored if it follows a `|`.
                 proptest::prop_assert!(is_record_shaped(&bytes) || record.kind() == Kind::End);
             }
         }

@@ -17,7 +17,7 @@ use tracetee_os::{OwnThread, guard};
 
 /// Interval between checks.
 const LOOK: Duration = Duration::from_millis(250);
-/// Below the app's threads.
+/// A lower priority than that of the app's threads.
 const NICE: i32 = 10;
 
 /// The running thread. If it is dropped without [`TagWatch::end`], the thread ends by itself.

@@ -373,9 +373,9 @@ mod tests {
         assert!(!offer(&mut setup, &text(5), b""));
         assert!(setup.refused().starts_with("signature: there is none"));
         assert!(!offer(&mut setup, &text(5), b"abc"));
-        assert!(setup.refused().starts_with("signature: it is neither"));
+        assert!(setup.refused().starts_with("signature: neither"));
         assert!(!offer(&mut setup, &text(6), &*signature));
-        assert!(setup.refused().starts_with("signature: it is not that"));
+        assert!(setup.refused().starts_with("signature: not made"));
         assert!(offer(&mut setup, &text(5), &*signature));
         // The digits do as well, and the one on the disk is looked at again.
         assert!(offer(&mut setup, &text(6), hex::encode(*pair.sk.sign(text(6), None)).as_bytes()));

@@ -1,8 +1,8 @@
-//! Recovers captures of killed processes: crash-proof recorders become captures, and half-written captures go on as far as
-//! they are whole.
+//! Recovers captures of killed processes: crash-proof recorders become captures, and half-written captures are sent up to
+//! their last complete part.
 //!
-//! The agent's thread does it once, after its first look, and when the app has reported how earlier processes
-//! ended: their captures say so then, and an end without a recorder becomes a capture of its own.
+//! The agent's thread does it once, after its first check and after the app has reported how earlier processes ended. Their
+//! captures then contain the end; an end without a recorder becomes a separate capture.
 
 use super::budget_ledger::Now;
 use super::capture_writer::CaptureWriter;

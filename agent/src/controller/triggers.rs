@@ -1,7 +1,7 @@
 //! Triggers: searches the records for the events that the armed windows wait for.
 //!
 //! Runs on the agent's thread, over what [`tracetee_recorder::tail`] shows. Sections are followed
-//! by thread: a frame is judged when it ends, a main thread that is blocked while it is.
+//! by thread: a frame is judged when it ends, and a blocked main thread while it is blocked.
 
 use super::glob::Glob;
 use super::policy::Policy;
@@ -42,7 +42,7 @@ struct Open {
     begin_ns: u64,
     /// The main thread's part of a frame.
     is_frame: bool,
-    /// The watches that want to know when it ends.
+    /// The watches that are notified when it ends.
     watches: Vec<usize>,
 }
 

@@ -33,7 +33,7 @@ pub enum Outcome {
     Empty,
     /// Unreadable; it has this name now.
     SetAside(PathBuf, String),
-    /// Still there, for another attempt: the disk is full, say, or the text did not compress.
+    /// The file is kept for another attempt, for example because the disk is full or the text did not compress.
     Failed(Error),
 }
 

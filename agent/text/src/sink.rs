@@ -109,7 +109,7 @@ impl Sink {
         Ok(self.file_bytes)
     }
 
-    /// Writes out the header, which the buffer has.
+    /// Writes the buffered header to the file.
     pub(crate) fn header_done(&mut self) -> Result<(), Error> {
         if self.compressor.is_none() {
             return Ok(());

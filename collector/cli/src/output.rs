@@ -14,9 +14,9 @@ use tempfile::TempPath;
 
 /// The way in which a file gets its content.
 pub(crate) enum Target {
-    /// By a rename to this path, with the metadata of the replaced file.
+    /// Written through a rename to this path, with the metadata of the replaced file.
     Renamed(PathBuf, Option<Metadata>),
-    /// By writing in place.
+    /// Written in place.
     InPlace(PathBuf),
 }
 

@@ -118,7 +118,7 @@ fn lost(dropped: &Dropped) -> usize {
             || [
                 "without a name",
                 "without a category",
-                "the thread's id behind them",
+                "the thread's id appended",
                 "nested by readers",
             ]
             .iter()

@@ -15,7 +15,7 @@ pub fn merge(parts: &[(&Trace, i64)]) -> Trace {
     merge_without(parts, &Twins::of(parts), None)
 }
 
-/// Returns a trace whose times are monotonic on the clock of the trace that `clock` is from.
+/// Returns a trace whose times are monotonic, on the clock of the trace to which `clock` belongs.
 #[must_use]
 pub fn from_monotonic(trace: &Trace, clock: &MonotonicClock) -> Trace {
     merge_without(&[(trace, 0)], &Twins::default(), Some(clock))

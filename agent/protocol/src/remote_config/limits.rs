@@ -42,7 +42,7 @@ pub(super) const CPU_PERCENT: RangeInclusive<Decimal> =
 pub(super) const PERCENT: RangeInclusive<Decimal> = Decimal::ZERO..=Decimal::whole(100);
 /// Bytes sent in a day.
 pub(super) const BYTES_SENT: RangeInclusive<u64> = 0..=1 << 30;
-/// Seconds that a capture may wait: an hour outlasts a server's restart, and after a month nobody needs it.
+/// Seconds that a capture may wait: an hour outlasts a server's restart, and after a month it is no longer useful.
 pub(super) const MAX_AGE_S: RangeInclusive<u64> = 3600..=30 * 24 * 3600;
 /// Seconds between two requests for the configuration: the server has other devices, too.
 pub(super) const POLL_S: RangeInclusive<u64> = 60..=24 * 3600;

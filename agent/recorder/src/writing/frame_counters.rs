@@ -382,7 +382,7 @@ impl Descriptor {
         // Descriptors 0 to 2 belong to the program, even if they are closed.
         // SAFETY: opened above.
         let higher = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
-        // SAFETY: opened above and known to nobody else.
+        // SAFETY: opened above; no other code knows it.
         unsafe { libc::close(fd) };
         (higher > 2).then(|| Owned::new(Self(higher)))
     }

@@ -191,7 +191,7 @@ impl ThreadState {
         self.owner.store(0, Ordering::Release);
     }
 
-    /// Has the thread lease a block anew for its next record, with its name as it is then.
+    /// Makes the thread lease a new block for its next record, with its name at that time.
     pub(crate) fn kick(&self) {
         for lane in &self.lanes {
             // ORDERING: Relaxed; see `Lane::takes`.

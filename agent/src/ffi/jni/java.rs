@@ -19,7 +19,7 @@ pub(super) fn keep(env: Env, class: jclass) {
     NATIVE.store(env.keep(class), Ordering::Release);
 }
 
-/// Has changes and captures reported to Java.
+/// Requests that changes and captures are reported to Java.
 pub(super) fn watch() {
     tags::on_change(refresh_java_tags);
     section::on_change(set_java_flag);

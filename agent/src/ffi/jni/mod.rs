@@ -148,7 +148,7 @@ extern "system" fn listen(env: Env, _: jclass, to: jobject) -> jstring {
         listener::listen(|lost, text| {
             env.in_frame(|| {
                 let block = [jvalue { l: env.new_bytes(text) }, jvalue { j: lost.cast_signed() }];
-                // For an array that could not be allocated.
+                // Value for an array that could not be allocated.
                 env.clear();
                 let called = env.call_void(to, c"onBlock", c"([BJ)V", &block);
                 if let Err(Thrown(why)) = called {

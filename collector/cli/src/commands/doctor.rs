@@ -136,7 +136,7 @@ fn recorder_directory(pid: u32) -> Option<PathBuf> {
 }
 
 fn from_recorder(pid: u32, directory: &Path) -> Result<HealthReport> {
-    // Only that process's file; its output is discarded.
+    // Only the file of that process; the output of the process is discarded.
     let copies = tempfile::tempdir()?;
     let prefix = format!("{pid}-");
     for entry in std::fs::read_dir(directory)

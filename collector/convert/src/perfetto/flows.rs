@@ -59,7 +59,7 @@ impl Flows {
         self.at_records.remove(&(key, record)).unwrap_or_default()
     }
 
-    /// True for a point that is at no record.
+    /// True for a point that belongs to no record.
     pub(super) fn is_loose(&self, index: usize) -> bool {
         self.loose.contains(&index)
     }

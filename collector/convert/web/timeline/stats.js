@@ -1,4 +1,4 @@
-// Statistics of a time: states of threads, processors, counters; for a slice, a range, a frame.
+// Statistics of a time range, slice or frame: states of threads, processors, counters.
 
 /** Time of each state of a thread between two times, as `running_ns` …; null if it has no states. */
 function statesIn(thread, from, to, of = trace) {

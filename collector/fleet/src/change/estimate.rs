@@ -31,7 +31,7 @@ pub struct Estimate {
     pub devices: u64,
     /// Mean before and after the update of devices that updated, as seen, ms per thousand frames; the largest hundredth of the values is cut.
     pub ms_in_1000: [f64; 2],
-    /// Mean before and since the release of the others.
+    /// Means of the other devices before and since the release.
     pub control_ms_in_1000: [f64; 2],
     /// Change beyond that of the controls, percent; limited to a factor of 148.
     pub percent: f64,

@@ -1,9 +1,10 @@
 //! People and programs that read reports: a token with that right, as bearer or as the password of HTTP Basic, or the user whom a proxy
 //! names. Programs that read `/metrics`, too.
 //!
-//! Each request says who asks; nothing is remembered. A token that reads is taken where nobody on the way can read it: over TLS, from this
-//! machine, or from a proxy of `--trusted-proxy`. The name of a proxy's header is believed only where `--page-user-header` says so, and
-//! only from such a proxy; without that a header is a claim of whoever sends it. Runs on the runtime's threads, and touches no file.
+//! Each request names its reader; there are no sessions. A token for reading is accepted only on a private connection: over
+//! TLS, from this machine, or from a proxy of `--trusted-proxy`. The name of a proxy's header is believed only where
+//! `--page-user-header` says so, and only from such a proxy; otherwise any client could send such a header. Runs on
+//! the runtime's threads, and touches no file.
 
 use super::answer::with_retry;
 use super::connections::Connection;

@@ -3,7 +3,7 @@
 //! reader with most of them gets [`Error::Busy`].
 //!
 //! The report of an app is cached until rows of the app change, and answers all requests that waited when it was begun.
-//! A request for many apps remakes a limited number of reports, oldest first. Work that nobody waits for any longer is
+//! A request for many apps remakes a limited number of reports, oldest first. Work whose readers have left is
 //! cancelled.
 
 use super::tokens::Viewer;

@@ -26,7 +26,7 @@ const MAX_STATES: usize = 64;
 /// The threads of a process at its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dump {
-    /// Id of the process, if the dump has it.
+    /// Id of the process, if the dump contains it.
     pub pid: Option<u32>,
     /// Command line of the process, or empty.
     pub process: String,

@@ -110,7 +110,7 @@ impl Reader {
             match number {
                 ftrace_event::timestamp => at.ns = value.number()?,
                 ftrace_event::pid => at.tid = value.u32()?,
-                // Flags: whether an interrupt did it.
+                // Flags; one is set if an interrupt caused the event.
                 ftrace_event::common_flags if value.number()? & IN_INTERRUPT != 0 => {
                     self.unread.field("ftrace event", ftrace_event::common_flags);
                 }

@@ -13,7 +13,7 @@ pub struct Line<'a> {
     pub task: &'a [u8],
     /// Thread id.
     pub tid: u32,
-    /// Process id, if the line has it.
+    /// Process id, if the line contains it.
     pub tgid: Option<u32>,
     /// Processor.
     pub cpu: u32,

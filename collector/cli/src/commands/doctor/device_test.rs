@@ -1,4 +1,4 @@
-//! `tracetee device-test`: whether the agent works on a device. Installs the sample app of a release there, has it do
+//! `tracetee device-test`: checks that the agent works on a device. Installs the sample app of a release there, has it do
 //! each scenario, and compares what comes to a collector on this machine with what the app did. A scenario that the
 //! device cannot show is not covered; it never counts as passed.
 
@@ -157,7 +157,7 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// Starts the app anew, with the agent or without it. Returns the ms until its first frame.
+    /// Restarts the app, with the agent or without it. Returns the ms until its first frame.
     fn start(&mut self, has_agent: bool) -> Result<u32> {
         self.must("port", if has_agent { self.port().into() } else { 0 })?;
         let ms = self.start_again()?;

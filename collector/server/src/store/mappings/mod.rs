@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(upload("1", "Third -> a.a:\n"), Put::Replaced);
         assert_eq!([name("1"), name("2")], ["Third", "Second"]);
         assert_eq!(first.apply("a.a"), "First", "an analysis under way keeps its own");
-        // Only so many stay open, those that were used last.
+        // Only a limited number stays open: those that were used last.
         let third = mappings.find(&key("1")).0.unwrap();
         let is_open_after = |others: std::ops::Range<u32>| {
             others.for_each(|number| drop(mappings.find(&key(&format!("other {number}")))));

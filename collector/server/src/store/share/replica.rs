@@ -1,12 +1,12 @@
 //! A replica of an object store's tables on this machine: whatever it has can be rebuilt from the bucket.
 //!
 //! The bucket is the truth. `raw/`, `losses/` and `ledgers/` have what was acknowledged; `sums/VERSION/` has parts
-//! ([`tracetee_fleet::part`]) with the rows that collectors made of them, so that nobody analyzes a capture that another one
-//! has analyzed. A replica is a directory like a local store, with the same tables. Its `raw/` has captures only until their
-//! rows are published (`parts.rs`); `outbox/` has these rows, `parts/NAME` the keys of a part that is in the tables.
-//! [`Replica::sync`] takes parts that are new, deletes what is not in the bucket any longer, and analyzes what no part has:
-//! captures of a collector that was killed, or that bypassed all collectors. A capture counts once by its id, in however
-//! many parts it is. `tend.rs` is the thread of a collector, `reader.rs` the replica of a command.
+//! ([`tracetee_fleet::part`]) with the rows that collectors made of them, so that no collector analyzes a capture that
+//! another one has analyzed. A replica is a directory like a local store, with the same tables. Its `raw/` has captures only
+//! until their rows are published (`parts.rs`); `outbox/` has these rows, `parts/NAME` the keys of a part that is in the
+//! tables. [`Replica::sync`] takes parts that are new, deletes what is not in the bucket any longer, and analyzes what no
+//! part has: captures of a collector that was killed, or that bypassed all collectors. A capture counts once by its id, in
+//! however many parts it is. `tend.rs` is the thread of a collector, `reader.rs` the replica of a command.
 
 use crate::store::captures::entries::{Entry, Kind, note_name};
 use crate::store::captures::id_index;

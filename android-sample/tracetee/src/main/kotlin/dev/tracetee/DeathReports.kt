@@ -180,7 +180,7 @@ internal class DeathReports(
 
         private fun key(exit: ProcessExit) = "${exit.atMs}-${exit.pid}"
 
-        /** The random id of a process, as the agent has it. */
+        /** The random id of a process, from the agent. */
         fun runText(run: Long): String = run.toULong().toString(16).padStart(16, '0')
     }
 }
