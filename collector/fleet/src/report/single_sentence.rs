@@ -48,12 +48,13 @@ impl Worst {
                 let is_small = overrun_ns(&part) * 3 < self.overrun_ns && took_ns < self.overrun_ns;
                 let is_small = is_small && part.thread != ThreadRole::Gpu && !is_unseen(part);
                 let several = if is_small { ", the largest of several causes" } else { "" };
-                let before = if part.carried_ns * 2 > took_ns {
-                    format!(", {} of that in the frame before", ms(part.carried_ns))
-                } else {
-                    meanwhile(part, path).unwrap_or_default()
-                };
-                format!("{late}: {cause}{several}{before}")
+                if part.carried_ns * 2 > took_ns && !is_unseen(part) {
+                    let carried = ms(part.carried_ns);
+                    return format!(
+                        "{late}: {cause}, {carried} of that in an earlier frame{several}"
+                    );
+                }
+                format!("{late}: {cause}{several}{}", meanwhile(part, path).unwrap_or_default())
             }
             None => late,
         }
@@ -87,8 +88,8 @@ fn meanwhile(part: &PartRow, path: &[Step]) -> Option<String> {
     } else {
         // A thread that only passes a message on has short steps, which are joined to others'.
         waits.retain(|wait| {
-            let ns = wait.iter().map(|step| step.to_ns - step.from_ns).sum();
-            (part.self_ns..=part.self_ns * 5 / 4).contains(&ns)
+            let ns: u64 = wait.iter().map(|step| step.to_ns - step.from_ns).sum();
+            ns * 5 >= part.self_ns * 4 && ns * 4 <= part.self_ns * 5
         });
     }
     // By thread and by what it did, in each section and in all.
@@ -281,7 +282,7 @@ mod tests {
             PartRow { self_ns: 0, carried_ns: 25_800_000, ..ready(Cause::Runnable, "", 9) };
         assert_eq!(
             sentence(vec![carried]),
-            "main waited for a processor for 25.8 ms, 25.8 ms of that in the frame before"
+            "main waited for a processor for 25.8 ms, 25.8 ms of that in an earlier frame"
         );
     }
 
@@ -403,7 +404,7 @@ mod tests {
         assert_eq!(said(&wait, &path), expected);
         // Its waits are another part's.
         assert_eq!(said(&longer, &path), "");
-        assert_eq!(said(&PartRow { self_ns: 22_000_000, ..wait }, &path), "");
+        assert_eq!(said(&PartRow { self_ns: 27_000_000, ..wait }, &path), "");
         // Threads of one name are told apart.
         let key = "woken by another render";
         let wait = part(ThreadRole::Render, Cause::Wait, key, "draw", 10);
@@ -414,14 +415,14 @@ mod tests {
     }
 
     #[test]
-    fn time_of_the_frame_before_is_said_to_be_its() {
+    fn time_of_an_earlier_frame_is_said_to_be_its() {
         let carried = PartRow {
             self_ns: 2_000_000,
             carried_ns: 16_000_000,
             ..part(ThreadRole::Main, Cause::Wait, "woken by bg1", "bind", 9)
         };
         let expected =
-            "main slept 18.0 ms in bind until bg1 woke it, 16.0 ms of that in the frame before";
+            "main slept 18.0 ms in bind until bg1 woke it, 16.0 ms of that in an earlier frame";
         assert_eq!(sentence(vec![carried]), expected);
     }
 

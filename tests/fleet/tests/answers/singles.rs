@@ -213,7 +213,7 @@ fn meanwhile(part: &Value, explained: &Value) -> String {
     let is_peer = |wait: &Vec<&Value>| wait.iter().any(|step| text(step, "thread") == peer);
     let is_long = |wait: &Vec<&Value>| {
         let ns: u64 = wait.iter().map(|step| took(step)).sum();
-        ns >= wait_ns && ns <= wait_ns * 5 / 4
+        ns * 5 >= wait_ns * 4 && ns * 4 <= wait_ns * 5
     };
     let is_named = waits.iter().any(is_peer);
     waits.retain(|wait| if is_named { is_peer(wait) } else { is_long(wait) });
@@ -268,7 +268,7 @@ fn meanwhile(part: &Value, explained: &Value) -> String {
 
 /// Writes which time of a part an earlier frame has.
 fn before(carried_ns: u64) -> String {
-    format!(", {} of that in the frame before", ms(carried_ns))
+    format!(", {} of that in an earlier frame", ms(carried_ns))
 }
 
 /// Writes a frame's sentence.
@@ -323,7 +323,7 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
         let waited = format!("waited for a processor for {}{most}", ms(waited_ns));
         let carried = number(part, "carried_ns");
         let end = if carried * 2 > waited_ns { before(carried) } else { String::new() };
-        return format!("{late}: {thread} {waited}{several}{end}");
+        return format!("{late}: {thread} {waited}{end}{several}");
     }
     let words = text(part, "name").strip_prefix('(').and_then(|name| name.strip_suffix(')'));
     let (name, is_section) = (words.unwrap_or(text(part, "name")), words.is_none());
@@ -366,9 +366,9 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
     };
     let carried = number(part, "carried_ns");
     let end = match explained {
-        _ if carried * 2 > took_ns(part) => before(carried),
-        Some(explained) => meanwhile(part, explained),
-        None => String::new(),
+        _ if carried * 2 > took_ns(part) => format!("{}{several}", before(carried)),
+        Some(explained) => format!("{several}{}", meanwhile(part, explained)),
+        None => several.to_owned(),
     };
-    format!("{late}: {} {did} {took}{inside}{why}{several}{end}", text(part, "thread"))
+    format!("{late}: {} {did} {took}{inside}{why}{end}", text(part, "thread"))
 }
