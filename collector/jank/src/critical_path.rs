@@ -39,7 +39,7 @@ pub struct Step {
     pub cpu: Option<u16>,
     /// Name and id of the thread that ended the wait (of runnable time: the wait before it), or `interrupt`.
     pub woken_by: Option<String>,
-    /// Number of threads between the frame's own and this one: 0 for the frame's own.
+    /// Number of threads between the frame's own and this one: 0 for the frame's own, its render thread included.
     pub depth: u8,
     /// Number of short steps that were joined to this one; 1 otherwise.
     pub joined: u32,
@@ -99,7 +99,9 @@ impl Paths<'_> {
         raw: &mut Vec<Raw>,
     ) {
         let Some(&tid) = through.last() else { return };
-        let depth = u8::try_from(through.len() - 1).unwrap_or(u8::MAX);
+        // What the render thread waits for is not what the main thread waits for.
+        let own = through.iter().rposition(|tid| self.waits.render_tids.contains(tid));
+        let depth = u8::try_from(through.len() - 1 - own.unwrap_or_default()).unwrap_or(u8::MAX);
         let empty = Thread::default();
         let thread = self.trace.threads.get(&tid).unwrap_or(&empty);
         let is_full = raw.len() >= MAX_RAW_STEPS;

@@ -79,6 +79,7 @@ pub use still::StoodStill;
 pub use thread_role::ThreadRole;
 pub use totals::{Judged, Missed, Totals};
 pub use unknown::Unknown;
+pub use waits::ANOTHER;
 pub use watch::{Stopped, Watch};
 
 use name_index::NameIndex;

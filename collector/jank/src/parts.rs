@@ -122,7 +122,7 @@ impl<'a> OfFrame<'a> {
         };
         let (cause, key) = match wait {
             Wait::Code(code) => (Cause::Code, Arc::clone(&self.names.named(code.function).name)),
-            wait => self.waits.cause(wait, own, own_key),
+            wait => self.waits.cause(thread, wait, (own, own_key)),
         };
         let sum = self.parts.entry((role, cause, Arc::clone(&key), name)).or_default();
         sum.times.add_all(&times);

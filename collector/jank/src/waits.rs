@@ -74,6 +74,8 @@ const NOT_RECORDED: &str = " (waker not recorded)";
 const GPUS: [&str; 5] = ["mali", "kgsl", "gpu", "pvr", "host_sp"];
 /// Key of waits of a loop that frames in time have, too.
 pub(crate) const PACE: &str = "(the loop waits as in frames in time)";
+/// Begin of the name of a thread for which one of the same name waited.
+pub const ANOTHER: &str = "another ";
 /// Kernel functions that wait for a page in swap.
 const SWAP: [&str; 3] = ["do_swap_page", "swap_readpage", "swap_read_folio"];
 /// Begins of the names of the kernel's threads that end waits for devices.
@@ -89,6 +91,9 @@ const MAX_SEND_NS: u64 = 1_000_000;
 /// A thread that waits for a section of the render thread runs within this time around the section's end.
 const AFTER_DRAW_NS: u64 = 300_000;
 
+/// A cause, and its key.
+type CauseKey = (Cause, Arc<str>);
+
 /// Binder calls of a trace, and sections of their receivers.
 #[derive(Debug)]
 pub(crate) struct Waits<'a> {
@@ -97,7 +102,7 @@ pub(crate) struct Waits<'a> {
     calls: HashMap<u32, Vec<Transaction>, Seeded>,
     /// `binder reply` sections of all threads, by begin: thread, section.
     replies: Vec<(u32, Slice)>,
-    render_tids: &'a [u32],
+    pub(crate) render_tids: &'a [u32],
     /// The main threads that give Flutter's UI threads their vsyncs, by UI thread.
     flutter_main: HashMap<u32, u32, Seeded>,
     /// The UI threads of Flutter's engines, by their raster threads.
@@ -170,8 +175,15 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// Returns the cause of a wait and its key; `own` and `own_key` are those of its slice.
-    pub(crate) fn cause(&self, wait: Wait, own: Cause, own_key: Arc<str>) -> (Cause, Arc<str>) {
+    /// Returns the cause of a wait of a thread and its key; `own` is that of its slice.
+    pub(crate) fn cause(&self, of: &Thread, wait: Wait, own: CauseKey) -> CauseKey {
+        let (own, own_key) = own;
+        // A thread that nobody named has the name of the thread that made it.
+        let waiter = readable(of.name(&self.trace.names), "");
+        let other = |tid: u32| match self.thread(tid) {
+            name if name == waiter => format!("{ANOTHER}{name}"),
+            name => name,
+        };
         let function = |id: NameId| match self.trace.names.text(id) {
             "" => Arc::clone(&own_key),
             name => Arc::from(name),
@@ -179,7 +191,7 @@ impl<'a> Waits<'a> {
         match wait {
             Wait::No | Wait::Code(_) => (own, own_key),
             Wait::Processor => (Cause::Runnable, NO_PROCESSOR.into()),
-            Wait::Preempted(tid) => (Cause::Preempted, format!("by {}", self.thread(tid)).into()),
+            Wait::Preempted(tid) => (Cause::Preempted, format!("by {}", other(tid)).into()),
             Wait::LittleCore => (Cause::Core, LITTLE_CORE.into()),
             Wait::LowClock => (Cause::Clock, LOW_CLOCK.into()),
             Wait::Disk(_) => (Cause::Io, own_key),
@@ -199,7 +211,7 @@ impl<'a> Waits<'a> {
             }
             // Both methods of a monitor say more than the thread.
             Wait::Lock(_) => (own, own_key),
-            Wait::Thread(tid) => (Cause::Wait, format!("woken by {}", self.thread(tid)).into()),
+            Wait::Thread(tid) => (Cause::Wait, format!("woken by {}", other(tid)).into()),
             Wait::Pace => (Cause::Unexplained, PACE.into()),
             Wait::Binder(pid) => (Cause::Binder, format!("call to {}", self.process(pid)).into()),
         }

@@ -43,7 +43,7 @@ impl AppReport {
             late_of(slow, frames),
             match displayed {
                 0 => "took longer than one period",
-                _ if displayed == frames => "were late for people",
+                _ if displayed == frames => "were late on the display",
                 _ => "were late",
             },
             counted(self.devices, "device"),
@@ -103,7 +103,7 @@ impl SingleReport {
             return;
         };
         let markers = self.judged.get(&Evidence::Markers).filter(|judged| judged.late > 0);
-        let (verb, end) = markers.map_or(("were late for people", String::new()), |judged| {
+        let (verb, end) = markers.map_or(("were late on the display", String::new()), |judged| {
             let Missed { likely, least, most } = judged.missed;
             let late = grouped(judged.late);
             let (verb, whose) = if judged.late == slow {

@@ -100,14 +100,21 @@ fn push_step(text: &mut String, start_ns: u64, step: &Step) {
         (Some(by), ThreadState::Runnable) => format!(", woken by {}", shown(by)),
         (Some(by), _) => format!(", until {} woke it", shown(by)),
     };
-    let thread = if step.thread.is_empty() { "no thread" } else { &step.thread };
+    let thread = match (&*step.thread, step.joined > 1) {
+        ("", true) => "several threads",
+        ("", false) => "no thread in the trace",
+        (thread, _) => thread,
+    };
     let (thread, doing) = (shown(thread), shown(&step.what));
+    let state = match step.state {
+        ThreadState::Unknown => String::new(),
+        state => format!(" {}", state.name()),
+    };
     let _ = writeln!(
         text,
-        "      +{:<9} {:>9}  {thread} {}: {doing}{woken}",
+        "      +{:<9} {:>9}  {thread}{state}: {doing}{woken}",
         ms(step.from_ns.saturating_sub(start_ns)),
         ms(step.to_ns - step.from_ns),
-        step.state.name(),
     );
 }
 

@@ -5,7 +5,7 @@ use super::single_judged::lateness;
 use super::single_rows::{PartRow, Worst};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tracetee_jank::{Cause, Named, Outcome, StateTimes, Step, ThreadRole, ThreadState};
+use tracetee_jank::{ANOTHER, Cause, Named, Outcome, StateTimes, Step, ThreadRole, ThreadState};
 
 /// Names of a part of a frame which no thread of the process is known to have made.
 const UNSEEN: [&str; 2] = ["(no thread is known to draw it)", "(another process moves its layer)"];
@@ -48,6 +48,12 @@ impl Worst {
                 let is_small = overrun_ns(&part) * 3 < self.overrun_ns && took_ns < self.overrun_ns;
                 let is_small = is_small && part.thread != ThreadRole::Gpu && !is_unseen(part);
                 let several = if is_small { ", the largest of several causes" } else { "" };
+                if part.carried_ns * 2 > took_ns && !is_unseen(part) {
+                    let carried = ms(part.carried_ns);
+                    return format!(
+                        "{late}: {cause}, {carried} of that in an earlier frame{several}"
+                    );
+                }
                 format!("{late}: {cause}{several}{}", meanwhile(part, path).unwrap_or_default())
             }
             None => late,
@@ -67,25 +73,57 @@ fn is_unseen(part: &PartRow) -> bool {
 
 /// Says what the thread that a part waited for did in most of that time, or the one that it waited for in turn.
 fn meanwhile(part: &PartRow, path: &[Step]) -> Option<String> {
-    let peer = match part.cause {
+    let named = match part.cause {
         Cause::Lock => part.owner.as_deref()?,
         _ => part.key.strip_prefix("woken by ")?,
     };
+    let peer = named.strip_prefix(ANOTHER).unwrap_or(named);
     // Steps of other threads without one of the frame's own between them.
     let waits = path.chunk_by(|one, next| (one.depth > 0) == (next.depth > 0));
-    let for_peer = |wait: &&[Step]| wait.iter().any(|step| step.depth > 0 && step.thread == peer);
-    let mut sums: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
-    for step in waits.filter(for_peer).flatten().filter(|step| step.joined == 1) {
+    let is_others = |wait: &&[Step]| wait.iter().all(|step| step.depth > 0);
+    let mut waits: Vec<&[Step]> = waits.filter(is_others).collect();
+    let is_for_peer = |wait: &&[Step]| wait.iter().any(|step| step.thread == peer);
+    if waits.iter().any(is_for_peer) {
+        waits.retain(is_for_peer);
+    } else {
+        // A thread that only passes a message on has short steps, which are joined to others'.
+        waits.retain(|wait| {
+            let ns: u64 = wait.iter().map(|step| step.to_ns - step.from_ns).sum();
+            ns * 5 >= part.self_ns * 4 && ns * 4 <= part.self_ns * 5
+        });
+    }
+    // By thread and by what it did, in each section and in all.
+    let mut sums: BTreeMap<_, u64> = BTreeMap::new();
+    for step in waits.into_iter().flatten().filter(|step| step.joined == 1) {
         if !matches!(step.state, ThreadState::Asleep | ThreadState::Unknown) {
-            let key = (&*step.thread, verb(step.state), &*step.what);
-            *sums.entry(key).or_default() += step.to_ns - step.from_ns;
+            for what in [&*step.what, ""] {
+                let key = ((&*step.thread, step.tid), verb(step.state), what);
+                *sums.entry(key).or_default() += step.to_ns - step.from_ns;
+            }
         }
     }
-    let ((thread, did, what), ns) = sums.into_iter().max_by_key(|(_, ns)| *ns)?;
-    let inside = if what.starts_with('(') { String::new() } else { format!(" in {what}") };
+    let name = |(name, tid): (&str, Option<u32>)| match tid {
+        Some(tid) if name == peer && name != named => format!("{name} {tid}"),
+        _ => name.to_owned(),
+    };
     // More than the wait itself is of other parts, too.
-    let is_most = ns * 2 >= part.self_ns && ns <= part.self_ns;
-    is_most.then(|| format!("; meanwhile {thread} {did} {}{inside}", ms(ns)))
+    let is_most = |ns: u64| ns * 2 >= part.self_ns && ns <= part.self_ns;
+    let of_sections = sums.iter().filter(|((.., what), _)| !what.is_empty());
+    let longest = of_sections.max_by_key(|&(_, ns)| ns).filter(|&(_, &ns)| is_most(ns));
+    if let Some((&(thread, did, what), &ns)) = longest {
+        let inside = if what.starts_with('(') { String::new() } else { format!(" in {what}") };
+        return Some(format!("; meanwhile {} {did} {}{inside}", name(thread), ms(ns)));
+    }
+    let mut threads: BTreeMap<_, (u64, Vec<_>)> = BTreeMap::new();
+    for (&(thread, did, _), &ns) in sums.iter().filter(|((.., what), _)| what.is_empty()) {
+        let (sum_ns, work) = threads.entry(thread).or_default();
+        *sum_ns += ns;
+        work.push((Reverse(ns), format!("{did} {}", ms(ns))));
+    }
+    let (thread, (ns, mut work)) = threads.into_iter().max_by_key(|&(_, (ns, _))| ns)?;
+    work.sort();
+    let work: Vec<_> = work.into_iter().take(2).map(|(_, work)| work).collect();
+    is_most(ns).then(|| format!("; meanwhile {} {}", name(thread), work.join(" and ")))
 }
 
 /// Says what a thread did, before the time that it took.
@@ -110,10 +148,10 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>, begins: Option<&str>) -> Str
     };
     let took_ns = part.self_ns + part.carried_ns;
     let took = ms(took_ns);
-    let name = part.name.trim_matches(['(', ')']);
-    let is_section = name.len() == part.name.len();
+    let words = part.name.strip_prefix('(').and_then(|name| name.strip_suffix(')'));
+    let (name, is_section) = (words.unwrap_or(&part.name), words.is_none());
     if part.thread == ThreadRole::Gpu && !is_section {
-        return format!("complete, it waited {took} for the {name}");
+        return format!("the complete frame waited {took} for the {name}");
     }
     if is_unseen(part) {
         return format!("for {took}, {name}");
@@ -208,7 +246,7 @@ mod tests {
         let said = |outcome| {
             Worst { outcome, ..worst(vec![ran.clone(), waited.clone()]) }.sentence(&[], Some(MAIN))
         };
-        assert!(said(Outcome::System).ends_with("it waited 8.0 ms for the compositor"));
+        assert!(said(Outcome::System).ends_with("frame waited 8.0 ms for the compositor"));
         assert!(said(Outcome::App).contains(": main "), "{}", said(Outcome::App));
     }
 
@@ -242,7 +280,10 @@ mod tests {
         assert_eq!(sentence(all), "main waited for a processor for 12.0 ms");
         let carried =
             PartRow { self_ns: 0, carried_ns: 25_800_000, ..ready(Cause::Runnable, "", 9) };
-        assert_eq!(sentence(vec![carried]), "main waited for a processor for 25.8 ms");
+        assert_eq!(
+            sentence(vec![carried]),
+            "main waited for a processor for 25.8 ms, 25.8 ms of that in an earlier frame"
+        );
     }
 
     #[test]
@@ -335,6 +376,63 @@ mod tests {
     }
 
     #[test]
+    fn a_sentence_of_a_wait_names_the_thread_that_worked_though_another_one_woke_it() {
+        let step = |depth, tid, thread: &str, state, ms: u64| Step {
+            from_ns: 0,
+            to_ns: ms * 1_000_000,
+            tid,
+            thread: thread.to_owned(),
+            pid: None,
+            what: "(no section)".to_owned(),
+            state,
+            cpu: None,
+            woken_by: None,
+            depth,
+            joined: if tid.is_none() { 9 } else { 1 },
+        };
+        use ThreadState::{Runnable, Running, Unknown};
+        let main = step(0, Some(1), "main", Running, 2);
+        let wait = part(ThreadRole::Main, Cause::Wait, "woken by io", "(no section)", 10);
+        let said = |part: &PartRow, path: &[Step]| meanwhile(part, path).unwrap_or_default();
+        // The short steps of the thread that passes the answer on are joined to others.
+        let gpu = |state, ms| step(2, Some(9), "gpu", state, ms);
+        let short = |ms| step(1, None, "", Unknown, ms);
+        let path = [main.clone(), short(2), gpu(Running, 8), gpu(Runnable, 6), gpu(Running, 1)];
+        let path = [&path[..], &[short(4), main.clone()]].concat();
+        let expected = "; meanwhile gpu ran 9.0 ms and waited for a processor for 6.0 ms";
+        let longer = PartRow { self_ns: 14_000_000, ..wait.clone() };
+        assert_eq!(said(&wait, &path), expected);
+        // Its waits are another part's.
+        assert_eq!(said(&longer, &path), "");
+        assert_eq!(said(&PartRow { self_ns: 27_000_000, ..wait }, &path), "");
+        // Threads of one name are told apart.
+        let key = "woken by another render";
+        let wait = part(ThreadRole::Render, Cause::Wait, key, "draw", 10);
+        let render = |tid, ms| step(1, Some(tid), "render", Running, ms);
+        let of = |ms| [main.clone(), render(7, 9), render(8, ms), main.clone()];
+        assert_eq!(said(&wait, &of(10)), "; meanwhile render 8 ran 10.0 ms");
+        assert_eq!(said(&wait, &of(8)), "");
+    }
+
+    #[test]
+    fn time_of_an_earlier_frame_is_said_to_be_its() {
+        let carried = PartRow {
+            self_ns: 2_000_000,
+            carried_ns: 16_000_000,
+            ..part(ThreadRole::Main, Cause::Wait, "woken by bg1", "bind", 9)
+        };
+        let expected =
+            "main slept 18.0 ms in bind until bg1 woke it, 16.0 ms of that in an earlier frame";
+        assert_eq!(sentence(vec![carried]), expected);
+    }
+
+    #[test]
+    fn a_section_s_name_may_end_with_a_parenthesis() {
+        let release = part(ThreadRole::Main, Cause::Section, "release(#)", "release(#)", 9);
+        assert_eq!(sentence(vec![release]), "main took 18.0 ms in release(#)");
+    }
+
+    #[test]
     fn a_frame_s_sentence_says_what_the_thread_did_how_long_and_until_when() {
         let none = StateTimes::default();
         let asleep = StateTimes { asleep_ns: 25_800_000, ..none };
@@ -403,7 +501,7 @@ mod tests {
                 "(compositor)",
                 "(compositor)",
                 none,
-                "complete, it waited 25.8 ms for the compositor",
+                "the complete frame waited 25.8 ms for the compositor",
             ),
         ] {
             assert_eq!(sentence_of(cause, key, name, states), expected);

@@ -128,7 +128,7 @@ impl SingleReport {
             .map(|(level, count)| format!("{} {}", level.name(), grouped(count)))
             .collect();
         let unit = if self.shows_display() { "vsyncs missed" } else { "whole periods over one" };
-        let _ = writeln!(text, "levels by {unit} (3, 9, 24, 42): {}", levels.join(", "));
+        let _ = writeln!(text, "levels by {unit} (from 0, 3, 9, 24, 42): {}", levels.join(", "));
         if totals.slow_session_30fps {
             let rate = if totals.slow_session_20fps { 20 } else { 30 };
             let _ = writeln!(
@@ -237,6 +237,8 @@ fn push_worst(text: &mut String, worst: &Worst) {
         explained_ns += part.self_ns + part.carried_ns;
         let origin = if part.key.starts_with(&*part.name) {
             String::new()
+        } else if part.name.starts_with('(') {
+            format!(" {}", shown(&part.name))
         } else {
             format!(" ({})", shown(&part.name))
         };

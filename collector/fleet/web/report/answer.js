@@ -24,7 +24,7 @@ function causesSentence(causes, table, links) {
 const ESTIMATED = "late, as in traces that show the display";
 /** The verb of a capture's first sentence, and its end: the app's markers alone do not show what the display got. */
 function latenessOf({ totals, judged: { markers } }) {
-  if (!markers?.late) return ["were late for people", ""];
+  if (!markers?.late) return ["were late on the display", ""];
   const { likely, least, most } = markers.missed;
   const end = `; people see about ${count(likely)} of ${markers.late === totals.slow ? "these" : `the ${count(markers.late)} that the app's markers judge`} (${count(least)} to ${count(most)}) ${ESTIMATED}`;
   return [markers.late === totals.slow ? "took longer than one period" : "were late", end];
@@ -32,7 +32,7 @@ function latenessOf({ totals, judged: { markers } }) {
 /** The same of a fleet, whose late frames are not counted by evidence. */
 function latenessOfRates(rates) {
   const frames = sumOf(rates, "frames"), shown = sumOf(rates, "by_timeline") + sumOf(rates, "by_platform") + sumOf(rates, "by_buffers");
-  if (shown === frames) return ["were late for people", ""];
+  if (shown === frames) return ["were late on the display", ""];
   const end = `people see about a third of such frames ${ESTIMATED}`;
   return shown ? ["were late", ` ${share(frames - shown, frames)} of the frames are judged by the app's markers, against one period: ${end}.`] : ["took longer than one period", ` On phones, ${end}.`];
 }

@@ -157,7 +157,8 @@ pub(super) fn divide(
                 let cause = if is_idle(stretch, &piece) {
                     (Cause::Idle, NO_SECTION.into())
                 } else {
-                    waits.cause(waits.wait(stretch.tid, &piece, Some(own)), own, own_key)
+                    let wait = waits.wait(stretch.tid, &piece, Some(own));
+                    waits.cause(thread, wait, (own, own_key))
                 };
                 sum.entry(cause).or_default().add(piece.span.state, piece.ns());
             }

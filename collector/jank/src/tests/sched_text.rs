@@ -7,6 +7,8 @@ use tracetee_trace::{Trace, read};
 /// thread.
 pub(crate) const MAIN: u32 = 100;
 pub(crate) const RENDER: u32 = 107;
+/// A thread that the render thread made and nobody named.
+pub(crate) const UNNAMED: u32 = 108;
 pub(crate) const WORKER: u32 = 123;
 pub(crate) const PEER: u32 = 901;
 /// Flutter's threads, of two engines.
@@ -34,7 +36,7 @@ fn name(tid: u32) -> &'static str {
     match tid {
         0 => "<idle>",
         MAIN => "com.app",
-        RENDER => "RenderThread",
+        RENDER | UNNAMED => "RenderThread",
         WORKER => "worker",
         PEER => "Binder:900_1",
         FLUTTER_UI => "1.ui",

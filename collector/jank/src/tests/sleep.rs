@@ -2,7 +2,9 @@
 //! whom it waited for. Each rule on a trace made by hand, with numbers worked out on paper.
 
 use crate::tests::late::{HZ_100, analyzed, parts};
-use crate::tests::sched_text::{MAIN, PEER, RENDER, SF_APP, SURFACE_FLINGER, Text, WORKER};
+use crate::tests::sched_text::{
+    MAIN, PEER, RENDER, SF_APP, SURFACE_FLINGER, Text, UNNAMED, WORKER,
+};
 use crate::{Analysis, Cause, ThreadRole, ThreadState, Unknown};
 
 /// A frame of 30 ms at 10 ms whose section `bind`, from 12 to 38 ms, sleeps from 13 to 37; the caller ends the sleep.
@@ -120,6 +122,30 @@ fn a_sleep_that_another_thread_ends_was_for_that_thread_and_the_path_goes_throug
             ("worker", 30_000, 37_000, "(no section)"),
         ]
     );
+}
+
+#[test]
+fn a_wait_of_the_render_thread_is_its_own_and_a_waker_of_its_name_is_another_thread() {
+    let mut text = Text::new(HZ_100);
+    text.switch(9_000, 0, 0, "R", MAIN);
+    text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+    text.switch(11_000, 1, 0, "R", RENDER);
+    text.slice(RENDER, 11_000, 36_000, "DrawFrame");
+    text.switch(12_000, 0, MAIN, "S", 0);
+    text.switch(13_000, 1, RENDER, "S", UNNAMED);
+    text.wake(33_000, UNNAMED, RENDER);
+    text.switch(33_000, 1, UNNAMED, "S", RENDER);
+    text.wake(36_000, RENDER, MAIN);
+    text.switch(36_000, 0, 0, "R", MAIN);
+    text.mark(MAIN, 40_000, "E|100");
+    let analysis = analyzed(&text);
+    let key = "woken by another RenderThread".to_owned();
+    let wait = (ThreadRole::Render, Cause::Wait, key, 20_000);
+    assert!(parts(&analysis, 0).contains(&wait), "{:?}", parts(&analysis, 0));
+    let path = &analysis.explanations[0].path;
+    let depths = |tid| path.iter().filter(move |one| one.tid == Some(tid)).map(|one| one.depth);
+    assert!(depths(RENDER).count() > 1 && depths(RENDER).all(|depth| depth == 0), "{path:?}");
+    assert_eq!(depths(UNNAMED).collect::<Vec<_>>(), [1], "{path:?}");
 }
 
 #[test]

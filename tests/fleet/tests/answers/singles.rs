@@ -85,7 +85,7 @@ fn first(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
     let markers = &json["judged"]["markers"];
     let late = markers["late"].as_u64().unwrap_or(0);
     let verb = match late {
-        0 => "were late for people",
+        0 => "were late on the display",
         late if late == slow => "took longer than one period",
         _ => "were late",
     };
@@ -195,11 +195,12 @@ fn worst(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
 
 /// Writes the end of a sentence: the work of the thread that a part waited for, or of a thread that this one waited for.
 fn meanwhile(part: &Value, explained: &Value) -> String {
-    let peer = match text(part, "cause") {
+    let named = match text(part, "cause") {
         "lock" => part["owner"].as_str(),
         _ => text(part, "key").strip_prefix("woken by "),
     };
-    let Some(peer) = peer else { return String::new() };
+    let Some(named) = named else { return String::new() };
+    let peer = named.strip_prefix("another ").unwrap_or(named);
     let mut waits: Vec<Vec<&Value>> = vec![Vec::new()];
     for step in rows(explained, "path") {
         match number(step, "depth") {
@@ -207,8 +208,17 @@ fn meanwhile(part: &Value, explained: &Value) -> String {
             _ => waits.last_mut().unwrap().push(step),
         }
     }
-    waits.retain(|wait| wait.iter().any(|step| text(step, "thread") == peer));
-    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    let took = |step: &Value| number(step, "to_ns") - number(step, "from_ns");
+    let wait_ns = number(part, "self_ns");
+    let is_peer = |wait: &Vec<&Value>| wait.iter().any(|step| text(step, "thread") == peer);
+    let is_long = |wait: &Vec<&Value>| {
+        let ns: u64 = wait.iter().map(|step| took(step)).sum();
+        ns * 5 >= wait_ns * 4 && ns * 4 <= wait_ns * 5
+    };
+    let is_named = waits.iter().any(is_peer);
+    waits.retain(|wait| if is_named { is_peer(wait) } else { is_long(wait) });
+    // Thread, what it did, the section.
+    let mut sections: BTreeMap<[String; 3], u64> = BTreeMap::new();
     for step in waits.into_iter().flatten().filter(|step| number(step, "joined") == 1) {
         let did = match text(step, "state") {
             "running" => "ran",
@@ -217,15 +227,48 @@ fn meanwhile(part: &Value, explained: &Value) -> String {
             "io" => "waited for a disk for",
             _ => continue,
         };
-        let (thread, doing) = (text(step, "thread"), text(step, "what"));
-        let inside = if doing.starts_with('(') { String::new() } else { format!(" in {doing}") };
-        let took = number(step, "to_ns") - number(step, "from_ns");
-        *sums.entry(format!("; meanwhile {thread} {did} TIME{inside}")).or_default() += took;
+        let name = text(step, "thread");
+        let thread = match (name == peer, named == peer) {
+            (true, false) => format!("{name} {}", number(step, "tid")),
+            // Threads of one name are different threads.
+            _ => format!("{name}\n{}", number(step, "tid")),
+        };
+        let key = [&*thread, did, text(step, "what")].map(str::to_owned);
+        *sections.entry(key).or_default() += took(step);
     }
-    let longest = sums.into_iter().max_by_key(|(_, ns)| *ns);
-    let wait = number(part, "self_ns");
-    let longest = longest.filter(|(_, ns)| (wait.div_ceil(2)..=wait).contains(ns));
-    longest.map_or(String::new(), |(text, ns)| text.replace("TIME", &ms(ns)))
+    let summed = |fields: usize| {
+        let mut sums: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+        sections
+            .iter()
+            .for_each(|(key, ns)| *sums.entry(key[..fields].to_vec()).or_default() += ns);
+        sums
+    };
+    for fields in [3, 1] {
+        let longest = summed(fields).into_iter().max_by_key(|(_, ns)| *ns);
+        let Some((key, ns)) = longest.filter(|(_, ns)| ns * 2 >= wait_ns && *ns <= wait_ns) else {
+            continue;
+        };
+        let mut work: Vec<(String, u64)> = match key.get(1) {
+            Some(did) => vec![(did.clone(), ns)],
+            None => {
+                let of_thread = summed(2).into_iter().filter(|(one, _)| one[0] == key[0]);
+                of_thread.map(|(one, ns)| (one[1].clone(), ns)).collect()
+            }
+        };
+        work.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let work: Vec<_> =
+            work.iter().take(2).map(|(did, ns)| format!("{did} {}", ms(*ns))).collect();
+        let section = key.get(2).filter(|section| !section.starts_with('('));
+        let inside = section.map_or(String::new(), |section| format!(" in {section}"));
+        let thread = key[0].split('\n').next().unwrap();
+        return format!("; meanwhile {thread} {}{inside}", work.join(" and "));
+    }
+    String::new()
+}
+
+/// Writes which time of a part an earlier frame has.
+fn before(carried_ns: u64) -> String {
+    format!(", {} of that in an earlier frame", ms(carried_ns))
 }
 
 /// Writes a frame's sentence.
@@ -278,12 +321,14 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
             holder.map_or(String::new(), |who| format!(", {took} of them mostly behind {who}"));
         let thread = text(part, "thread");
         let waited = format!("waited for a processor for {}{most}", ms(waited_ns));
-        return format!("{late}: {thread} {waited}{several}");
+        let carried = number(part, "carried_ns");
+        let end = if carried * 2 > waited_ns { before(carried) } else { String::new() };
+        return format!("{late}: {thread} {waited}{end}{several}");
     }
-    let name = text(part, "name").trim_matches(['(', ')']);
-    let is_section = name == text(part, "name");
+    let words = text(part, "name").strip_prefix('(').and_then(|name| name.strip_suffix(')'));
+    let (name, is_section) = (words.unwrap_or(text(part, "name")), words.is_none());
     if part["thread"] == "gpu" && !is_section {
-        return format!("{late}: complete, it waited {took} for the {name}");
+        return format!("{late}: the complete frame waited {took} for the {name}");
     }
     let states = [
         ("unknown_ns", "took"),
@@ -319,6 +364,11 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
         (cause, key) if name.ends_with(key) => format!(" ({cause})"),
         (cause, key) => format!(" ({cause}: {key})"),
     };
-    let end = explained.map_or(String::new(), |explained| meanwhile(part, explained));
-    format!("{late}: {} {did} {took}{inside}{why}{several}{end}", text(part, "thread"))
+    let carried = number(part, "carried_ns");
+    let end = match explained {
+        _ if carried * 2 > took_ns(part) => format!("{}{several}", before(carried)),
+        Some(explained) => format!("{several}{}", meanwhile(part, explained)),
+        None => several.to_owned(),
+    };
+    format!("{late}: {} {did} {took}{inside}{why}{end}", text(part, "thread"))
 }
