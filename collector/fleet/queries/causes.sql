@@ -12,23 +12,13 @@ WITH sums AS (
     nearest_rank(s.bucket_ns, s.frames, 90) AS p90_ns,
     nearest_rank(s.bucket_ns, s.frames, 99) AS p99_ns
   FROM cause_histograms AS s
-  CROSS JOIN chosen
-  WHERE (chosen.app = '' OR s.app = chosen.app)
-    AND (chosen.screen = '' OR s.screen = chosen.screen)
   GROUP BY s.app{, s.dimension}, s.cause, s.cause_key
 )
 SELECT
-  s.app AS app,{
-  s.dimension AS dimension,}
-  s.cause AS cause,
-  s.cause_key AS cause_key,
+  s.*,
   c.devices AS devices,
   c.captures AS captures,
-  {columns cause_rollups s},
   c.devices * (CAST(s.overrun_ns AS DOUBLE) / 1e6) AS score,
-  s.p50_ns AS p50_ns,
-  s.p90_ns AS p90_ns,
-  s.p99_ns AS p99_ns,
   c.late AS saved,
   c.late_halved AS saved_halved,
   c.late_moved AS saved_moved,

@@ -2,20 +2,7 @@
 -- whose main thread was held up longest.
 WITH placed AS (
   SELECT
-    d.app AS app,{
-    d.dimension AS dimension,}
-    d.reason AS reason,
-    d.cause AS cause,
-    d.capture_id AS capture_id,
-    d.device AS device,
-    d.ver AS of_version,
-    d.screen AS of_screen,
-    d.deaths AS of_deaths,
-    d.by_user AS of_user,
-    d.frozen AS of_frozen,
-    d.pss_kb AS of_pss_kb,
-    d.rss_kb AS of_rss_kb,
-    d.waited_ns AS of_waited_ns,
+    d.*,
     ROW_NUMBER() OVER (PARTITION BY d.app{, d.dimension}, d.reason, d.cause ORDER BY d.by_user DESC, d.waited_ns DESC, d.capture_id) AS place
   FROM death_rollups AS d
   CROSS JOIN chosen
@@ -27,16 +14,16 @@ SELECT
   dimension,}
   reason,
   cause,
-  SUM(of_deaths) AS deaths,
-  SUM(of_user) AS by_user,
-  SUM(of_frozen) AS frozen,
-  COUNT(DISTINCT device) AS devices,
-  COUNT(DISTINCT of_version) AS versions,
-  COUNT(DISTINCT of_screen) AS screens,
-  MAX(of_pss_kb) AS pss_kb,
-  MAX(of_rss_kb) AS rss_kb,
-  MAX(of_waited_ns) AS waited_ns,
+  SUM(p.deaths) AS deaths,
+  SUM(p.by_user) AS by_user,
+  SUM(p.frozen) AS frozen,
+  COUNT(DISTINCT p.device) AS devices,
+  COUNT(DISTINCT p.ver) AS versions,
+  COUNT(DISTINCT p.screen) AS screens,
+  MAX(p.pss_kb) AS pss_kb,
+  MAX(p.rss_kb) AS rss_kb,
+  MAX(p.waited_ns) AS waited_ns,
   MAX(CASE WHEN place = 1 THEN capture_id ELSE '' END) AS capture_id
-FROM placed
+FROM placed AS p
 GROUP BY app{, dimension}, reason, cause
 ORDER BY by_user DESC, deaths DESC, app{, dimension}, reason, cause

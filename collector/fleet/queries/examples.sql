@@ -1,13 +1,7 @@
 -- The three captures that show each cause best: those in which it took most time.
 WITH placed AS (
   SELECT
-    e.app AS app,
-    e.cause AS cause,
-    e.cause_key AS cause_key,
-    e.capture_id AS capture_id,
-    e.raw_key AS raw_key,
-    e.ver AS ver,
-    e.self_ns AS self_ns,
+    e.*,
     ROW_NUMBER() OVER (PARTITION BY e.app, e.cause, e.cause_key ORDER BY e.self_ns DESC, e.capture_id) AS place
   FROM cause_examples AS e
   CROSS JOIN chosen

@@ -5,16 +5,11 @@ WITH sums AS (
     f.dimension AS dimension,}
     {sums frame_rollups f}
   FROM frame_sums AS f
-  CROSS JOIN chosen
-  WHERE (chosen.app = '' OR f.app = chosen.app)
-    AND (chosen.screen = '' OR f.screen = chosen.screen)
   GROUP BY f.app{, f.dimension}
 )
 SELECT
-  s.app AS app,{
-  s.dimension AS dimension,}
-  c.devices AS devices,
-  {columns frame_rollups s}
+  s.*,
+  c.devices AS devices
 FROM sums AS s
 CROSS JOIN chosen
 CROSS JOIN reach AS c

@@ -8,8 +8,5 @@ SELECT
   nearest_rank(f.dur_100us, f.frames, 90) AS p90_100us,
   nearest_rank(f.dur_100us, f.frames, 99) AS p99_100us
 FROM frame_histograms AS f
-CROSS JOIN chosen
-WHERE (chosen.app = '' OR f.app = chosen.app)
-  AND (chosen.screen = '' OR f.screen = chosen.screen)
 GROUP BY f.app{, f.dimension}
 ORDER BY app{, dimension}

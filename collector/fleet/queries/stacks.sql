@@ -11,10 +11,8 @@ WITH sums AS (
   GROUP BY s.app, s.stack
 )
 SELECT
-  s.app AS app,
-  s.stack AS stack,
-  c.devices AS devices,
-  {columns stack_rollups s}
+  s.*,
+  c.devices AS devices
 FROM sums AS s
 CROSS JOIN chosen
 CROSS JOIN reach AS c

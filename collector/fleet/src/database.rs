@@ -283,16 +283,9 @@ impl Database {
         may_read: impl Fn(&str) -> bool,
     ) -> Result<Option<RawKey>, Error> {
         let sql = "SELECT raw_key FROM captures WHERE capture_id = ? ORDER BY raw_key";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut keys = statement.query([capture_id])?;
-        while let Some(row) = keys.next()? {
-            if let Some(key) = RawKey::parse(&row.get::<_, String>(0)?)
-                && may_read(&key.app)
-            {
-                return Ok(Some(key));
-            }
-        }
-        Ok(None)
+        let keys: Vec<String> = all(&self.connection, sql, [capture_id], |row| row.get(0))?;
+        let mut keys = keys.iter().filter_map(|key| RawKey::parse(key));
+        Ok(keys.find(|key| may_read(&key.app)))
     }
 
     /// Returns a number for each app, which changes when rows of the app change.

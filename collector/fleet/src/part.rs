@@ -7,7 +7,7 @@
 use crate::schema::ANALYSIS;
 use crate::sums::Contribution;
 use crate::sums::schema::FILE_VERSION;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::io::{self, ErrorKind, Read};
 
 /// Level of zstd.
@@ -31,13 +31,6 @@ pub fn directory() -> String {
     format!("sums/v{FILE_VERSION}.{ANALYSIS}")
 }
 
-/// A [`Record`] that is written.
-#[derive(Serialize)]
-struct Written<'a> {
-    is_again: bool,
-    content: &'a Contribution,
-}
-
 /// Packs contributions into one zstd frame; true: by another analysis of the capture ([`Record::is_again`]).
 ///
 /// # Errors
@@ -46,8 +39,7 @@ pub fn pack<'a>(all: impl IntoIterator<Item = (bool, &'a Contribution)>) -> io::
     let mut encoder = zstd::stream::Encoder::new(Vec::new(), LEVEL)?;
     encoder.include_checksum(true)?;
     for (is_again, content) in all {
-        let bytes =
-            postcard::to_stdvec(&Written { is_again, content }).map_err(io::Error::other)?;
+        let bytes = postcard::to_stdvec(&(is_again, content)).map_err(io::Error::other)?;
         let length = u32::try_from(bytes.len()).ok().filter(|&length| length <= MAX_RECORD_BYTES);
         let length = length.ok_or(ErrorKind::FileTooLarge)?;
         io::Write::write_all(&mut encoder, &length.to_le_bytes())?;

@@ -2,6 +2,7 @@
 
 use crate::database::quoted_text as quoted;
 use crate::sums::schema::ROLLUPS;
+use crate::table::Column;
 
 /// A query of the set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +65,8 @@ impl Query {
     }
 }
 
-/// Replaces text in braces: names of columns of `reach` by the values that select a group's row, `sums TABLE ALIAS` and
-/// `columns TABLE ALIAS` by the sums of a table, and all other text by itself for each dimension.
+/// Replaces text in braces: names of columns of `reach` by the values that select a group's row, `sums TABLE ALIAS` by
+/// the sums of a table, and all other text by itself for each dimension.
 fn render(template: &str, dimensions: &[&str]) -> String {
     let mut parts = template.split('{');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -78,12 +79,7 @@ fn render(template: &str, dimensions: &[&str]) -> String {
             ("dt" | "ver" | "screen" | "pipeline", _) if has => format!("s.{call}"),
             ("screen", _) => "chosen.screen".to_owned(),
             ("dt" | "ver" | "pipeline", _) => "''".to_owned(),
-            (_, &["sums", table, alias]) => {
-                sums(table, &|sum| format!("SUM({alias}.{sum}) AS {sum}"))
-            }
-            (_, &["columns", table, alias]) => {
-                sums(table, &|sum| format!("{alias}.{sum} AS {sum}"))
-            }
+            (_, &["sums", table, alias]) => sums(table, alias),
             _ => dimensions.iter().map(|name| call.replace("dimension", name)).collect(),
         };
         text += rest;
@@ -104,10 +100,11 @@ fn grouped_by(dimensions: &[&str]) -> String {
 }
 
 /// Expressions of all sums of a table.
-fn sums(table: &str, expression: &dyn Fn(&str) -> String) -> String {
+fn sums(table: &str, alias: &str) -> String {
     let rollup = ROLLUPS.iter().find(|rollup| rollup.table.name == table);
     let columns = rollup.into_iter().flat_map(|rollup| rollup.table.columns.get(rollup.keys..));
-    columns.flatten().map(|sum| expression(sum.name)).collect::<Vec<_>>().join(", ")
+    let sum = |sum: &Column| format!("SUM({alias}.{0}) AS {0}", sum.name);
+    columns.flatten().map(sum).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the statements that make `chosen`: an app and a screen, empty for all; and, as temporary tables, the sums that

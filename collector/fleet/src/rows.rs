@@ -130,14 +130,10 @@ pub fn from_loss_report(
     let row = LossRow {
         app: app.map(Text::from).or_else(|| known(report.device.app.as_deref())).unwrap_or(NO_NAME),
         dt: Text::from(day),
-        part: Text::default(),
         report_id: Text::from(report_id),
         device: known(report.device.install_id.as_deref()).unwrap_or(NO_NAME),
-        capture_id: Text::default(),
-        window_id: Text::default(),
-        reason: Text::default(),
-        unconfirmed: false,
         captures: 1,
+        ..LossRow::default()
     };
     let mut losses: Vec<LossRow> = report
         .lost

@@ -12,7 +12,7 @@ use crate::idle::{is_idle, is_loop};
 use crate::periods::Periods;
 use crate::states::{ThreadState, latest, spans};
 use crate::timeline::Timeline;
-use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
+use tracetee_trace::{NO_PARENT, Slice, Thread, Trace, from_place, last_before};
 
 /// A main thread without a section for longer is idle, if its scheduler states are not known: handling a message without
 /// a section takes less.
@@ -85,8 +85,8 @@ fn start(
         let asked_ns = if requests.is_empty() {
             Some(ran_ns.max(due_ns + vsyncs.periods.at(due_ns) / 2))
         } else {
-            let next = requests.partition_point(|&at_ns| at_ns < ran_ns);
-            requests.get(next).copied().filter(|&at_ns| at_ns < ui.start_ns)
+            let next = from_place(requests, |&at_ns| at_ns < ran_ns).first();
+            next.copied().filter(|&at_ns| at_ns < ui.start_ns)
         };
         let vsync = asked_ns.and_then(|asked_ns| vsyncs.after(asked_ns));
         let is_late =
@@ -123,8 +123,7 @@ struct Vsyncs<'a> {
 impl Vsyncs<'_> {
     /// Returns the first vsync after a time.
     fn after(&self, at_ns: u64) -> Option<(u64, StartSource)> {
-        let next = self.edges.partition_point(|&edge_ns| edge_ns <= at_ns);
-        if let Some(&edge_ns) = self.edges.get(next) {
+        if let Some(&edge_ns) = from_place(&self.edges, |&edge_ns| edge_ns <= at_ns).first() {
             return Some((edge_ns, StartSource::Vsync));
         }
         if !self.edges.is_empty() {
@@ -139,8 +138,7 @@ impl Vsyncs<'_> {
 
     /// Returns the last edge before a time, if it is not older than a period.
     fn edge_before(&self, at_ns: u64) -> Option<u64> {
-        let next = self.edges.partition_point(|&edge_ns| edge_ns <= at_ns);
-        let edge_ns = *self.edges.get(next.checked_sub(1)?)?;
+        let edge_ns = *last_before(&self.edges, |&edge_ns| edge_ns <= at_ns)?;
         (at_ns - edge_ns < self.periods.at(at_ns)).then_some(edge_ns)
     }
 }

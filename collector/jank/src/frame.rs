@@ -7,12 +7,13 @@ use std::sync::Arc;
 use strum::{IntoStaticStr, VariantArray};
 
 /// Matrix's levels, by missed vsyncs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Level {
     /// 0 to 2 missed vsyncs.
+    #[default]
     Best,
     /// 3 to 8 missed vsyncs.
     Normal,
@@ -40,7 +41,7 @@ impl Level {
 }
 
 /// A frame.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frame {
     /// Way in which the app made it.
     pub pipeline: Pipeline,

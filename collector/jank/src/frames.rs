@@ -18,7 +18,7 @@ use crate::thread_role::ThreadRole;
 use crate::timeline::Timeline;
 use crate::verdicts::Verdicts;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tracetee_trace::{NameSet, Seeded, Slice, Thread, Trace};
+use tracetee_trace::{NameSet, Seeded, Slice, Thread, Trace, from_place, last_before};
 
 /// Assumed time of a missing render thread (Perfetto's rule).
 const ASSUMED_RENDER_NS: u64 = 5_000_000;
@@ -326,10 +326,7 @@ fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Fo
                     by_id.get(&id).and_then(|same| same.iter().rev().find(has_begun)).copied()
                 }
                 // The last frame that began before it did.
-                None => by_time
-                    .partition_point(|&(start_ns, _)| start_ns <= slice.start_ns)
-                    .checked_sub(1)
-                    .and_then(|last| by_time.get(last))
+                None => last_before(&by_time, |&(start_ns, _)| start_ns <= slice.start_ns)
                     .map(|&(_, index)| index),
             };
             if outer.is_none() || lost.is_some() {
@@ -349,8 +346,7 @@ fn waited_ns(trace: &Trace, dequeues: &NameSet, found: &Found, looks: &mut u64) 
         let Some(thread) = trace.threads.get(tid).filter(|_| !dequeues.is_empty()) else {
             continue;
         };
-        let first = thread.slices.partition_point(|slice| slice.start_ns < draw.start_ns);
-        for slice in thread.slices.iter().skip(first) {
+        for slice in from_place(&thread.slices, |slice| slice.start_ns < draw.start_ns) {
             if slice.start_ns >= draw.end_ns || *looks == 0 {
                 break;
             }
@@ -392,22 +388,12 @@ fn base(found: &Found, screens: &Screens, start_ns: u64, dur_ns: u64) -> Frame {
         vsync_id: found.vsync_id,
         screen: screens.at(found.ui.start_ns),
         start_ns,
-        start_source: StartSource::Begin,
         ui_tid: found.ui_tid,
         ui_start_ns: found.ui.start_ns,
-        deadline_ns: start_ns,
-        timeline: None,
-        evidence: Evidence::Markers,
-        outcome: Outcome::InTime,
         ui_ns: found.ui.duration_ns(),
         render_ns: (!found.draws.is_empty()).then_some(render_ns),
         dur_ns,
-        dropped: 0,
-        level: Level::Best,
-        slow: false,
-        janky: false,
         frozen: dur_ns > FROZEN_NS,
-        jank_ns: 0,
-        cause: None,
+        ..Frame::default()
     }
 }

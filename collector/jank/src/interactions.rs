@@ -9,7 +9,7 @@ use crate::pipeline::Pipeline;
 use crate::process::Process;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
-use tracetee_trace::{NameId, Seeded, Trace, UNFINISHED};
+use tracetee_trace::{NameId, Seeded, Trace, UNFINISHED, from_place};
 
 /// Limit of reported interactions; a trace of a minute has some dozens.
 const MAX_INTERACTIONS: usize = 1_000;
@@ -82,9 +82,8 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
         let end_ns = if end_ns == UNFINISHED { last_ns } else { end_ns };
         // The counter comes after the end: the first that no earlier interaction has taken.
         let counted = missed.get(text).and_then(|values| {
-            let first = values.partition_point(|&(at_ns, _)| at_ns < end_ns);
             let free = |&&(at_ns, _): &&(u64, f64)| !used.contains(&(text, at_ns));
-            values.iter().skip(first).find(free).copied()
+            from_place(values, |&(at_ns, _)| at_ns < end_ns).iter().find(free).copied()
         });
         if let Some((at_ns, _)) = counted {
             used.insert((text, at_ns));
@@ -218,8 +217,8 @@ impl Found {
     fn between(events: Option<&Vec<(u64, Marker)>>, start_ns: u64, end_ns: u64) -> Self {
         let mut found = Self::default();
         let events = events.map_or(&[][..], |events| events);
-        let first = events.partition_point(|&(at_ns, _)| at_ns < start_ns);
-        for (_, event) in events.iter().skip(first).take_while(|&&(at_ns, _)| at_ns <= end_ns) {
+        let events = from_place(events, |&(at_ns, _)| at_ns < start_ns);
+        for (_, event) in events.iter().take_while(|&&(at_ns, _)| at_ns <= end_ns) {
             match *event {
                 Marker::Cancel => found.cancelled = true,
                 Marker::End => found.ended = true,

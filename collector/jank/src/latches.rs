@@ -15,7 +15,7 @@ use crate::periods::Periods;
 use crate::pipeline::Pipeline;
 use crate::process::Process;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tracetee_trace::{Seeded, Trace};
+use tracetee_trace::{Seeded, Trace, last_before};
 
 /// Frames of which this share, percent, are taken as soon are in time: others may all be late.
 const IN_TIME_PERCENT: usize = 10;
@@ -43,8 +43,7 @@ struct Display<'a> {
 impl Display<'_> {
     /// Returns the vsync at which SurfaceFlinger took something at this time.
     fn vsync_of(&self, at_ns: u64) -> u64 {
-        let next = self.edges.partition_point(|&edge_ns| edge_ns <= at_ns);
-        let last = next.checked_sub(1).and_then(|last| self.edges.get(last)).copied();
+        let last = last_before(&self.edges, |&edge_ns| edge_ns <= at_ns).copied();
         last.filter(|edge_ns| at_ns - edge_ns < self.periods.at(at_ns)).unwrap_or(at_ns)
     }
 
@@ -92,8 +91,7 @@ impl Draws {
     /// Returns the frame in whose draw a thread queued a buffer.
     fn frame(&self, (tid, at_ns): (u32, u64)) -> Option<usize> {
         let draws = self.0.get(&tid)?;
-        let next = draws.partition_point(|&(start_ns, ..)| start_ns <= at_ns);
-        let &(_, end_ns, index) = draws.get(next.checked_sub(1)?)?;
+        let &(_, end_ns, index) = last_before(draws, |&(start_ns, ..)| start_ns <= at_ns)?;
         (at_ns <= end_ns).then_some(index)
     }
 }

@@ -1,7 +1,7 @@
 //! The display's refresh period at each time of a trace: displays of several rates switch between them.
 
 use crate::frame_budget::{FrameBudget, rate_of, vsyncs_of_app};
-use tracetee_trace::Trace;
+use tracetee_trace::{Trace, last_before};
 
 /// Intervals that a faster rate needs: nothing else makes vsyncs come sooner.
 const FASTER_INTERVALS: usize = 3;
@@ -51,8 +51,7 @@ impl Periods {
 
     /// Returns the period at a time, at least 1 ns.
     pub(crate) fn at(&self, at_ns: u64) -> u64 {
-        let next = self.switches.partition_point(|&(from_ns, _)| from_ns <= at_ns);
-        let last = next.checked_sub(1).and_then(|last| self.switches.get(last));
+        let last = last_before(&self.switches, |&(from_ns, _)| from_ns <= at_ns);
         last.map_or(self.first_ns, |&(_, ns)| ns)
     }
 

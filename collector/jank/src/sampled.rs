@@ -11,7 +11,7 @@ use crate::process::Process;
 use crate::states::Span;
 use crate::waits::{Code, Wait};
 use std::collections::HashMap;
-use tracetee_trace::{NO_PARENT, NameId, Sample, Seeded, Thread, Trace};
+use tracetee_trace::{NO_PARENT, NameId, Sample, Seeded, Thread, Trace, from_place};
 
 /// Longest time after the last sample of a row for which it stands: the agent's period is 20 ms.
 const MAX_AFTER_NS: u64 = 20_000_000;
@@ -73,8 +73,7 @@ impl Sampled {
         let all = self.threads.get(&tid).map_or(&[][..], Vec::as_slice);
         let mut divided = Vec::with_capacity(found.len());
         for (mut rest, wait) in found {
-            let first = all.partition_point(|stretch| stretch.to_ns <= rest.span.from_ns);
-            for stretch in all.iter().skip(first) {
+            for stretch in from_place(all, |stretch| stretch.to_ns <= rest.span.from_ns) {
                 if wait.is_some() || stretch.from_ns >= rest.span.to_ns || *looks == 0 {
                     break;
                 }

@@ -318,18 +318,12 @@ pub(super) fn read<R: TableRow>(
     sql: &str,
     parameters: &[Value],
 ) -> Result<Vec<R>, Error> {
-    let mut statement = transaction.prepare_cached(sql)?;
-    let width = statement.column_count();
-    let mut found = statement.query(params_from_iter(parameters))?;
-    let mut rows = Vec::new();
-    while let Some(row) = found.next()? {
-        let mut values = Vec::with_capacity(width);
-        for index in 0..width {
-            values.push(value(row.get_ref(index)?));
-        }
-        rows.push(R::from_values(values).ok_or(Error::Damaged(R::TABLE.name))?);
-    }
-    Ok(rows)
+    let rows: Vec<Option<R>> = all(transaction, sql, params_from_iter(parameters), |row| {
+        let width = row.as_ref().column_count();
+        let values = (0..width).map(|index| row.get_ref(index).map(value));
+        Ok(R::from_values(values.collect::<rusqlite::Result<_>>()?))
+    })?;
+    rows.into_iter().collect::<Option<_>>().ok_or(Error::Damaged(R::TABLE.name))
 }
 
 #[cfg(test)]

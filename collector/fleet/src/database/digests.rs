@@ -14,7 +14,7 @@ use crate::schema::{CAPTURES, LEDGER_DAYS, LOSSES};
 use crate::sums::schema::{DEVICE_ROLLUPS, DEVICE_TRAITS, DEVICE_VALUES, FLEET_ROLLUPS, ROLLUPS};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Null, Type, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params, params_from_iter};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -225,10 +225,7 @@ fn found(
     }
     let mut statement = connection.prepare_cached(&sql)?;
     let width = statement.column_count();
-    let mut rows = match app {
-        Some(app) => statement.query([app])?,
-        None => statement.query([])?,
-    };
+    let mut rows = statement.query(params_from_iter(app))?;
     let mut digests = BTreeMap::<String, i64>::new();
     while let Some(row) = rows.next()? {
         let hash = hash((1..width).map(|index| row.get_ref(index)))?;

@@ -198,10 +198,8 @@ fn insert_examples(insertion: &mut Statement<'_>, best: Vec<CauseExample>) -> Re
 fn examples_of_day(transaction: &Transaction<'_>, app: &str, dt: &str) -> Result<Examples, Error> {
     let mut all = Examples::default();
     let sql = format!("SELECT {NUMBER} FROM captures WHERE dt = ? AND app = ?");
-    let mut captures = transaction.prepare_cached(&sql)?;
-    let mut found = captures.query([dt, app])?;
-    while let Some(row) = found.next()? {
-        if let Some((capture, sums)) = contribution(transaction, row.get(0)?)? {
+    for number in super::all::<i64, Vec<_>>(transaction, &sql, [dt, app], |row| row.get(0))? {
+        if let Some((capture, sums)) = contribution(transaction, number)? {
             all.offer(&capture, &sums);
         }
     }

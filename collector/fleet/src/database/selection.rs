@@ -168,16 +168,13 @@ impl Database {
     /// Returns the devices of an app that are of a class.
     fn devices_of(&self, app: &str, class: i32) -> Result<HashSet<String>, Error> {
         let sql = "SELECT device, sum(quick_ns), sum(frames) FROM device_traits WHERE app = ? GROUP BY device";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([app])?;
-        let mut found = HashSet::new();
-        while let Some(row) = rows.next()? {
-            let (quick_ns, frames): (i64, i64) = (row.get(1)?, row.get(2)?);
-            if class_of((quick_ns / frames.max(1)).cast_unsigned()) == class {
-                found.insert(row.get(0)?);
-            }
-        }
-        Ok(found)
+        let found: Vec<(String, i64, i64)> = super::all(&self.connection, sql, [app], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+        let is_of = |(_, quick_ns, frames): &(String, i64, i64)| {
+            class_of((quick_ns / frames.max(&1)).cast_unsigned()) == class
+        };
+        Ok(found.into_iter().filter(is_of).map(|(device, ..)| device).collect())
     }
 
     /// Makes empty tables in a temporary file. They have no digests.

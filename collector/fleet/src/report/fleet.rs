@@ -124,9 +124,9 @@ pub struct Startup {
 
 /// Smoothness of a group of frames.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Smoothness {
     /// The version.
-    #[serde(default)]
     pub ver: String,
     /// The screen, if grouped by screen.
     pub screen: Option<String>,
@@ -153,13 +153,10 @@ pub struct Smoothness {
     #[serde(skip_deserializing)]
     pub jank_ms_in_1000: f64,
     /// 50th percentile of durations, in tenths of a millisecond; not by day.
-    #[serde(skip_deserializing)]
     pub p50_100us: u64,
     /// 90th percentile.
-    #[serde(skip_deserializing)]
     pub p90_100us: u64,
     /// 99th percentile.
-    #[serde(skip_deserializing)]
     pub p99_100us: u64,
     /// Frames that FrameTimeline judges.
     pub by_timeline: u64,

@@ -109,10 +109,8 @@ fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, 
         queries::PERCENTILES_BY_SCREEN,
         queries::PERCENTILES_BY_PIPELINE,
     ] {
-        for row in database.rows::<PercentilesRow>(&query.text())? {
-            let values = [row.p50_100us, row.p90_100us, row.p99_100us];
-            percentiles.insert((row.ver, row.screen, row.pipeline), values);
-        }
+        let rows = database.rows::<Smoothness>(&query.text())?;
+        percentiles.extend(rows.into_iter().map(|row| (group(&row), row)));
     }
     let smoothness = |query: queries::Query| {
         let rows = database.rows::<SmoothnessRow>(&query.text())?;
@@ -198,17 +196,12 @@ fn first_of_each(mut causes: Vec<CauseOf>, group: fn(&CauseOf) -> Option<String>
     causes
 }
 
-/// The 50th, 90th and 99th percentile of groups, by version, screen and pipeline.
-type Percentiles = HashMap<(String, Option<String>, Option<String>), [u64; 3]>;
+/// Percentiles of groups, whose rows have no more than these.
+type Percentiles = HashMap<[Option<String>; 4], Smoothness>;
 
-#[derive(Deserialize)]
-struct PercentilesRow {
-    ver: String,
-    screen: Option<String>,
-    pipeline: Option<String>,
-    p50_100us: u64,
-    p90_100us: u64,
-    p99_100us: u64,
+/// Returns the names of a group.
+fn group(row: &Smoothness) -> [Option<String>; 4] {
+    [Some(row.ver.clone()), row.screen.clone(), row.pipeline.clone(), row.dt.clone()]
 }
 
 #[derive(Deserialize)]
@@ -224,10 +217,8 @@ struct SmoothnessRow {
 impl SmoothnessRow {
     fn finish(self, percentiles: &Percentiles) -> Smoothness {
         let found = self.found;
-        let group = (found.ver.clone(), found.screen.clone(), found.pipeline.clone());
-        let is_by_day = found.dt.is_some();
-        let values = percentiles.get(&group).filter(|_| !is_by_day).copied();
-        let [p50_100us, p90_100us, p99_100us] = values.unwrap_or_default();
+        let Smoothness { p50_100us, p90_100us, p99_100us, .. } =
+            percentiles.get(&group(&found)).cloned().unwrap_or_default();
         let frames = found.frames.max(1);
         let jank_ms_in_1000 = real(found.jank_ns) / real(frames) / 1e3;
         let levels = [self.level_normal, self.level_middle, self.level_high, self.level_frozen];

@@ -67,6 +67,7 @@ pub struct LedgerVersion {
 
 /// Frames of a version, or of a screen, by their source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LedgerRates {
     /// Name of the version.
     pub ver: String,
@@ -89,13 +90,10 @@ pub struct LedgerRates {
     /// Time of late frames past their deadlines, us.
     pub overrun_us: u64,
     /// 50th percentile of that time, ns.
-    #[serde(skip_deserializing)]
     pub p50_ns: u64,
     /// 90th percentile.
-    #[serde(skip_deserializing)]
     pub p90_ns: u64,
     /// 99th percentile.
-    #[serde(skip_deserializing)]
     pub p99_ns: u64,
 }
 
@@ -118,31 +116,19 @@ pub struct LedgerCount {
     pub p99_ns: u64,
 }
 
-#[derive(Deserialize)]
-struct Percentiles {
-    ver: String,
-    screen: Option<String>,
-    source: String,
-    p50_ns: u64,
-    p90_ns: u64,
-    p99_ns: u64,
-}
-
 impl Ledgers {
     /// Reads them from the chosen sums.
     pub(super) fn read(database: &Database) -> Result<Self, Error> {
         let rates = |frames: Query, overruns: Query| {
-            let overruns = database.rows::<Percentiles>(&overruns.text())?.into_iter();
-            let overruns: HashMap<_, _> = overruns
-                .map(|row| {
-                    ((row.ver, row.screen, row.source), [row.p50_ns, row.p90_ns, row.p99_ns])
-                })
-                .collect();
+            let overruns = database.rows::<LedgerRates>(&overruns.text())?;
             let mut rows = database.rows::<LedgerRates>(&frames.text())?;
+            let group =
+                |row: &LedgerRates| (row.ver.clone(), row.screen.clone(), row.source.clone());
+            let overruns: HashMap<_, _> = overruns.iter().map(|row| (group(row), row)).collect();
             for row in &mut rows {
-                let group = (row.ver.clone(), row.screen.clone(), row.source.clone());
-                [row.p50_ns, row.p90_ns, row.p99_ns] =
-                    overruns.get(&group).copied().unwrap_or_default();
+                if let Some(late) = overruns.get(&group(row)) {
+                    (row.p50_ns, row.p90_ns, row.p99_ns) = (late.p50_ns, late.p90_ns, late.p99_ns);
+                }
             }
             Ok::<_, Error>(rows)
         };

@@ -11,7 +11,7 @@ use crate::found::Found;
 use crate::pipeline::Pipeline;
 use crate::process::Process;
 use std::collections::{BTreeMap, BTreeSet};
-use tracetee_trace::{NO_PARENT, NameId, Slice, Thread, Trace, UNFINISHED};
+use tracetee_trace::{NO_PARENT, NameId, Slice, Thread, Trace, UNFINISHED, last_before};
 
 /// Frames that are looked at which begin during another one.
 const MOST_BEGUN: usize = 64;
@@ -88,8 +88,7 @@ pub(super) const fn slice(start_ns: u64, end_ns: u64) -> Slice {
 /// of a section are not its own: the render thread animates, too.
 fn worked_ns(sections: &[&Slice], starts: &BTreeSet<u64>, start_ns: u64, end_ns: u64) -> u64 {
     let worked_ns = |at_ns: u64| {
-        let next = sections.partition_point(|slice| slice.start_ns < at_ns);
-        next.checked_sub(1).and_then(|last| sections.get(last)).map_or(0, |slice| slice.end_ns)
+        last_before(sections, |slice| slice.start_ns < at_ns).map_or(0, |slice| slice.end_ns)
     };
     let mut later = starts.range(start_ns + 1..).take(MOST_BEGUN).copied();
     let next_ns = later.find(|&at_ns| worked_ns(at_ns) <= at_ns).unwrap_or(end_ns).min(end_ns);
@@ -98,9 +97,7 @@ fn worked_ns(sections: &[&Slice], starts: &BTreeSet<u64>, start_ns: u64, end_ns:
 
 /// Returns when a thread had drawn a frame that was complete at `end_ns`: at the begin of the sleep in which it was then.
 fn drawn_ns(render: &Thread, begun_ns: u64, end_ns: u64) -> u64 {
-    let next = render.states.partition_point(|state| state.at_ns <= end_ns);
-    let last = next.checked_sub(1).and_then(|last| render.states.get(last));
-    match last {
+    match last_before(&render.states, |state| state.at_ns <= end_ns) {
         Some(state) if !is_ready(state) => state.at_ns.max(begun_ns),
         _ => end_ns,
     }

@@ -10,7 +10,7 @@ use crate::pipeline::{FLUTTER_BEGIN, FLUTTER_DRAW, Pipeline};
 use crate::process::{DO_FRAME, frame_id};
 use crate::thread_role::ThreadRole;
 use std::collections::{BTreeMap, HashMap};
-use tracetee_trace::{NameSet, Seeded, Slice, Thread, Trace};
+use tracetee_trace::{NameSet, Seeded, Slice, Thread, Trace, last_before};
 
 /// The framework's name of the UI thread's part, which is too common a word in a process without other signs of Flutter.
 const FRAMEWORK: &str = "Frame";
@@ -97,8 +97,7 @@ fn begin_with_callbacks(trace: &Trace, own: &BTreeMap<u32, &Thread>, found: &mut
         if frame.role != ThreadRole::Ui || frame.ui_tid == main_tid {
             continue;
         }
-        let begun = callbacks.partition_point(|callback| callback.start_ns <= frame.ui.start_ns);
-        let callback = begun.checked_sub(1).and_then(|index| callbacks.get(index));
+        let callback = last_before(&callbacks, |one| one.start_ns <= frame.ui.start_ns);
         let fits = |callback: &&&Slice| {
             frame.ui.start_ns <= callback.end_ns.saturating_add(CALLED_NS)
                 && last.replace((frame.ui_tid, callback.start_ns))

@@ -6,7 +6,7 @@ use super::wakes::wakes;
 use crate::deadline::gives_vsyncs;
 use crate::found::Found;
 use crate::pipeline::of_swap;
-use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
+use tracetee_trace::{NO_PARENT, Slice, Thread, Trace, from_place, last_before};
 
 /// A thread without a slice for longer is paused, and the next frame begins with its next slice.
 const PAUSE_NS: u64 = 200_000_000;
@@ -48,8 +48,8 @@ pub(super) fn find(trace: &Trace, tid: u32, thread: &Thread) -> Vec<Found> {
         thread.slices.iter().filter(|slice| slice.parent == NO_PARENT).collect();
     let is_main = thread.pid.is_none_or(|pid| pid == tid);
     let drawn_ns = |frame: Slice| {
-        let first = outermost.partition_point(|slice| slice.start_ns < frame.start_ns);
-        let mut later = outermost.iter().skip(first).filter(|_| is_main);
+        let later = from_place(&outermost, |slice| slice.start_ns < frame.start_ns);
+        let mut later = later.iter().filter(|_| is_main);
         let draws = later.find(|slice| VIEWS.contains(&trace.names.text(slice.name)))?;
         Some(draws.start_ns).filter(|&begin_ns| begin_ns < frame.end_ns)
     };
@@ -63,8 +63,7 @@ pub(super) fn find(trace: &Trace, tid: u32, thread: &Thread) -> Vec<Found> {
 /// Returns the last time within a frame at which SurfaceFlinger woke the thread for a vsync outside of all slices.
 fn vsync(trace: &Trace, thread: &Thread, outermost: &[&Slice], frame: Slice) -> Option<u64> {
     let is_idle = |at_ns: u64| {
-        let begun = outermost.partition_point(|slice| slice.start_ns < at_ns);
-        let before = begun.checked_sub(1).and_then(|last| outermost.get(last));
+        let before = last_before(outermost, |slice| slice.start_ns < at_ns);
         before.is_none_or(|slice| slice.end_ns <= at_ns)
     };
     let is_vsync = |waker: u32| {

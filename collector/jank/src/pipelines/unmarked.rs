@@ -8,7 +8,7 @@ use crate::pipeline::Pipeline;
 use crate::states::ran_at;
 use crate::thread_role::ThreadRole;
 use std::collections::BTreeMap;
-use tracetee_trace::{INTERRUPT, NO_WAKER, Slice, Thread, Trace};
+use tracetee_trace::{INTERRUPT, NO_WAKER, Slice, Thread, Trace, from_place};
 
 /// The threads of an engine.
 pub(super) struct Engine<'a> {
@@ -131,8 +131,7 @@ struct Taken {
 
 /// Returns the begin of a thread's next sleep.
 fn sleep_after(thread: &Thread, at_ns: u64) -> u64 {
-    let next = thread.states.partition_point(|state| state.at_ns <= at_ns);
-    let mut later = thread.states.iter().skip(next);
+    let mut later = from_place(&thread.states, |state| state.at_ns <= at_ns).iter();
     let sleep = later.find(|state| !matches!(state.kind, b'r' | b'R'));
     sleep.map_or(u64::MAX, |state| state.at_ns)
 }

@@ -9,7 +9,7 @@ use super::{MAX_STARTUPS, Shown, StartKind};
 use crate::name_index::{NameIndex, cut};
 use crate::process::Process;
 use std::collections::HashMap;
-use tracetee_trace::{Seeded, Slice, Thread, Trace, UNFINISHED};
+use tracetee_trace::{Seeded, Slice, Thread, Trace, UNFINISHED, last_before};
 
 /// The process was not started for an activity that comes later than this after `bindApplication`.
 const ACTIVITY_AFTER_BIND_NS: u64 = 2_000_000_000;
@@ -280,8 +280,7 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
             _ => continue,
         };
         if one.end_ns != UNFINISHED {
-            let before = intents.partition_point(|&at_ns| at_ns <= one.start_ns);
-            let intent_ns = before.checked_sub(1).and_then(|last| intents.get(last)).copied();
+            let intent_ns = last_before(&intents, |&at_ns| at_ns <= one.start_ns).copied();
             let start_ns = intent_ns.filter(|_| completed.is_empty()).unwrap_or(one.start_ns);
             launches.push(SystemLaunch { start_ns, end_ns: one.end_ns, kind });
         }

@@ -22,7 +22,7 @@ use crate::waits::Waits;
 use launches::Launch;
 use serde::Serialize;
 use strum::IntoStaticStr;
-use tracetee_trace::Trace;
+use tracetee_trace::{Trace, from_place, last_before};
 
 /// Limit of reported start-ups of a trace.
 const MAX_STARTUPS: usize = 100;
@@ -140,21 +140,17 @@ impl<'a> Shown<'a> {
 
     /// The first frame that begins at this time or later.
     fn from(&self, at_ns: u64) -> Option<&'a Found> {
-        let index = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
-        self.frames.get(index).copied()
+        from_place(&self.frames, |found| found.ui.start_ns < at_ns).first().copied()
     }
 
     /// The last frame that began before this time.
     pub(crate) fn before(&self, at_ns: u64) -> Option<&'a Found> {
-        let index = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
-        self.frames.get(index.checked_sub(1)?).copied()
+        last_before(&self.frames, |found| found.ui.start_ns < at_ns).copied()
     }
 
     /// The first frame of the views whose part on the main thread ends after this time.
     fn ending_after(&self, at_ns: u64) -> Option<&'a Found> {
-        let index = self.frames.partition_point(|found| found.ui.start_ns < at_ns);
-        let around = index.checked_sub(1).and_then(|last| self.frames.get(last)).copied();
-        around.filter(|found| found.ui.end_ns > at_ns).or_else(|| self.frames.get(index).copied())
+        self.before(at_ns).filter(|found| found.ui.end_ns > at_ns).or_else(|| self.from(at_ns))
     }
 
     /// The end of a frame's last draw: the main thread can wait for that, and go on.

@@ -6,7 +6,9 @@
 //! native frames. Its main thread has the last 15 bytes of the process's name.
 
 use super::{Dump, MAX_FRAMES, MAX_LOCKS, MAX_THREADS, Monitor, StackEntry, ThreadDump, name};
+use regex::bytes::Regex;
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// Bytes of a thread's name in the kernel.
 const COMM_BYTES: usize = 15;
@@ -169,29 +171,18 @@ fn managed(frame: &[u8]) -> StackEntry {
 }
 
 /// `00 pc 000cf0b8  /system/lib64/libc.so (__epoll_pwait+8) (BuildId: …)`.
+#[allow(clippy::unwrap_used, reason = "a constant expression; every test runs it")]
+static NATIVE: LazyLock<Regex> = LazyLock::new(|| {
+    let symbol = r" \((?<symbol>.*?)(?:\+\d*)?\)?(?: \(BuildId.*)?";
+    let library = r"^\S* *(?:pc )? *\S* *(?<library>.*?)";
+    Regex::new(&format!("(?-u){library}(?:{symbol})?$")).unwrap()
+});
+
 fn native(frame: &[u8]) -> StackEntry {
-    let mut words = frame.splitn(2, |&byte| byte == b' ');
-    let rest = words.nth(1).unwrap_or_default().trim_ascii_start();
-    let rest = rest.strip_prefix(b"pc ").unwrap_or(rest).trim_ascii_start();
-    let rest = rest.splitn(2, |&byte| byte == b' ').nth(1).unwrap_or_default().trim_ascii_start();
-    let open = memchr::memmem::find(rest, b" (").unwrap_or(rest.len());
-    let (library, symbol) = rest.split_at(open);
-    let symbol = symbol.strip_prefix(b" (").unwrap_or_default();
-    let symbol = match memchr::memmem::find(symbol, b" (BuildId") {
-        Some(end) => symbol.get(..end).unwrap_or_default(),
-        None => symbol,
-    };
-    let symbol = symbol.strip_suffix(b")").unwrap_or(symbol);
-    let symbol = match memchr::memrchr(b'+', symbol) {
-        Some(plus)
-            if symbol
-                .get(plus + 1..)
-                .is_some_and(|offset| offset.iter().all(u8::is_ascii_digit)) =>
-        {
-            symbol.get(..plus).unwrap_or_default()
-        }
-        _ => symbol,
-    };
+    let found = NATIVE.captures(frame);
+    let part = |part| found.as_ref().and_then(|found| found.name(part));
+    let [symbol, library] =
+        ["symbol", "library"].map(|one| part(one).map_or(&[][..], |found| found.as_bytes()));
     let is_none =
         symbol == b"???" || symbol.starts_with(b"BuildId") || symbol.starts_with(b"offset ");
     let library = library.rsplit(|&byte| byte == b'/').next().unwrap_or_default();

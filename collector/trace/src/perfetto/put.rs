@@ -23,6 +23,7 @@ enum Owner {
 }
 
 /// Events being put into the trace.
+#[derive(Default)]
 pub(super) struct Put {
     reader: Reader,
     /// By the track's index: its owner, `None` if it has no descriptor; outer `None` until an event asks.
@@ -43,16 +44,7 @@ impl Put {
     pub(super) fn new(mut reader: Reader) -> Self {
         let names = std::mem::take(&mut reader.tracks.thread_names);
         let names = names.into_iter().map(|(pid, tid, name)| ((pid, tid), name)).collect();
-        Self {
-            reader,
-            owners: Vec::new(),
-            threads: HashMap::new(),
-            names,
-            completes: HashMap::new(),
-            records: HashMap::new(),
-            open: HashMap::new(),
-            renamed: HashSet::new(),
-        }
+        Self { reader, names, ..Self::default() }
     }
 
     fn thread(&mut self, pid: u32, tid: u32) -> Live {
