@@ -176,10 +176,10 @@ impl<'a> Waits<'a> {
     }
 
     /// Returns the cause of a wait of a thread and its key; `own` is that of its slice.
-    pub(crate) fn cause(&self, of: &Thread, wait: Wait, own: CauseKey) -> CauseKey {
+    pub(crate) fn cause(&self, one: &Thread, wait: Wait, own: CauseKey) -> CauseKey {
         let (own, own_key) = own;
         // A thread that nobody named has the name of the thread that made it.
-        let waiter = readable(of.name(&self.trace.names), "");
+        let waiter = readable(one.name(&self.trace.names), "");
         let other = |tid: u32| match self.thread(tid) {
             name if name == waiter => format!("{ANOTHER}{name}"),
             name => name,

@@ -409,9 +409,9 @@ mod tests {
         let key = "woken by another render";
         let wait = part(ThreadRole::Render, Cause::Wait, key, "draw", 10);
         let render = |tid, ms| step(1, Some(tid), "render", Running, ms);
-        let of = |ms| [main.clone(), render(7, 9), render(8, ms), main.clone()];
-        assert_eq!(said(&wait, &of(10)), "; meanwhile render 8 ran 10.0 ms");
-        assert_eq!(said(&wait, &of(8)), "");
+        let path = |ms| [main.clone(), render(7, 9), render(8, ms), main.clone()];
+        assert_eq!(said(&wait, &path(10)), "; meanwhile render 8 ran 10.0 ms");
+        assert_eq!(said(&wait, &path(8)), "");
     }
 
     #[test]
