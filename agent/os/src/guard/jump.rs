@@ -69,8 +69,8 @@ pub fn arm() -> bool {
     if unsafe { libc::pthread_key_create(&raw mut key, None) } != 0 {
         return false;
     }
-    // bionic's keys have the top bit set and would overflow a signed type, not this one. ORDERING:
-    // Release; a thread that sees the key can use it.
+    // bionic's keys have the top bit set and would overflow a signed type, not this one.
+    // ORDERING: Release; a thread that sees the key can use it.
     #[allow(clippy::unnecessary_cast, reason = "pthread_key_t is signed on Android")]
     #[allow(clippy::cast_sign_loss, reason = "pthread_key_t is signed on Android")]
     KEY.store((key as u32).wrapping_add(1), Ordering::Release);
