@@ -356,7 +356,7 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
     let (cause, key) = (text(part, "cause"), text(part, "key"));
     let why = match (cause, key) {
         ("sleep", _) => " until a timer".to_owned(),
-        ("wait", key) if key.starts_with("woken by ") => format!(" until {} woke it", &key[9..]),
+        (_, key) if key.starts_with("woken by ") => format!(" until {} woke it", &key[9..]),
         ("preempted", key) => {
             format!(", which {} had most of the time", key.strip_prefix("by ").unwrap_or(key))
         }
