@@ -182,6 +182,11 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>, begins: Option<&str>) -> Str
         (_, longest) => verb(longest.map_or(ThreadState::Unknown, |(_, state)| state)),
     };
     let inside = if is_section { format!(" in {name}") } else { String::new() };
+    let is_said = match part.cause {
+        Cause::Kernel => did == verb(ThreadState::Uninterruptible),
+        Cause::Io => did == verb(ThreadState::Io),
+        _ => false,
+    };
     let why = match (part.cause, &*part.key) {
         (Cause::Sleep, _) => " until a timer".to_owned(),
         (Cause::Wait, "for an unknown waker") => ", its waker is not known".to_owned(),
@@ -193,6 +198,8 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>, begins: Option<&str>) -> Str
             format!(", which {} had most of the time", holder.unwrap_or(key))
         }
         (Cause::Runnable | Cause::Section | Cause::Swap | Cause::Unexplained, _) => String::new(),
+        (_, key) if is_said && name.ends_with(key) => String::new(),
+        (_, key) if is_said => format!(" ({key})"),
         (cause, key) if name.ends_with(key) => format!(" ({})", cause.name()),
         (cause, key) => format!(" ({}: {key})", cause.name()),
     };
@@ -301,6 +308,19 @@ mod tests {
         assert!(said(ThreadRole::Game, Some("GLThread")).ends_with(": game took 18.0 ms in bind"));
         assert!(said(ThreadRole::Main, None).ends_with(by_main));
         assert!(said(ThreadRole::Render, splash).ends_with(": render took 18.0 ms in bind"));
+    }
+
+    #[test]
+    fn a_verb_that_says_the_cause_is_not_followed_by_it() {
+        let kernel = StateTimes { uninterruptible_ns: 25_800_000, ..StateTimes::default() };
+        let disk = StateTimes { io_ns: 25_800_000, ..StateTimes::default() };
+        let waited = "main waited in the kernel for 25.8 ms in draw";
+        assert_eq!(sentence_of(Cause::Kernel, "draw", "draw", kernel), waited);
+        let said = sentence_of(Cause::Kernel, "rcu_barrier", "draw", kernel);
+        assert_eq!(said, format!("{waited} (rcu_barrier)"));
+        let said = sentence_of(Cause::Io, "draw", "draw", disk);
+        assert_eq!(said, "main waited for a disk for 25.8 ms in draw");
+        assert_eq!(sentence_of(Cause::Io, "draw", "draw", kernel), format!("{waited} (io)"));
     }
 
     #[test]

@@ -266,6 +266,11 @@ fn meanwhile(part: &Value, explained: &Value) -> String {
     String::new()
 }
 
+/// Writes a key that a part's name does not end with.
+fn detail(name: &str, key: &str) -> String {
+    if name.ends_with(key) { String::new() } else { format!(" ({key})") }
+}
+
 /// Writes which time of a part an earlier frame has.
 fn before(carried_ns: u64) -> String {
     format!(", {} of that in an earlier frame", ms(carried_ns))
@@ -361,6 +366,9 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
             format!(", which {} had most of the time", key.strip_prefix("by ").unwrap_or(key))
         }
         ("runnable" | "section" | "unexplained", _) => String::new(),
+        // The verb says it.
+        ("kernel", key) if longest.0 == "uninterruptible_ns" => detail(name, key),
+        ("io", key) if longest.0 == "io_ns" => detail(name, key),
         (cause, key) if name.ends_with(key) => format!(" ({cause})"),
         (cause, key) => format!(" ({cause}: {key})"),
     };
