@@ -179,7 +179,10 @@ impl Markers {
             others: trace.names.select(is_frame),
             swaps: trace.names.select(|name| of_swap(name).is_some()),
             // A draw of any id: its thread is a render thread.
-            draws: trace.names.select(|name| name.starts_with("DrawFrame")),
+            draws: trace.names.select(|name| {
+                let rest = DRAW.iter().find_map(|&draw| name.strip_prefix(draw));
+                rest.is_some_and(|rest| rest.bytes().all(|byte| b" -0123456789".contains(&byte)))
+            }),
         }
     }
 

@@ -21,15 +21,16 @@ impl Worst {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
         let is_late = |part: &&PartRow| is_ready(part) && part.overrun_ns > 0;
         // A thread waits for a processor for one reason, whoever has it.
-        let mut waits: BTreeMap<ThreadRole, (u64, u64)> = BTreeMap::new();
+        let mut waits: BTreeMap<ThreadRole, Wait> = BTreeMap::new();
         for part in self.parts.iter().filter(is_late) {
-            let (overrun_ns, took_ns) = waits.entry(part.thread).or_default();
-            *overrun_ns += part.overrun_ns;
-            *took_ns += part.self_ns + part.carried_ns;
+            let wait = waits.entry(part.thread).or_default();
+            wait.overrun_ns += part.overrun_ns;
+            wait.took_ns += part.self_ns + part.carried_ns;
+            wait.carried_ns += part.carried_ns;
         }
         let wait = |part: &PartRow| waits.get(&part.thread).filter(|_| is_late(&part));
         let overrun_ns = |part: &&PartRow| match wait(part) {
-            Some(wait) => wait.0,
+            Some(wait) => wait.overrun_ns,
             // A known cause says more than an unknown one.
             None if is_unseen(part) && part.overrun_ns * 2 < self.overrun_ns => 0,
             None => part.overrun_ns,
@@ -41,15 +42,17 @@ impl Worst {
         };
         match self.parts.iter().min_by_key(weight) {
             Some(part) => {
-                let waited_ns = wait(part).map(|wait| wait.1);
+                let waited_ns = wait(part).map(|wait| wait.took_ns);
                 let cause = cause_of(part, waited_ns, begins);
                 // A reader would wonder how so little made the frame so late.
                 let took_ns = waited_ns.unwrap_or(part.self_ns + part.carried_ns);
                 let is_small = overrun_ns(&part) * 3 < self.overrun_ns && took_ns < self.overrun_ns;
                 let is_small = is_small && part.thread != ThreadRole::Gpu && !is_unseen(part);
                 let several = if is_small { ", the largest of several causes" } else { "" };
-                if part.carried_ns * 2 > took_ns && !is_unseen(part) {
-                    let carried = ms(part.carried_ns);
+                let carried_ns = wait(part).map_or(part.carried_ns, |wait| wait.carried_ns);
+                if carried_ns * 2 > took_ns && !is_unseen(part) {
+                    let carried =
+                        if carried_ns < took_ns { ms(carried_ns) } else { "all".to_owned() };
                     return format!(
                         "{late}: {cause}, {carried} of that in an earlier frame{several}"
                     );
@@ -59,6 +62,15 @@ impl Worst {
             None => late,
         }
     }
+}
+
+/// Waits of a thread for a processor.
+#[derive(Default)]
+struct Wait {
+    overrun_ns: u64,
+    took_ns: u64,
+    /// Time in earlier frames.
+    carried_ns: u64,
 }
 
 /// True if the thread was ready, and others had the processors.
@@ -289,7 +301,12 @@ mod tests {
             PartRow { self_ns: 0, carried_ns: 25_800_000, ..ready(Cause::Runnable, "", 9) };
         assert_eq!(
             sentence(vec![carried]),
-            "main waited for a processor for 25.8 ms, 25.8 ms of that in an earlier frame"
+            "main waited for a processor for 25.8 ms, all of that in an earlier frame"
+        );
+        let earlier = PartRow { self_ns: 0, carried_ns: 7_000_000, ..rest.clone() };
+        assert_eq!(
+            sentence(vec![rest, earlier.clone(), earlier]),
+            "main waited for a processor for 18.0 ms, 14.0 ms of that in an earlier frame"
         );
     }
 

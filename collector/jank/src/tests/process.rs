@@ -53,6 +53,8 @@ fn frames_of_a_process_are_what_it_draws_by_any_pipeline() {
         (&[frame, frame, draw], Some(1)),
         (&[frame, draw, draw], Some(1)),
         (&[frame, "1:traversal"], None),
+        // A thread that draws has sections of that name alone, or with a number.
+        (&[frame, "0:DrawFrames setSurfaceName"], None),
         // Swaps of a render thread are those of its draws.
         (&[frame, work, draw, swap, swap], Some(1)),
         (&[frame, work, swap, swap, "2:vkQueuePresentKHR"], Some(3)),

@@ -272,8 +272,9 @@ fn detail(name: &str, key: &str) -> String {
 }
 
 /// Writes which time of a part an earlier frame has.
-fn before(carried_ns: u64) -> String {
-    format!(", {} of that in an earlier frame", ms(carried_ns))
+fn before(carried_ns: u64, took_ns: u64) -> String {
+    let carried = if carried_ns < took_ns { ms(carried_ns) } else { "all".to_owned() };
+    format!(", {carried} of that in an earlier frame")
 }
 
 /// Writes a frame's sentence.
@@ -326,8 +327,8 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
             holder.map_or(String::new(), |who| format!(", {took} of them mostly behind {who}"));
         let thread = text(part, "thread");
         let waited = format!("waited for a processor for {}{most}", ms(waited_ns));
-        let carried = number(part, "carried_ns");
-        let end = if carried * 2 > waited_ns { before(carried) } else { String::new() };
+        let carried = waits(part, &|one| number(one, "carried_ns"));
+        let end = if carried * 2 > waited_ns { before(carried, waited_ns) } else { String::new() };
         return format!("{late}: {thread} {waited}{end}{several}");
     }
     let words = text(part, "name").strip_prefix('(').and_then(|name| name.strip_suffix(')'));
@@ -374,7 +375,7 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
     };
     let carried = number(part, "carried_ns");
     let end = match explained {
-        _ if carried * 2 > took_ns(part) => format!("{}{several}", before(carried)),
+        _ if carried * 2 > took_ns(part) => format!("{}{several}", before(carried, took_ns(part))),
         Some(explained) => format!("{several}{}", meanwhile(part, explained)),
         None => several.to_owned(),
     };
