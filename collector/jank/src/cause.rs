@@ -89,7 +89,7 @@ impl Cause {
             Self::Sleep => "slept until a timer",
             Self::Wait => "slept until another thread went on",
             Self::Idle => "had nothing to do (in start-ups)",
-            Self::Gpu => "had drawn, and the graphics processor worked on",
+            Self::Gpu => "had drawn, and the graphics processor was still working",
             Self::System => {
                 "was done, or not called yet, and SurfaceFlinger or the composer was late"
             }

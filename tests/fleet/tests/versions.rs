@@ -85,7 +85,7 @@ fn expected(title: &str, row: &Value, app: &Value) -> Vec<(&'static str, f64)> {
             let frames = screen("frames");
             vec![("frames", frames), ("janky_percent", 100.0 * screen("janky") / frames)]
         }
-        "Causes that took most time in late frames of a release" => {
+        "Causes that took the most time in late frames of a release" => {
             let release = json!("2.1");
             let values = [&cause[..], &[("ver", &release)]].concat();
             let [frames, ns] = ["frames", "self_ns"]
@@ -111,7 +111,7 @@ fn expected(title: &str, row: &Value, app: &Value) -> Vec<(&'static str, f64)> {
             vec![("ms_in_1000", jank.sum::<f64>() / frames)]
         }
         // Of these, the report has the sum alone, or nothing.
-        "Devices with most late frames" | "Bytes of each table" => Vec::new(),
+        "Devices with the most late frames" | "Bytes of each table" => Vec::new(),
         other => panic!("the test does not know the query: {other}"),
     }
 }
@@ -152,7 +152,7 @@ fn the_documented_queries_have_the_numbers_of_the_report() {
             }
         }
         let (column, expected) = match title {
-            "Devices with most late frames" => ("late", sum_of(&app["screens"], &[], "slow")),
+            "Devices with the most late frames" => ("late", sum_of(&app["screens"], &[], "slow")),
             "Bytes of each table" => {
                 let sql = "SELECT (page_count - freelist_count) * page_size AS bytes \
                            FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
