@@ -344,7 +344,7 @@ fn documents() -> [Document; 4] {
     ]
 }
 
-/// The world around the machine: does what it is told, and checks whether it may be.
+/// The environment of the machine: carries out its actions, and checks whether each is allowed.
 struct World {
     machine: StateMachine,
     now: Now,

@@ -99,7 +99,7 @@ impl Paths<'_> {
         raw: &mut Vec<Raw>,
     ) {
         let Some(&tid) = through.last() else { return };
-        // What the render thread waits for is not what the main thread waits for.
+        // A wait of the render thread is a wait of the frame itself, also while the main thread waits for the render thread.
         let own = through.iter().rposition(|tid| self.waits.render_tids.contains(tid));
         let depth = u8::try_from(through.len() - 1 - own.unwrap_or_default()).unwrap_or(u8::MAX);
         let empty = Thread::default();

@@ -1,9 +1,9 @@
-//! Findings of the guard, for `collect --guard FILE`: looks at the rollouts of the file again and again, and reports each
-//! finding once when it begins and once when it ends, in the log; `/metrics` has it meanwhile.
+//! Findings of the guard, for `collect --guard FILE`: checks the rollouts of the file again and again, and logs each
+//! finding once when it begins and once when it ends; `/metrics` has it meanwhile.
 //!
-//! Its own thread does that. Findings that have not ended are in `findings.json` in the store, also over a restart. The
-//! thread is not waited for at the end: a check that is killed has not taken place. Of the collectors of an object store one
-//! at a time looks (`keeper.rs`).
+//! The thread `guard` makes these checks. `findings.json` in the store has the findings that have not ended, so that they
+//! survive a restart. The collector does not wait for the thread at its end: an interrupted check has no effect. Of the
+//! collectors of an object store, one at a time makes checks (`keeper.rs`).
 
 mod file;
 mod keeper;

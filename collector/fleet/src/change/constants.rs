@@ -14,7 +14,7 @@ pub const SAME_BELOW: f64 = 0.10;
 /// Probability of finding the rise for which a guard says go.
 pub const POWER: f64 = 0.9;
 /// Sizes of a change for which a guard searches, as logarithms: small ones in large fleets, and large ones in small fleets.
-/// Its significance level is valid for any sizes.
+/// The guard's significance level holds for any choice of sizes.
 pub const GUARD_SIZES: [f64; 2] = [0.1, 0.4];
 /// Share of the later version's frames or jank on screens that only it has, from which on nothing is known about the whole.
 pub const LEAST_UNKNOWN: f64 = 0.05;

@@ -186,19 +186,20 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>, begins: Option<&str>) -> Str
         // Of equals the last counts: without scheduler states all are 0.
         (unknown_ns, ThreadState::Unknown),
     ];
-    let did = match (part.cause, states.into_iter().max_by_key(|&(ns, _)| ns)) {
+    let longest = states.into_iter().max_by_key(|&(ns, _)| ns);
+    let (longest_ns, state) = longest.unwrap_or((0, ThreadState::Unknown));
+    let did = match part.cause {
         // Time that an earlier frame carries has no states.
         _ if is_ready(part) => "waited for a processor for",
-        (Cause::Swap, _) => "waited for swapped-out memory for",
-        (Cause::Sleep | Cause::Wait, Some((0, _))) => "slept",
-        (_, longest) => verb(longest.map_or(ThreadState::Unknown, |(_, state)| state)),
+        Cause::Swap => "waited for swapped-out memory for",
+        Cause::Sleep | Cause::Wait if longest_ns == 0 => "slept",
+        _ => verb(state),
     };
     let inside = if is_section { format!(" in {name}") } else { String::new() };
-    let is_said = match part.cause {
-        Cause::Kernel => did == verb(ThreadState::Uninterruptible),
-        Cause::Io => did == verb(ThreadState::Io),
-        _ => false,
-    };
+    let is_said = matches!(
+        (part.cause, state),
+        (Cause::Kernel, ThreadState::Uninterruptible) | (Cause::Io, ThreadState::Io)
+    );
     let why = match (part.cause, &*part.key) {
         (Cause::Sleep, _) => " until a timer".to_owned(),
         (Cause::Wait, "for an unknown waker") => ", its waker is not known".to_owned(),
@@ -439,7 +440,7 @@ mod tests {
         let expected = "; meanwhile gpu ran 9.0 ms and waited for a processor for 6.0 ms";
         let longer = PartRow { self_ns: 14_000_000, ..wait.clone() };
         assert_eq!(said(&wait, &path), expected);
-        // Its waits are another part's.
+        // The path's waits belong to another part if their sum differs from this part's time by more than a quarter.
         assert_eq!(said(&longer, &path), "");
         assert_eq!(said(&PartRow { self_ns: 27_000_000, ..wait }, &path), "");
         // Threads of one name are told apart.

@@ -15,8 +15,8 @@ pub(super) type Answer = (StatusCode, String);
 
 /// Seconds after which a deferred client may retry.
 const RETRY_AFTER_S: &str = "30";
-/// Pause before a client is told that it sends too much. A client that ignores this costs the others one request in this
-/// time for each of its connections.
+/// Pause before the answer to a client that sends too much. If the client ignores the answer, each of its connections
+/// takes one request's time from the others in this interval.
 const TOO_MUCH_PAUSE: Duration = Duration::from_secs(2);
 /// The answer to a client that sends a stored object again.
 pub(super) const STORED: &str = "already stored";

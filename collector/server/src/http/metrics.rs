@@ -41,7 +41,7 @@ counts! {
     mappings = "Mappings stored, new or changed.",
     config_requests = "Requests for the remote configuration.",
     config_unchanged = "Configuration requests answered with 304 Not Modified.",
-    unauthorised = "Requests with an unknown token, or without the right.",
+    unauthorised = "Requests without a valid token, or without the right.",
     busy = "Uploads refused with 429 because the collector was busy.",
     over_quota = "Uploads refused with 429 because the app sent more than its quota.",
     deleted_by_age = "Captures that retention deleted because of their age.",

@@ -35,8 +35,8 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Time limit for a client that does not read its answer; and when the server stops.
 const UNREAD: Duration = Duration::from_secs(30);
 const LAST_UNREAD: Duration = Duration::from_secs(2);
-/// How long, and how much more of an incomplete request is read and discarded after its answer. If the connection were
-/// closed at once, a client that is still sending would lose the answer.
+/// Limits of time and bytes for the rest of an incomplete request, which is read and discarded after its answer. If the
+/// connection were closed at once, a client that is still sending would lose the answer.
 const LINGER: Duration = Duration::from_secs(10);
 const LINGER_SILENCE: Duration = Duration::from_secs(2);
 const MAX_LINGER_BYTES: usize = 32 << 20;
