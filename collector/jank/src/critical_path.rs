@@ -157,7 +157,7 @@ impl Paths<'_> {
             from_ns: raw.span.from_ns,
             to_ns: raw.span.to_ns,
             tid: raw.tid.map(|key| thread.map_or(key, |thread| thread.tid)),
-            thread: thread.map_or("", |thread| self.name(thread)).to_owned(),
+            thread: raw.tid.map_or_else(String::new, |tid| self.name(tid)),
             pid: thread.and_then(|thread| thread.pid),
             what,
             state: raw.span.state,
@@ -172,15 +172,18 @@ impl Paths<'_> {
         match waker {
             Waker::Unknown => None,
             Waker::Interrupt => Some("interrupt".to_owned()),
-            Waker::Thread(tid) => {
-                let name = self.trace.threads.get(&tid).map_or("", |thread| self.name(thread));
-                Some(format!("{name}-{tid}"))
-            }
+            Waker::Thread(tid) => Some(format!("{}-{tid}", self.name(tid))),
         }
     }
 
-    fn name(&self, thread: &Thread) -> &str {
-        crate::name_index::cut(thread.name(&self.trace.names))
+    fn name(&self, tid: u32) -> String {
+        let thread = self.trace.threads.get(&tid);
+        let name =
+            thread.map_or("", |thread| crate::name_index::cut(thread.name(&self.trace.names)));
+        match self.waits.compositor(tid) {
+            Some(process) => format!("{process}'s {name}"),
+            None => name.to_owned(),
+        }
     }
 }
 

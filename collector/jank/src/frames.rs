@@ -139,7 +139,7 @@ impl FrameSlices {
         let judged = |found: &Found| Judged::new(found, periods.at(found.ui.start_ns));
         let cadences = Cadences::find(self.found.iter().map(judged));
         let of_ids = self.of_ids();
-        let dequeues = trace.names.select(|name| name.starts_with("dequeueBuffer"));
+        let dequeues = trace.names.select(is_dequeue);
         let all = self.found.iter().zip(expected).enumerate();
         let frames = all.map(|(index, (found, expected))| {
             let period_ns = periods.at(expected.start_ns);
@@ -259,7 +259,10 @@ impl FrameSlices {
         let Judgement { evidence, outcome, late, missed, deadline_ns, end_ns, .. } = judgement;
         // A buffer in time waits for the display; that is no time of the frame.
         let is_part = late || evidence != Evidence::Buffers;
-        let frame_end_ns = self.own_end_ns(found).max(if is_part { end_ns } else { 0 });
+        // FrameTimeline shows the end of the app's part; its threads may go on with other work.
+        let is_shown = late && (evidence, outcome) == (Evidence::Timeline, Outcome::App);
+        let own_end_ns = if is_shown { 0 } else { self.own_end_ns(found) };
+        let frame_end_ns = own_end_ns.max(if is_part { end_ns } else { 0 });
         let dur_ns = frame_end_ns - start_ns;
         let most_ns = JANKY_PERIODS.saturating_mul(allowed_until_ns - start_ns);
         Frame {
@@ -304,8 +307,17 @@ fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Fo
         .filter(|(_, frame)| !has_main || frame.ui_tid == process.pid)
         .map(|(index, frame)| (frame.ui.start_ns, index))
         .collect();
+    let queues = trace.names.select(|name| name.starts_with("queueBuffer"));
+    let dequeues = trace.names.select(is_dequeue);
     for &tid in &process.render_tids {
         let Some(thread) = trace.threads.get(&tid) else { continue };
+        let buffers = Buffers {
+            queues: thread.named(&queues).collect(),
+            dequeues: thread.named(&dequeues).collect(),
+        };
+        for frame in found.iter_mut().filter(|frame| frame.ui_tid == tid) {
+            frame.ui = buffers.complete(&frame.ui);
+        }
         // The last draw, its id and its frame.
         let mut last: Option<(Slice, Option<i64>, Option<usize>)> = None;
         for slice in thread.named(draws) {
@@ -333,10 +345,35 @@ fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Fo
                 last = Some((*slice, id, index));
             }
             if let Some(frame) = index.and_then(|index| found.get_mut(index)) {
-                frame.draws.push((tid, *slice));
+                frame.draws.push((tid, buffers.complete(slice)));
             }
         }
     }
+}
+
+/// The sections of a render thread in which it queues and takes buffers.
+struct Buffers<'a> {
+    queues: Vec<&'a Slice>,
+    dequeues: Vec<&'a Slice>,
+}
+
+impl Buffers<'_> {
+    /// Returns a section of a frame without the time after its last buffer was queued, in which some drivers already take
+    /// the next frame's.
+    fn complete(&self, slice: &Slice) -> Slice {
+        let queue = last_before(&self.queues, |queue| queue.start_ns < slice.end_ns);
+        let queue = queue.filter(|queue| queue.start_ns >= slice.start_ns);
+        let next = queue.and_then(|queue| {
+            from_place(&self.dequeues, |dequeue| dequeue.start_ns < queue.end_ns).first()
+        });
+        let end_ns = next.map_or(u64::MAX, |next| next.start_ns).min(slice.end_ns);
+        Slice { end_ns, ..*slice }
+    }
+}
+
+/// True for the name of a section that takes a free buffer.
+fn is_dequeue(name: &str) -> bool {
+    name.starts_with("dequeueBuffer")
 }
 
 /// Returns the time that a frame's draws waited for a free buffer.

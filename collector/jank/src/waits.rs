@@ -303,7 +303,7 @@ impl<'a> Waits<'a> {
     }
 
     /// Returns the compositor's process of a thread.
-    fn compositor(&self, tid: u32) -> Option<&'static str> {
+    pub(crate) fn compositor(&self, tid: u32) -> Option<&'static str> {
         let thread = self.trace.threads.get(&tid)?;
         match thread.pid {
             Some(pid) => self.compositor.get(&pid).copied(),

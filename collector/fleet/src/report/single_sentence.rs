@@ -14,63 +14,98 @@ const UNSEEN: [&str; 2] = ["(no thread is known to draw it)", "(another process 
 pub(super) const MAIN: &str = "main";
 
 impl Worst {
-    /// Writes the sentence, for instance "16.0 ms late, 1 vsync missed: main slept 25.8 ms in obtainView until a timer".
-    /// `path`: the critical path, empty if it is not known. `begins`: the thread that begins the
+    /// Writes the sentence, for instance "16.0 ms late, 1 vsync missed: main slept 25.8 ms in obtainView until a timer
+    /// woke it". `path`: the critical path, empty if it is not known. `begins`: the thread that begins the
     /// frame, if it is known: [`MAIN`], or the name of another.
     pub(super) fn sentence(&self, path: &[Step], begins: Option<&str>) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
-        let is_late = |part: &&PartRow| is_ready(part) && part.overrun_ns > 0;
+        let carried_ns: u64 = self.parts.iter().map(|part| part.carried_ns).sum();
+        // Time of an earlier frame explains this one only if that frame made most of the delay.
+        let is_delayed = carried_ns * 2 >= self.overrun_ns;
+        let took_ns = |part: &PartRow| part.self_ns + if is_delayed { part.carried_ns } else { 0 };
+        let counted_ns = |part: &PartRow| if part.overrun_ns > 0 { took_ns(part) } else { 0 };
+        let total_ns: u64 = self.parts.iter().map(counted_ns).sum();
         // A thread waits for a processor for one reason, whoever has it.
-        let mut waits: BTreeMap<ThreadRole, Wait> = BTreeMap::new();
-        for part in self.parts.iter().filter(is_late) {
-            let wait = waits.entry(part.thread).or_default();
-            wait.overrun_ns += part.overrun_ns;
-            wait.took_ns += part.self_ns + part.carried_ns;
-            wait.carried_ns += part.carried_ns;
+        let mut waits: BTreeMap<ThreadRole, (u64, u64)> = BTreeMap::new();
+        let is_late = |part: &PartRow| is_ready(part) && part.overrun_ns > 0;
+        for part in self.parts.iter().filter(|part| is_late(part)) {
+            let (waited_ns, earlier_ns) = waits.entry(part.thread).or_default();
+            *waited_ns += took_ns(part);
+            *earlier_ns += part.carried_ns;
         }
-        let wait = |part: &PartRow| waits.get(&part.thread).filter(|_| is_late(&part));
-        let overrun_ns = |part: &&PartRow| match wait(part) {
-            Some(wait) => wait.overrun_ns,
-            // A known cause says more than an unknown one.
-            None if is_unseen(part) && part.overrun_ns * 2 < self.overrun_ns => 0,
-            None => part.overrun_ns,
+        let wait = |part: &PartRow| waits.get(&part.thread).filter(|_| is_late(part)).copied();
+        // A known cause says more than an unknown one.
+        let weight_ns = |part: &PartRow| match wait(part) {
+            Some((waited_ns, _)) => waited_ns,
+            None if is_unseen(part) && counted_ns(part) * 2 < total_ns => 0,
+            None => counted_ns(part),
         };
         // Where the compositor made a frame late, its part comes first.
         let is_blamed = |part: &PartRow| part.thread == ThreadRole::Gpu && part.overrun_ns > 0;
-        let weight = |part: &&PartRow| {
-            Reverse((self.outcome == Outcome::System && is_blamed(part), overrun_ns(part)))
+        let rank = |part: &&PartRow| {
+            Reverse((self.outcome == Outcome::System && is_blamed(part), weight_ns(part)))
         };
-        match self.parts.iter().min_by_key(weight) {
-            Some(part) => {
-                let waited_ns = wait(part).map(|wait| wait.took_ns);
-                let cause = cause_of(part, waited_ns, begins);
-                // A reader would wonder how so little made the frame so late.
-                let took_ns = waited_ns.unwrap_or(part.self_ns + part.carried_ns);
-                let is_small = overrun_ns(&part) * 3 < self.overrun_ns && took_ns < self.overrun_ns;
-                let is_small = is_small && part.thread != ThreadRole::Gpu && !is_unseen(part);
-                let several = if is_small { ", the largest of several causes" } else { "" };
-                let carried_ns = wait(part).map_or(part.carried_ns, |wait| wait.carried_ns);
-                if carried_ns * 2 > took_ns && !is_unseen(part) {
-                    let carried =
-                        if carried_ns < took_ns { ms(carried_ns) } else { "all".to_owned() };
+        let Some(part) = self.parts.iter().min_by_key(rank) else { return late };
+        let (most_ns, earlier_ns) = wait(part).unwrap_or((took_ns(part), part.carried_ns));
+        // A reader would wonder how so little made the frame so late.
+        let is_small = |ns: u64| ns * 3 < total_ns && ns < self.overrun_ns;
+        let several = |ns: u64| if is_small(ns) { ", the largest of several causes" } else { "" };
+        let is_part = part.thread == ThreadRole::Gpu || is_unseen(part);
+        // A single wait says more than many short sections, unless they took far longer.
+        let in_all = self.ran_in_all(begins).filter(|&(ns, _)| ns * 2 > most_ns * 3);
+        let said = match in_all.filter(|_| !is_part && is_small(most_ns)) {
+            Some((ns, work)) => format!("{work}{}", several(ns)),
+            None => {
+                let cause = cause_of(part, took_ns(part), wait(part).map(|wait| wait.0), begins);
+                let several = if is_part { "" } else { several(most_ns) };
+                if is_delayed && earlier_ns * 2 > most_ns && !is_unseen(part) {
+                    let earlier =
+                        if earlier_ns < most_ns { ms(earlier_ns) } else { "all".to_owned() };
+                    let preposition = if is_part { "behind" } else { "in" };
                     return format!(
-                        "{late}: {cause}, {carried} of that in an earlier frame{several}"
+                        "{late}: {cause}, {earlier} of that {preposition} an earlier frame{several}"
                     );
                 }
-                format!("{late}: {cause}{several}{}", meanwhile(part, path).unwrap_or_default())
+                format!("{cause}{several}{}", meanwhile(part, path).unwrap_or_default())
             }
-            None => late,
+        };
+        if carried_ns * 3 < self.overrun_ns {
+            return format!("{late}: {said}");
         }
+        format!("{late}: {said}; an earlier frame delayed it by {}", ms(carried_ns))
+    }
+
+    /// Returns the time that the busiest thread ran in this frame, and says so, with the section that took most of it.
+    fn ran_in_all(&self, begins: Option<&str>) -> Option<(u64, String)> {
+        let mut sums: BTreeMap<(ThreadRole, ThreadState), BTreeMap<&str, u64>> = BTreeMap::new();
+        let is_own = |part: &&PartRow| part.thread != ThreadRole::Gpu && !is_unseen(part);
+        for part in self.parts.iter().filter(|part| part.overrun_ns > 0).filter(is_own) {
+            let StateTimes { running_ns, unknown_ns, .. } = part.states;
+            for (state, ns) in
+                [(ThreadState::Running, running_ns), (ThreadState::Unknown, unknown_ns)]
+            {
+                *sums.entry((part.thread, state)).or_default().entry(&*part.name).or_default() +=
+                    ns;
+            }
+        }
+        let sums = sums.into_iter().map(|(at, names)| (names.values().sum::<u64>(), at, names));
+        let (ns, (role, state), names) = sums.max_by_key(|&(ns, ..)| ns)?;
+        let (name, longest_ns) = names.into_iter().max_by_key(|&(_, ns)| ns)?;
+        let inside = if name.starts_with('(') { "outside any section" } else { "in " };
+        let name = if name.starts_with('(') { "" } else { name };
+        let (thread, did) = (thread(role, begins), verb(state));
+        let longest = format!("{} of that {inside}{name}", ms(longest_ns));
+        Some((ns, format!("{thread} {did} {} in all, {longest}", ms(ns))))
     }
 }
 
-/// Waits of a thread for a processor.
-#[derive(Default)]
-struct Wait {
-    overrun_ns: u64,
-    took_ns: u64,
-    /// Time in earlier frames.
-    carried_ns: u64,
+/// Names a thread. A splash screen has a thread of its own, and an app whose main thread swaps buffers is no game.
+fn thread<'a>(role: ThreadRole, begins: Option<&'a str>) -> &'a str {
+    match (role, begins) {
+        (ThreadRole::Main, Some(thread)) => thread,
+        (ThreadRole::Game, Some(MAIN)) => MAIN,
+        (role, _) => role.name(),
+    }
 }
 
 /// True if the thread was ready, and others had the processors.
@@ -87,6 +122,7 @@ fn is_unseen(part: &PartRow) -> bool {
 fn meanwhile(part: &PartRow, path: &[Step]) -> Option<String> {
     let named = match part.cause {
         Cause::Lock => part.owner.as_deref()?,
+        Cause::Buffer => "",
         _ => part.key.strip_prefix("woken by ")?,
     };
     let peer = named.strip_prefix(ANOTHER).unwrap_or(named);
@@ -94,7 +130,8 @@ fn meanwhile(part: &PartRow, path: &[Step]) -> Option<String> {
     let waits = path.chunk_by(|one, next| (one.depth > 0) == (next.depth > 0));
     let is_others = |wait: &&[Step]| wait.iter().all(|step| step.depth > 0);
     let mut waits: Vec<&[Step]> = waits.filter(is_others).collect();
-    let is_for_peer = |wait: &&[Step]| wait.iter().any(|step| step.thread == peer);
+    let is_for_peer =
+        |wait: &&[Step]| wait.iter().any(|step| step.thread == peer && !peer.is_empty());
     if waits.iter().any(is_for_peer) {
         waits.retain(is_for_peer);
     } else {
@@ -151,14 +188,8 @@ const fn verb(state: ThreadState) -> &'static str {
 }
 
 /// Says what a part was; `waited_ns` is the time of all parts in which its thread waited for a processor.
-fn cause_of(part: &PartRow, waited_ns: Option<u64>, begins: Option<&str>) -> String {
-    // A splash screen has a thread of its own, and an app whose main thread swaps buffers is no game.
-    let thread = match (part.thread, begins) {
-        (ThreadRole::Main, Some(thread)) => thread,
-        (ThreadRole::Game, Some(MAIN)) => MAIN,
-        (role, _) => role.name(),
-    };
-    let took_ns = part.self_ns + part.carried_ns;
+fn cause_of(part: &PartRow, took_ns: u64, waited_ns: Option<u64>, begins: Option<&str>) -> String {
+    let thread = thread(part.thread, begins);
     let took = ms(took_ns);
     let words = part.name.strip_prefix('(').and_then(|name| name.strip_suffix(')'));
     let (name, is_section) = (words.unwrap_or(&part.name), words.is_none());
@@ -192,7 +223,7 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>, begins: Option<&str>) -> Str
         // Time that an earlier frame carries has no states.
         _ if is_ready(part) => "waited for a processor for",
         Cause::Swap => "waited for swapped-out memory for",
-        Cause::Sleep | Cause::Wait if longest_ns == 0 => "slept",
+        Cause::Sleep | Cause::Wait | Cause::Buffer if longest_ns == 0 => "slept",
         _ => verb(state),
     };
     let inside = if is_section { format!(" in {name}") } else { String::new() };
@@ -201,7 +232,8 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>, begins: Option<&str>) -> Str
         (Cause::Kernel, ThreadState::Uninterruptible) | (Cause::Io, ThreadState::Io)
     );
     let why = match (part.cause, &*part.key) {
-        (Cause::Sleep, _) => " until a timer".to_owned(),
+        (Cause::Sleep, _) => " until a timer woke it".to_owned(),
+        (Cause::Buffer, _) if did == "slept" => " until a buffer was free".to_owned(),
         (Cause::Wait, "for an unknown waker") => ", its waker is not known".to_owned(),
         (Cause::Wait, key) if key.ends_with(" (waker not recorded)") => {
             ", its waker is not recorded".to_owned()
@@ -213,6 +245,7 @@ fn cause_of(part: &PartRow, waited_ns: Option<u64>, begins: Option<&str>) -> Str
         (Cause::Runnable | Cause::Section | Cause::Swap | Cause::Unexplained, _) => String::new(),
         (_, key) if is_said && name.ends_with(key) => String::new(),
         (_, key) if is_said => format!(" ({key})"),
+        (cause, key) if name.ends_with(key) && name.starts_with(cause.name()) => String::new(),
         (cause, key) if name.ends_with(key) => format!(" ({})", cause.name()),
         (cause, key) => format!(" ({}: {key})", cause.name()),
     };
@@ -351,15 +384,61 @@ mod tests {
     #[test]
     fn a_cause_of_less_than_a_third_is_said_to_be_one_of_several() {
         let ran = |ms| part(ThreadRole::Main, Cause::Section, "bind", "bind", ms);
-        assert_eq!(sentence(vec![ran(6)]), "main took 12.0 ms in bind");
+        let slept = |ms| part(ThreadRole::Main, Cause::Wait, "woken by bg1", "draw", ms);
+        assert_eq!(sentence(vec![ran(6), slept(5), slept(5)]), "main took 12.0 ms in bind");
         let several = "main took 10.0 ms in bind, the largest of several causes";
-        assert_eq!(sentence(vec![ran(5)]), several);
+        let rest = [slept(4), slept(4), slept(3)];
+        let with_rest = |part| sentence([vec![part], rest.to_vec()].concat());
+        assert_eq!(with_rest(ran(5)), several);
         // Without it the frame would be in time.
         let longer = PartRow { self_ns: 16_000_000, ..ran(5) };
-        assert_eq!(sentence(vec![longer]), "main took 16.0 ms in bind");
+        let rest = vec![slept(10), slept(9), slept(8)];
+        assert!(!sentence([vec![longer], rest].concat()).contains("several"));
         // All waits of a thread for a processor are one cause.
         let ready = part(ThreadRole::Main, Cause::Preempted, "by bg1", "bind", 3);
-        assert!(!sentence(vec![ready.clone(), ready]).contains("several"));
+        let waits = vec![ready.clone(), ready, slept(4), slept(4), slept(2)];
+        let waited = "main waited for a processor for 12.0 ms, 6.0 ms of them mostly behind bg1";
+        assert_eq!(sentence(waits), waited);
+    }
+
+    #[test]
+    fn many_short_sections_of_a_thread_are_summed_up() {
+        let ran = |name: &str, ms| {
+            let made = part(ThreadRole::Main, Cause::Section, name, name, ms);
+            let states = StateTimes { running_ns: made.self_ns, ..StateTimes::default() };
+            PartRow { states, ..made }
+        };
+        let slept = part(ThreadRole::Render, Cause::Wait, "woken by bg1", "draw", 5);
+        let said = |bind, measure, others: u64| {
+            let others = part(ThreadRole::Gpu, Cause::Gpu, "fence", "fence", others);
+            sentence(vec![slept.clone(), ran("bind", bind), ran("measure", measure), others])
+        };
+        let all = "main ran 16.0 ms in all, 10.0 ms of that in measure";
+        assert_eq!(said(3, 5, 3), all);
+        // A single wait says more, if it is a large part of the frame, or not much shorter.
+        let single = "render slept 10.0 ms in draw until bg1 woke it";
+        assert_eq!(said(3, 5, 0), single);
+        assert_eq!(said(4, 3, 4), format!("{single}, the largest of several causes"));
+    }
+
+    #[test]
+    fn an_earlier_frame_s_time_is_the_cause_only_if_it_made_most_of_the_delay() {
+        let drew = part(ThreadRole::Render, Cause::Section, "draw", "draw", 4);
+        let drew = |carried_ms: u64| PartRow {
+            self_ns: 5_000_000,
+            carried_ns: carried_ms * 1_000_000,
+            ..drew.clone()
+        };
+        let slept = PartRow {
+            self_ns: 6_000_000,
+            ..part(ThreadRole::Main, Cause::Wait, "woken by bg1", "bind", 4)
+        };
+        let said = |carried_ms| sentence(vec![drew(carried_ms), slept.clone()]);
+        let slept = "main slept 6.0 ms in bind until bg1 woke it";
+        assert_eq!(said(5), slept);
+        assert_eq!(said(6), format!("{slept}; an earlier frame delayed it by 6.0 ms"));
+        let expected = "render took 13.0 ms in draw, 8.0 ms of that in an earlier frame";
+        assert_eq!(said(8), expected);
     }
 
     #[test]
@@ -476,7 +555,13 @@ mod tests {
         let asleep = StateTimes { asleep_ns: 25_800_000, ..none };
         let ready = StateTimes { runnable_ns: 20_000_000, running_ns: 5_800_000, ..none };
         for (cause, key, name, states, expected) in [
-            (Cause::Sleep, "bind", "bind", asleep, "main slept 25.8 ms in bind until a timer"),
+            (
+                Cause::Sleep,
+                "bind",
+                "bind",
+                asleep,
+                "main slept 25.8 ms in bind until a timer woke it",
+            ),
             (
                 Cause::Wait,
                 "woken by bg1",
@@ -533,7 +618,14 @@ mod tests {
                 asleep,
                 "main slept 25.8 ms in monitor contention: a held by b (lock)",
             ),
-            (Cause::Inflate, "inflate", "inflate", none, "main took 25.8 ms in inflate (inflate)"),
+            (
+                Cause::Buffer,
+                "dequeueBuffer",
+                "dequeueBuffer",
+                asleep,
+                "main slept 25.8 ms in dequeueBuffer until a buffer was free",
+            ),
+            (Cause::Inflate, "inflate", "inflate", none, "main took 25.8 ms in inflate"),
             (
                 Cause::System,
                 "(compositor)",

@@ -301,7 +301,7 @@ mod tests {
         };
         let with = made(&[100, 200]);
         assert!(with.contains("1 frame at 60 Hz"), "{with}");
-        assert!(with.contains("(no thread is known to draw it)"), "{with}");
+        assert!(with.contains("main took 20.0 ms in compose"), "{with}");
         assert!(with.contains("unnamed (pid 200, 1 frame)"), "{with}");
         assert!(made(&[]).contains("No frames"));
     }

@@ -220,11 +220,32 @@ fn a_frame_over_its_period_by_no_more_than_its_wait_for_a_buffer_is_behind_earli
 }
 
 #[test]
+fn a_frame_is_complete_once_its_buffer_is_queued_though_its_thread_waits_for_the_next_one() {
+    let dur_ns = |queued: &[(u64, u64)]| {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.slice(MAIN, 20_000, 25_000, "Choreographer#doFrame");
+        text.slice(RENDER, 24_000, 40_000, "DrawFrame");
+        text.slice(RENDER, 24_500, 25_000, "dequeueBuffer");
+        for &(from_us, to_us) in queued {
+            text.slice(RENDER, from_us, to_us, "queueBuffer");
+        }
+        text.slice(RENDER, 28_000, 32_000, "dequeueBuffer");
+        analyze(&text.trace(), &Options::default()).unwrap().frames.remove(0).dur_ns
+    };
+    assert_eq!(dur_ns(&[]), 20_000_000);
+    assert_eq!(dur_ns(&[(26_000, 27_000)]), 8_000_000);
+    // It draws another window, too.
+    assert_eq!(dur_ns(&[(26_000, 27_000), (33_000, 34_000)]), 20_000_000);
+    // The buffer of an earlier frame.
+    assert_eq!(dur_ns(&[(22_000, 23_000)]), 20_000_000);
+}
+
+#[test]
 fn the_app_s_part_ends_as_frame_timeline_says_even_if_a_thread_went_on() {
     let own = (7, 20_000, 27_000, Some((64, 2)), false);
     let frame = analyzed(&[(7, 20_000, 26_000, None, false), own]).frames.remove(0);
     // The render thread is done at 28,000.
-    assert_eq!((frame.outcome, frame.jank_ns, frame.dur_ns), (App, 1_000_000, 8_000_000));
+    assert_eq!((frame.outcome, frame.jank_ns, frame.dur_ns), (App, 1_000_000, 7_000_000));
 }
 
 #[test]

@@ -7,6 +7,9 @@ use super::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// Name of the time of a frame which no thread is known to have made.
+const UNSEEN: &str = "(no thread is known to draw it)";
+
 const WAYS: [(&str, &str); 8] = [
     ("in_time", "in time"),
     ("app", "late by the app"),
@@ -197,6 +200,7 @@ fn worst(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
 fn meanwhile(part: &Value, explained: &Value) -> String {
     let named = match text(part, "cause") {
         "lock" => part["owner"].as_str(),
+        "buffer" => Some(""),
         _ => text(part, "key").strip_prefix("woken by "),
     };
     let Some(named) = named else { return String::new() };
@@ -210,7 +214,9 @@ fn meanwhile(part: &Value, explained: &Value) -> String {
     }
     let took = |step: &Value| number(step, "to_ns") - number(step, "from_ns");
     let wait_ns = number(part, "self_ns");
-    let is_peer = |wait: &Vec<&Value>| wait.iter().any(|step| text(step, "thread") == peer);
+    let is_peer = |wait: &Vec<&Value>| {
+        !peer.is_empty() && wait.iter().any(|step| text(step, "thread") == peer)
+    };
     let is_long = |wait: &Vec<&Value>| {
         let ns: u64 = wait.iter().map(|step| took(step)).sum();
         ns * 5 >= wait_ns * 4 && ns * 4 <= wait_ns * 5
@@ -271,10 +277,28 @@ fn detail(name: &str, key: &str) -> String {
     if name.ends_with(key) { String::new() } else { format!(" ({key})") }
 }
 
-/// Writes which time of a part an earlier frame has.
-fn before(carried_ns: u64, took_ns: u64) -> String {
-    let carried = if carried_ns < took_ns { ms(carried_ns) } else { "all".to_owned() };
-    format!(", {carried} of that in an earlier frame")
+/// Writes what the thread that ran most did, and how long it did it.
+fn in_all(parts: &[Value]) -> Option<(u64, String)> {
+    let mut sums: BTreeMap<(String, &str), BTreeMap<&str, u64>> = BTreeMap::new();
+    for part in parts {
+        let name = text(part, "name");
+        if part["thread"] == "gpu" || name == UNSEEN || part["overrun_ns"] == 0 {
+            continue;
+        }
+        for (state, did) in [("running_ns", "ran"), ("unknown_ns", "took")] {
+            let of_thread = sums.entry((text(part, "thread").to_owned(), did)).or_default();
+            *of_thread.entry(name).or_default() += number(&part["states"], state);
+        }
+    }
+    let all = sums.into_iter().map(|(at, names)| (names.values().sum::<u64>(), at, names));
+    let (ns, (thread, did), names) = all.max_by_key(|(ns, ..)| *ns)?;
+    let longest = names.values().copied().max()?;
+    let name = names.into_iter().rfind(|(_, ns)| *ns == longest)?.0;
+    let inside = match name.starts_with('(') {
+        true => "outside any section".to_owned(),
+        false => format!("in {name}"),
+    };
+    Some((ns, format!("{thread} {did} {} in all, {} of that {inside}", ms(ns), ms(longest))))
 }
 
 /// Writes a frame's sentence.
@@ -293,48 +317,82 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
     };
     let late = format!("{} {lateness}", ms(number(one, "overrun_ns")));
     let parts = rows(one, "parts");
-    let took_ns = |part: &Value| number(part, "self_ns") + number(part, "carried_ns");
-    let is_ready = |part: &Value| matches!(text(part, "cause"), "runnable" | "preempted");
+    let late_ns = number(one, "overrun_ns");
+    let delay = sum(parts, "carried_ns");
+    let is_delayed = delay * 2 >= late_ns;
+    let took_ns = |part: &Value| {
+        number(part, "self_ns") + if is_delayed { number(part, "carried_ns") } else { 0 }
+    };
+    let counted = |part: &Value| if part["overrun_ns"] == 0 { 0 } else { took_ns(part) };
+    let total: u64 = parts.iter().map(counted).sum();
+    let is_ready = |part: &Value| {
+        matches!(text(part, "cause"), "runnable" | "preempted") && part["overrun_ns"] != 0
+    };
     // All waits of the part's thread for a processor.
     let waits = |part: &Value, value: &dyn Fn(&Value) -> u64| -> u64 {
-        let same = parts.iter().filter(|one| is_ready(one) && number(one, "overrun_ns") > 0);
-        same.filter(|one| one["thread"] == part["thread"]).map(value).sum()
+        let same = parts.iter().filter(|one| is_ready(one) && one["thread"] == part["thread"]);
+        same.map(value).sum()
     };
-    let is_unseen = |part: &Value| text(part, "name") == "(no thread is known to draw it)";
-    let weight = |part: &Value| match number(part, "overrun_ns") {
-        0 => 0,
-        ns if is_unseen(part) && ns * 2 < number(one, "overrun_ns") => 0,
-        _ if is_ready(part) => waits(part, &|one| number(one, "overrun_ns")),
+    let is_unseen = |part: &Value| text(part, "name") == UNSEEN;
+    let weight = |part: &Value| match counted(part) {
+        ns if is_unseen(part) && ns * 2 < total => 0,
+        _ if is_ready(part) => waits(part, &took_ns),
         ns => ns,
     };
-    let most = parts.iter().map(weight).max();
-    let Some(part) = parts.iter().find(|part| Some(weight(part)) == most) else {
+    let is_blamed = |part: &Value| {
+        one["outcome"] == "system" && part["thread"] == "gpu" && part["overrun_ns"] != 0
+    };
+    let most = parts.iter().map(|part| (is_blamed(part), weight(part))).max();
+    let Some(part) = parts.iter().find(|part| Some((is_blamed(part), weight(part))) == most) else {
         return late;
     };
-    let took = ms(took_ns(part));
-    if is_unseen(part) {
-        return format!("{late}: for {took}, no thread is known to draw it");
+    let (most, earlier) = match is_ready(part) {
+        true => (waits(part, &took_ns), waits(part, &|one| number(one, "carried_ns"))),
+        false => (took_ns(part), number(part, "carried_ns")),
+    };
+    let is_other = part["thread"] == "gpu" || is_unseen(part);
+    let is_small = |ns: u64| ns * 3 < total && ns < late_ns;
+    let several = |ns: u64| if is_small(ns) { ", the largest of several causes" } else { "" };
+    let delayed = match delay * 3 >= late_ns {
+        true => format!("; an earlier frame delayed it by {}", ms(delay)),
+        false => String::new(),
+    };
+    if let Some((ns, ran)) = in_all(parts)
+        && is_small(most)
+        && !is_other
+        && ns * 2 > most * 3
+    {
+        return format!("{late}: {ran}{}{delayed}", several(ns));
     }
-    let waited_ns = if is_ready(part) { waits(part, &took_ns) } else { 0 };
-    let late_ns = number(one, "overrun_ns");
-    let is_small = weight(part) * 3 < late_ns && waited_ns.max(took_ns(part)) < late_ns;
-    let several = if is_small { ", the largest of several causes" } else { "" };
-    if waited_ns > took_ns(part) {
+    let several = if is_other { "" } else { several(most) };
+    let cause = cause(part, took_ns(part), is_ready(part).then_some(most));
+    if is_delayed && earlier * 2 > most && !is_unseen(part) {
+        let whose = if earlier < most { ms(earlier) } else { "all".to_owned() };
+        let how = if is_other { "behind" } else { "in" };
+        return format!("{late}: {cause}, {whose} of that {how} an earlier frame{several}");
+    }
+    let meanwhile = explained.map_or(String::new(), |explained| meanwhile(part, explained));
+    format!("{late}: {cause}{several}{meanwhile}{delayed}")
+}
+
+/// Writes what a part of a frame was.
+fn cause(part: &Value, took_ns: u64, waited_ns: Option<u64>) -> String {
+    let took = ms(took_ns);
+    let thread = text(part, "thread");
+    if text(part, "name") == UNSEEN {
+        return format!("for {took}, no thread is known to draw it");
+    }
+    if let Some(waited_ns) = waited_ns.filter(|&ns| ns > took_ns) {
         let holder = text(part, "key").strip_prefix("by ");
-        let holder =
-            holder.filter(|_| part["cause"] == "preempted" && took_ns(part) * 2 >= waited_ns);
+        let holder = holder.filter(|_| part["cause"] == "preempted" && took_ns * 2 >= waited_ns);
         let most =
             holder.map_or(String::new(), |who| format!(", {took} of them mostly behind {who}"));
-        let thread = text(part, "thread");
-        let waited = format!("waited for a processor for {}{most}", ms(waited_ns));
-        let carried = waits(part, &|one| number(one, "carried_ns"));
-        let end = if carried * 2 > waited_ns { before(carried, waited_ns) } else { String::new() };
-        return format!("{late}: {thread} {waited}{end}{several}");
+        return format!("{thread} waited for a processor for {}{most}", ms(waited_ns));
     }
     let words = text(part, "name").strip_prefix('(').and_then(|name| name.strip_suffix(')'));
     let (name, is_section) = (words.unwrap_or(text(part, "name")), words.is_none());
     if part["thread"] == "gpu" && !is_section {
-        return format!("{late}: the complete frame waited {took} for the {name}");
+        return format!("the complete frame waited {took} for the {name}");
     }
     let states = [
         ("unknown_ns", "took"),
@@ -353,7 +411,9 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
     }
     let did = match text(part, "cause") {
         "runnable" | "preempted" => "waited for a processor for",
-        "sleep" | "wait" if states.iter().all(|state| number(&part["states"], state.0) == 0) => {
+        "sleep" | "wait" | "buffer"
+            if states.iter().all(|state| number(&part["states"], state.0) == 0) =>
+        {
             "slept"
         }
         _ => longest.1,
@@ -361,7 +421,8 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
     let inside = if is_section { format!(" in {name}") } else { String::new() };
     let (cause, key) = (text(part, "cause"), text(part, "key"));
     let why = match (cause, key) {
-        ("sleep", _) => " until a timer".to_owned(),
+        ("sleep", _) => " until a timer woke it".to_owned(),
+        ("buffer", _) if did == "slept" => " until a buffer was free".to_owned(),
         (_, key) if key.starts_with("woken by ") => format!(" until {} woke it", &key[9..]),
         ("preempted", key) => {
             format!(", which {} had most of the time", key.strip_prefix("by ").unwrap_or(key))
@@ -370,14 +431,9 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
         // The verb says it.
         ("kernel", key) if longest.0 == "uninterruptible_ns" => detail(name, key),
         ("io", key) if longest.0 == "io_ns" => detail(name, key),
+        (cause, key) if name.ends_with(key) && name.starts_with(cause) => String::new(),
         (cause, key) if name.ends_with(key) => format!(" ({cause})"),
         (cause, key) => format!(" ({cause}: {key})"),
     };
-    let carried = number(part, "carried_ns");
-    let end = match explained {
-        _ if carried * 2 > took_ns(part) => format!("{}{several}", before(carried, took_ns(part))),
-        Some(explained) => format!("{several}{}", meanwhile(part, explained)),
-        None => several.to_owned(),
-    };
-    format!("{late}: {} {did} {took}{inside}{why}{end}", text(part, "thread"))
+    format!("{thread} {did} {took}{inside}{why}")
 }
