@@ -22,7 +22,7 @@ pub const VERSION: i64 = 3;
 
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector
 /// analyzes captures again whose rows an older version made.
-pub const ANALYSIS: i64 = 8;
+pub const ANALYSIS: i64 = 9;
 
 /// Facts about a capture that its text does not contain.
 #[derive(Debug, Clone, Default)]

@@ -177,13 +177,8 @@ impl Paths<'_> {
     }
 
     fn name(&self, tid: u32) -> String {
-        let thread = self.trace.threads.get(&tid);
-        let name =
-            thread.map_or("", |thread| crate::name_index::cut(thread.name(&self.trace.names)));
-        match self.waits.compositor(tid) {
-            Some(process) => format!("{process}'s {name}"),
-            None => name.to_owned(),
-        }
+        let own = || crate::name_index::cut(self.waits.name(tid)).to_owned();
+        self.waits.foreign(tid).unwrap_or_else(own)
     }
 }
 

@@ -98,6 +98,7 @@ type CauseKey = (Cause, Arc<str>);
 #[derive(Debug)]
 pub(crate) struct Waits<'a> {
     trace: &'a Trace,
+    pid: u32,
     /// Calls that wait for a reply, by the thread that sent them, by time.
     calls: HashMap<u32, Vec<Transaction>, Seeded>,
     /// `binder reply` sections of all threads, by begin: thread, section.
@@ -134,7 +135,8 @@ impl<'a> Waits<'a> {
         };
         let flutter_main = flutter_ui.values().filter_map(main).collect();
         let render_tids = &process.render_tids;
-        Self { trace, calls, replies, render_tids, flutter_main, flutter_ui, compositor }
+        let pid = process.pid;
+        Self { trace, pid, calls, replies, render_tids, flutter_main, flutter_ui, compositor }
     }
 
     /// Returns what a thread waited for; `cause` is that of its slice.
@@ -201,10 +203,7 @@ impl<'a> Waits<'a> {
             Wait::Unknown if own_key.starts_with('(') => (Cause::Wait, UNKNOWN_WAKER.into()),
             Wait::Unknown => (Cause::Wait, format!("{own_key}{NOT_RECORDED}").into()),
             Wait::Gpu(tid) => (Cause::Gpu, format!("woken by {}", self.thread(tid)).into()),
-            Wait::System(tid) => {
-                let process = self.compositor(tid).unwrap_or_default();
-                (Cause::System, format!("woken by {process}'s {}", self.thread(tid)).into())
-            }
+            Wait::System(tid) => (Cause::System, format!("woken by {}", self.thread(tid)).into()),
             Wait::Render => (Cause::RenderWait, own_key),
             Wait::Lock(tid) if own_key.starts_with("Lock contention on ") => {
                 (own, format!("{own_key} held by {}", self.thread(tid)).into())
@@ -213,7 +212,10 @@ impl<'a> Waits<'a> {
             Wait::Lock(_) => (own, own_key),
             Wait::Thread(tid) => (Cause::Wait, format!("woken by {}", other(tid)).into()),
             Wait::Pace => (Cause::Unexplained, PACE.into()),
-            Wait::Binder(pid) => (Cause::Binder, format!("call to {}", self.process(pid)).into()),
+            Wait::Binder(pid) => {
+                let process = readable(self.process_name(pid), "a process without a name");
+                (Cause::Binder, format!("call to {process}").into())
+            }
         }
     }
 
@@ -284,26 +286,48 @@ impl<'a> Waits<'a> {
     }
 
     fn thread(&self, tid: u32) -> String {
-        let thread = self.trace.threads.get(&tid);
-        let name = thread.map_or("", |thread| thread.name(&self.trace.names));
-        readable(name, "a thread without a name")
+        self.foreign(tid).unwrap_or_else(|| match self.name(tid) {
+            name if is_binder(name) => format!("a {BINDER_THREAD}"),
+            name => readable(name, "a thread without a name"),
+        })
+    }
+
+    /// Returns the name of a thread of another process, whose name is known, with that process; of its main thread, the
+    /// process alone.
+    pub(crate) fn foreign(&self, tid: u32) -> Option<String> {
+        let name = || match self.name(tid) {
+            name if is_binder(name) => BINDER_THREAD.to_owned(),
+            name => readable(name, "thread"),
+        };
+        if let Some(process) = self.compositor(tid) {
+            return Some(format!("{process}'s {}", name()));
+        }
+        let pid = self.trace.threads.get(&tid)?.pid.filter(|&pid| pid != self.pid)?;
+        let process = readable(self.process_name(pid), "");
+        match process.is_empty() {
+            true => None,
+            false if pid == tid => Some(process),
+            false => Some(format!("{process}'s {}", name())),
+        }
+    }
+
+    pub(crate) fn name(&self, tid: u32) -> &str {
+        self.trace.threads.get(&tid).map_or("", |thread| thread.name(&self.trace.names))
     }
 
     /// True if a thread handles interrupts of the graphics processor: `irq/NUMBER-DEVICE`.
     fn is_gpu(&self, tid: u32) -> bool {
-        let name = self.trace.threads.get(&tid).map_or("", |thread| thread.name(&self.trace.names));
-        let device = name.strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
+        let device = self.name(tid).strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
         device.is_some_and(|(_, device)| GPUS.iter().any(|gpu| device.contains(gpu)))
     }
 
     /// True if a thread of the kernel ends waits for devices: the thread that waits has asked for what it does.
     fn is_kernel(&self, tid: u32) -> bool {
-        let name = self.trace.threads.get(&tid).map_or("", |thread| thread.name(&self.trace.names));
-        KERNEL_THREADS.iter().any(|begin| name.starts_with(begin))
+        KERNEL_THREADS.iter().any(|begin| self.name(tid).starts_with(begin))
     }
 
     /// Returns the compositor's process of a thread.
-    pub(crate) fn compositor(&self, tid: u32) -> Option<&'static str> {
+    fn compositor(&self, tid: u32) -> Option<&'static str> {
         let thread = self.trace.threads.get(&tid)?;
         match thread.pid {
             Some(pid) => self.compositor.get(&pid).copied(),
@@ -311,11 +335,12 @@ impl<'a> Waits<'a> {
         }
     }
 
-    fn process(&self, pid: u32) -> String {
-        let names = &self.trace.names;
-        let process = self.trace.processes.get(&pid).map(|process| names.text(process.name));
-        let main = || self.trace.threads.get(&pid).map(|thread| thread.name(names));
-        readable(process.or_else(main).unwrap_or_default(), "a process without a name")
+    fn process_name(&self, pid: u32) -> &str {
+        let process = self.trace.processes.get(&pid);
+        let name = process.map_or("", |process| self.trace.names.text(process.name));
+        let name = if name.is_empty() { self.name(pid) } else { name };
+        // A service of the system has the path of its program.
+        name.rsplit('/').next().filter(|_| name.starts_with('/')).unwrap_or(name)
     }
 
     /// Returns the binder call for whose reply the thread slept.
@@ -431,6 +456,14 @@ fn owner(name: &str) -> Option<u32> {
     let rest = name.strip_prefix("Lock contention on ")?;
     let (_, owner) = rest.rsplit_once("(owner tid: ")?;
     known_tid(owner.strip_suffix(')')?)
+}
+
+/// Name of the threads of a process that answer binder calls.
+const BINDER_THREAD: &str = "binder thread";
+
+/// True for the name of such a thread, which has the process's id in it.
+fn is_binder(name: &str) -> bool {
+    ["Binder:", "binder:", "HwBinder:"].iter().any(|begin| name.starts_with(begin))
 }
 
 fn readable(name: &str, without: &str) -> String {

@@ -62,23 +62,44 @@ fn loops_around_messages_are_known_in_each_of_their_forms() {
     );
 }
 
+/// Returns the cause of a frame whose main thread slept until a thread woke it: its name, id and process as in ftrace.
+fn woken_by(waker: &str, others: &[&str]) -> (Cause, String) {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    for thread in [waker].iter().chain(others) {
+        let mark = format!("{thread} [000] ...1 0.001000: tracing_mark_write: C|700|a|1");
+        text.raw(1_000, &mark);
+    }
+    text.switch(9_000, 0, 0, "R", MAIN);
+    text.slice(MAIN, 10_000, 40_000, "Choreographer#doFrame");
+    text.switch(13_000, 0, MAIN, "S", 0);
+    let wake = "sched_waking: comm=com.app pid=100 prio=120 target_cpu=000";
+    text.raw(37_000, &format!("{waker} [001] d..2 0.037000: {wake}"));
+    text.switch(37_500, 0, 0, "R", MAIN);
+    let frames = analyze(&text.trace(), &Options::default()).unwrap().frames;
+    frames[0].cause.as_ref().map(|(cause, key)| (*cause, key.to_string())).unwrap()
+}
+
+#[test]
+fn threads_of_other_processes_are_named_with_their_process_and_without_its_id() {
+    let server = ["system_server-900 (900)"];
+    for (waker, others, expected) in [
+        ("Binder:900_1-901 (900)", &server[..], "system_server's binder thread"),
+        ("android.display-902 (900)", &server, "system_server's android.display"),
+        ("system_server-900 (900)", &[], "system_server"),
+        ("/system/bin/netd-903 (903)", &[], "netd"),
+        // The process has no name.
+        ("HwBinder:700_2-901 (900)", &[], "a binder thread"),
+        ("worker-101 (100)", &[], "worker"),
+        ("binder:100_4-101 (100)", &[], "a binder thread"),
+    ] {
+        let expected = (Cause::Wait, format!("woken by {expected}"));
+        assert_eq!(woken_by(waker, others), expected, "{waker}");
+    }
+}
+
 #[test]
 fn processes_of_the_compositor_are_known_by_their_names() {
-    let cause = |process: &str| {
-        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
-        text.raw(
-            1_000,
-            &format!("{process}-700 (700) [000] ...1 0.001000: tracing_mark_write: C|700|a|1"),
-        );
-        text.switch(9_000, 0, 0, "R", MAIN);
-        text.slice(MAIN, 10_000, 40_000, "Choreographer#doFrame");
-        text.switch(13_000, 0, MAIN, "S", 0);
-        let wake = "sched_waking: comm=com.app pid=100 prio=120 target_cpu=000";
-        text.raw(37_000, &format!("{process}-700 (700) [001] d..2 0.037000: {wake}"));
-        text.switch(37_500, 0, 0, "R", MAIN);
-        let frames = analyze(&text.trace(), &Options::default()).unwrap().frames;
-        frames[0].cause.as_ref().map(|(cause, key)| (*cause, key.to_string())).unwrap()
-    };
+    let cause = |process: &str| woken_by(&format!("{process}-700 (700)"), &[]);
     let system = |key: &str| (Cause::System, format!("woken by {key}"));
     assert_eq!(cause("surfaceflinger"), system("SurfaceFlinger's surfaceflinger"));
     assert_eq!(cause("graphics.composer"), system("composer's graphics.composer"));

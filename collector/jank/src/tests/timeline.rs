@@ -382,7 +382,7 @@ fn frames_without_sections_are_late_by_frame_timeline_and_explained_by_the_sched
     let has = |parts: &[(Cause, String, u64)], cause, key: &str, us| {
         assert!(parts.contains(&(cause, key.to_owned(), us)), "{parts:?}");
     };
-    has(&parts, Cause::Wait, "woken by Binder:900_1", 19_000);
+    has(&parts, Cause::Wait, "woken by a binder thread", 19_000);
     has(&parts, Cause::Runnable, "waiting for a processor", 1_000);
     has(&parts, Cause::Unexplained, "(no section)", 8_000);
     assert_eq!(analysis.unknown.first(), Some(&crate::Unknown::Sections));

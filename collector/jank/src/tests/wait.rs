@@ -272,5 +272,5 @@ fn a_loop_s_wait_that_frames_in_time_have_too_makes_none_late() {
     };
     let waits = (Cause::Runnable, "waiting for a processor".to_owned());
     assert_eq!(found(false), (Some(waits), Some((6_000, 0, false))));
-    assert_eq!(found(true), (Some((Cause::Wait, "woken by Binder:900_1".to_owned())), None));
+    assert_eq!(found(true), (Some((Cause::Wait, "woken by a binder thread".to_owned())), None));
 }
