@@ -597,6 +597,13 @@ fn both_ends_of_a_flow_are_its_own_flow_in_perfetto() {
     let trace = json::read(format!("[{same},{}]", point("f", 30)).as_bytes()).unwrap();
     let again = read_any(Cursor::new(written(&trace, Format::Perfetto).0)).unwrap();
     assert_eq!(again.flows.iter().map(|one| one.at_ns / 1000).collect::<Vec<_>>(), [10, 30]);
+
+    // A point outside of slices becomes an instant, which readers count.
+    let outside = r#"{"ph":"t","name":"f","cat":"c","id":1,"pid":1,"tid":1,"ts":20}"#;
+    let file = format!("[{},{outside},{}]", point("s", 10), point("f", 30));
+    let (out, dropped) = written(&json::read(file.as_bytes()).unwrap(), Format::Perfetto);
+    assert_eq!(dropped.count("flow points outside of slices, written as instants"), 1);
+    assert_eq!(read_any(Cursor::new(out)).unwrap().instants.len(), 1);
 }
 
 #[test]

@@ -34,6 +34,8 @@ const MAGICS: &[(&[u8], &str, &str)] = &[
     (b"BZh", "compressed by bzip2", "decompress it with `bzip2 -d`"),
     (b"\x04\x22\x4D\x18", "compressed by lz4", "decompress it with `lz4 -d`"),
     (b"Rar!\x1A\x07", "a RAR archive", UNPACK),
+    (b"# ninja log v", "a log of Ninja", "convert it with `ninjatracing`, and pass its output"),
+    (b"\x10\0\x04FxT\x16\0", "a trace of Fuchsia (FXT)", "open it in Perfetto"),
     (b"\xC1\x1F\xFC\xC1", "a CTF stream (LTTng)", "print it with `babeltrace2`"),
     (
         b"========================================================\n== dumpstate",
@@ -51,6 +53,8 @@ const MAGICS: &[(&[u8], &str, &str)] = &[
 const NO_TRACE_IN_ZIP: &str =
     "a ZIP archive (as a bug report or an APK) in which no file is named as a trace is";
 const INSTRUMENTS: &str = "traces of Apple's Instruments are not read";
+const PPROF: &str =
+    "protobuf without packets, as a profile of pprof; open that with `go tool pprof`";
 const BUGREPORT: &str =
     "it has no trace; pass the bug report's ZIP archive, in which there may be one";
 
@@ -61,6 +65,12 @@ pub(crate) fn named(head: &[u8]) -> Option<String> {
     }
     if head.get(257..262) == Some(b"ustar") {
         return Some(format!("it is a tar archive; {UNPACK}"));
+    }
+    // Field 1 of Perfetto's packets is a message; here it is a number.
+    let packet = head.strip_prefix(b"\n").unwrap_or_default();
+    let begin = packet.iter().take(5).position(|byte| byte & 0x80 == 0);
+    if begin.and_then(|length| packet.get(length + 1)) == Some(&0x08) {
+        return Some(format!("it is {PPROF}"));
     }
     let text = head.trim_ascii_start();
     let has = |part: &[u8]| memchr::memmem::find(text, part).is_some();
@@ -127,6 +137,18 @@ mod tests {
             std::io::Write::write_all(&mut gzip, &bytes).unwrap();
             assert!(refused(gzip.finish().unwrap()).contains(what), "{what}");
         }
+    }
+
+    #[test]
+    fn a_profile_of_pprof_is_no_trace() {
+        // The types of its samples, and a sample.
+        let profile =
+            b"\n\x04\x08\x01\x10\x02\n\x04\x08\x03\x10\x04\x12\x07\n\x01\x01\x12\x02\x01\x02";
+        let why = refused(profile.to_vec());
+        assert!(why.contains("pprof"), "{why}");
+        // A first type with an index of two bytes.
+        let why = refused(b"\n\x06\x08\x80\x01\x10\x81\x01".to_vec());
+        assert!(why.contains("pprof"), "{why}");
     }
 
     #[test]

@@ -669,3 +669,68 @@ fn counters_of_a_gpu_and_what_may_profile_a_package_reach_perfetto_again() {
         trace.reshaped.insert("counters of a GPU, written as those of no process", 4);
     }
 }
+
+#[test]
+fn counters_of_one_name_stay_apart() {
+    // Two tracks of one name in a process, of other units, and one of another process.
+    let counter = |uuid, parent, unit: &str| {
+        let descriptor = Message::new().int(1, uuid).int(5, parent).bytes(2, "memory");
+        Message::new().int(10, 1).of(60, &descriptor.of(8, &Message::new().bytes(6, unit)))
+    };
+    let process = |uuid, pid| {
+        let descriptor = Message::new().int(1, uuid).of(3, &Message::new().int(1, pid));
+        Message::new().int(10, 1).of(60, &descriptor)
+    };
+    let value = |at_ns, on, value| {
+        packet(1, at_ns).of(11, &Message::new().int(9, 4).int(11, on).int(30, value))
+    };
+    // Two GPUs with equal counters.
+    let spec =
+        Message::new().of(1, &Message::new().of(1, &Message::new().int(1, 7).bytes(2, "Hz")));
+    let gpu = |at_ns, gpu, what: &Message| packet(1, at_ns).of(52, &what.clone().int(3, gpu));
+    let hz = |hz| Message::new().of(2, &Message::new().int(1, 7).int(2, hz));
+    let mut trace = read(&[
+        process(8, 50),
+        process(9, 60),
+        counter(20, 8, "KB"),
+        counter(21, 8, "MB"),
+        counter(22, 9, "KB"),
+        value(1, 20, 10),
+        value(2, 21, 1000),
+        value(3, 20, 11),
+        value(4, 21, 1001),
+        value(5, 22, 5),
+        gpu(10, 0, &spec),
+        gpu(10, 1, &spec),
+        gpu(11, 0, &hz(1)),
+        gpu(12, 1, &hz(1000)),
+        gpu(13, 0, &hz(2)),
+        gpu(14, 1, &hz(2000)),
+    ]);
+    assert_eq!(unread(&trace), [("counters of one name, distinguished by a number", 2)]);
+    for format in [Format::Perfetto, Format::Chrome] {
+        let name = |id| trace.names.text(id).to_owned();
+        let mut counters: Vec<_> =
+            trace.counters.iter().map(|one| (name(one.name), one.pid, one.value)).collect();
+        counters.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        let of = |name: &str, pid, values: [f64; 2]| values.map(|one| (name.to_owned(), pid, one));
+        let expected = [
+            &of("Hz", 0, [0.0, 2.0])[..],
+            &of("Hz #2", 0, [0.0, 2000.0]),
+            &of("memory", 50, [10.0, 11.0]),
+            &[("memory".to_owned(), 60, 5.0)],
+            &of("memory #2", 50, [1000.0, 1001.0]),
+        ];
+        assert_eq!(counters, expected.concat());
+        if format == Format::Perfetto {
+            let units = trace.units.iter().map(|(&(pid, id), &unit)| (pid, name(id), name(unit)));
+            let all = [(50, "memory", "KB"), (50, "memory #2", "MB"), (60, "memory", "KB")];
+            let all = all.map(|(pid, name, unit)| (pid, name.to_owned(), unit.to_owned()));
+            assert!(units.eq(all), "{:?}", trace.units);
+        }
+        let mut again = Vec::new();
+        tracetee_convert::write(&trace, format, &mut again).unwrap();
+        trace = read_any(Cursor::new(again)).unwrap();
+        assert!(trace.losses.unread.is_empty(), "{:?}", trace.losses.unread);
+    }
+}

@@ -15,7 +15,7 @@ pub(super) struct Flows {
     /// Keyed by thread and record.
     at_records: HashMap<(u32, FlowRecord), AtRecord>,
     /// Points of flows that are at no record.
-    loose: HashSet<usize>,
+    pub(super) loose: HashSet<usize>,
 }
 
 impl Flows {
@@ -57,11 +57,6 @@ impl Flows {
     /// Returns the flows of a record, once.
     pub(super) fn take(&mut self, key: u32, record: FlowRecord) -> AtRecord {
         self.at_records.remove(&(key, record)).unwrap_or_default()
-    }
-
-    /// True for a point that belongs to no record.
-    pub(super) fn is_loose(&self, index: usize) -> bool {
-        self.loose.contains(&index)
     }
 }
 

@@ -71,6 +71,8 @@ pub(crate) fn write(
     for (at_ns, event) in Timeline::new(trace) {
         writer.event(at_ns, event)?;
     }
+    let loose = writer.flows.loose.len() as u64;
+    dropped.add("flow points outside of slices, written as instants", loose);
     dropped.add("arguments whose keys or indices Perfetto shows otherwise", writer.odd_args);
     Ok(())
 }
@@ -422,7 +424,7 @@ impl<'a, W: Write> Writer<'a, W> {
                     ..TrackEvent::default()
                 })
             }
-            Event::Flow(index) if self.flows.is_loose(index) => {
+            Event::Flow(index) if self.flows.loose.contains(&index) => {
                 let Some(one) = trace.flows.get(index) else { return Ok(None) };
                 let id = vec![flow_id(trace, index)];
                 let ends = matches!(one.kind, FlowKind::End | FlowKind::EndAtNext);

@@ -23,6 +23,8 @@ pub(crate) struct Event {
     /// Distinguishes equal ids; the track of an instant of a process.
     pub(crate) scope: Option<NameId>,
     pub(crate) id: i64,
+    /// The process whose ids are counted; 0 for ids of all.
+    pub(crate) owner: u32,
     pub(crate) args: NameId,
     /// The thread's processor time.
     pub(crate) cpu_ns: Option<u64>,
@@ -176,6 +178,18 @@ pub(crate) fn parse(
     };
     let needs_id =
         matches!(kind, Kind::AsyncBegin | Kind::AsyncEnd | Kind::AsyncInstant | Kind::Flow(_));
+    let local = text.id2.as_ref().and_then(|id| id.local);
+    let global = text.id2.as_ref().and_then(|id| id.global).filter(|_| local.is_none());
+    let is_of_all = text.id.is_none() && global.is_some();
+    let owner = if is_of_all { 0 } else { pid };
+    // Equal ids of flows are told apart by scope, local ones also by process.
+    let flow_id = |id: i64, is_local: bool| match (&text.scope, is_local) {
+        (None, false) => id,
+        (scope, _) => {
+            let of = if is_local { pid } else { 0 };
+            hash(&format!("{id} {of} {}", scope.as_deref().unwrap_or_default())).cast_signed()
+        }
+    };
     let bound = text.bind_id.and_then(|id| {
         let kind = match (text.flow_in.unwrap_or(false), text.flow_out.unwrap_or(false)) {
             (false, true) => FlowKind::Start,
@@ -183,11 +197,14 @@ pub(crate) fn parse(
             (true, false) => FlowKind::End,
             (false, false) => return None,
         };
-        Some((number(id.get()).cast_unsigned(), kind))
+        Some((flow_id(number(id.get()), false).cast_unsigned(), kind))
     });
-    let id = text.id.or_else(|| text.id2.as_ref().and_then(|id| id.local.or(id.global)));
+    let is_local = text.id.is_none() && local.is_some();
+    let id = text.id.or(local).or(global);
     let is_own_id = id.is_some_and(|id| without_hash(id.get().trim_matches('"')).1);
     let id = match id.map(|id| number(id.get())) {
+        Some(id) if matches!(kind, Kind::Flow(_)) => flow_id(id, is_local),
+        Some(id) if is_of_all => hash(&format!("{id} of all")).cast_signed(),
         Some(id) => id,
         None if needs_id => return Err("an event has no id"),
         None => 0,
@@ -256,6 +273,7 @@ pub(crate) fn parse(
         category,
         scope,
         id,
+        owner,
         args,
         cpu_ns,
         bound,

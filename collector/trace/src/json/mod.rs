@@ -80,6 +80,8 @@ const BESIDE: [&str; 2] = ["samples", "systemTraceEvents"];
 const NO_NUMBER: &str = "counter values that are not numbers";
 /// Instants whose scope is `g`.
 const GLOBAL: &str = "instants of all processes, shown as those of their own";
+/// Flows of an id that other flows may have.
+const FLOW_SCOPES: &str = "scopes of flow points, made a part of their ids";
 /// Name of flows that slices have by `bind_id`.
 const BOUND: &[u8] = b"flow";
 
@@ -276,7 +278,7 @@ impl Reader {
             }
             Kind::AsyncInstant | Kind::AsyncBegin | Kind::AsyncEnd => {
                 let (track, cookie, threads) = (event.scope, event.id, [key; 2]);
-                let key = AsyncKey { pid, track, name: category, cookie };
+                let key = AsyncKey { pid: event.owner, track, name: category, cookie };
                 if event.kind == Kind::AsyncEnd {
                     if let Some(index) = builder.end_async(key, live, at_ns, name) {
                         builder.more_async_args(index, args);
@@ -314,6 +316,7 @@ impl Reader {
             }
             Kind::Flow(kind) => {
                 let id = event.id.cast_unsigned();
+                builder.not_read(FLOW_SCOPES, event.scope.is_some().into());
                 let record = builder.flow_record(live, thread.last, kind, at_ns);
                 builder.trace.flows.push(Flow {
                     thread: key,
@@ -339,6 +342,7 @@ fn begin(builder: &mut Builder, live: Live, at_ns: u64, event: &Event) -> Option
     builder.cpu(live, index, event.cpu_ns, None);
     if let Some((id, kind)) = event.bound {
         let record = Some(FlowRecord::Slice(index));
+        builder.not_read(FLOW_SCOPES, event.scope.is_some().into());
         let (thread, name) = (builder.key(live), builder.trace.names.id(BOUND));
         builder.trace.flows.push(Flow {
             thread,

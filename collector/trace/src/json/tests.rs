@@ -344,6 +344,46 @@ fn flows_by_bind_id_are_points_at_their_slices() {
     assert_eq!(flows, [(2, 31, Start, 10_000), (3, 31, Step, 20_000), (2, 31, End, 30_000)]);
 }
 
+#[test]
+fn equal_ids_of_other_scopes_and_processes_are_other_flows_and_slices() {
+    let of = |fields: &str| {
+        format!(r#""name":"f","cat":"c","tid":2,"args":{{"of":{fields:?}}},{fields}"#)
+    };
+    let ids = [
+        r#""pid":1,"id":5"#,
+        r#""pid":1,"id":5,"scope":"A""#,
+        r#""pid":1,"id":5,"scope":"B""#,
+        r#""pid":1,"id2":{"local":5}"#,
+        r#""pid":2,"id2":{"local":5}"#,
+    ];
+    let points = ["s", "f"].map(|ph| ids.map(|id| format!(r#"{{"ph":"{ph}","ts":1,{}}}"#, of(id))));
+    let bound = [("out", ""), ("in", ""), ("out", r#","scope":"A""#)].map(|(way, scope)| {
+        format!(
+            r#"{{"ph":"X","name":"x","pid":1,"tid":3,"ts":1,"dur":1,"bind_id":5,"flow_{way}":true{scope}}}"#
+        )
+    });
+    let trace = parsed(&format!("[{}]", [&points.concat()[..], &bound].concat().join(",")));
+    let id = |index: usize| trace.flows[index].id;
+    let starts: std::collections::BTreeSet<u64> = (0..5).map(id).collect();
+    assert_eq!((starts.len(), id(0), id(10)), (5, 5, 5));
+    assert!((0..5).all(|index| id(index) == id(index + 5)));
+    assert!(id(10) == id(11) && id(10) != id(12));
+    assert_eq!(trace.losses.unread.get(FLOW_SCOPES), Some(&5));
+
+    // An id of all processes is another than that of a process, and ends in any process.
+    let events = [
+        ("b", 10, r#""pid":1,"id2":{"local":"0x5"}"#),
+        ("b", 20, r#""pid":1,"id2":{"global":"0x5"}"#),
+        ("e", 30, r#""pid":1,"id2":{"local":"0x5"}"#),
+        ("e", 40, r#""pid":2,"id2":{"global":"0x5"}"#),
+    ];
+    let events = events.map(|(ph, ts, id)| format!(r#"{{"ph":"{ph}","ts":{ts},{}}}"#, of(id)));
+    let trace = parsed(&format!("[{}]", events.join(",")));
+    let [a, b] = &*trace.asyncs else { panic!("{:?}", trace.asyncs) };
+    assert_eq!([a.start_ns, a.end_ns, b.start_ns, b.end_ns], [10_000, 30_000, 20_000, 40_000]);
+    assert!(a.cookie != b.cookie && trace.losses.nested_asyncs == 0);
+}
+
 proptest::proptest! {
     #[test]
     fn events_with_and_without_ends_nest_however_they_are_mixed(

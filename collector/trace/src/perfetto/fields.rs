@@ -373,6 +373,7 @@ macro_rules! perfetto_messages {
             GpuCounterEvent gpu_counter_event {
                 counter_descriptor = 1,
                 counters = 2,
+                gpu_id = 3,
             }
             GpuCounterDescriptor gpu_counter_descriptor {
                 specs = 1,

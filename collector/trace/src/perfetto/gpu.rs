@@ -4,11 +4,11 @@ use super::Reader;
 use super::clock::Clock;
 use super::event::What;
 use super::fields::{gpu_counter, gpu_counter_descriptor, gpu_counter_event, gpu_counter_spec};
-use super::wire::{Fields, Malformed};
+use super::wire::{Fields, Malformed, numbers_of};
 use crate::model::Counter;
 use crate::names::NameId;
 
-/// The track of these counters, which the trace does not define.
+/// With the ids of a GPU and of its counter: the track of the counter, which the trace does not define.
 const TRACK: u64 = u64::from_be_bytes(*b"gpucount");
 const OF_GPU: &str = "counters of a GPU, written as those of no process";
 
@@ -19,7 +19,7 @@ impl Reader {
         message: &[u8],
     ) -> Result<(), Malformed> {
         let (clock, at_ns) = time.ok_or("counters of a GPU have no time")?;
-        let on = self.tracks.id(TRACK);
+        let [gpu] = numbers_of(message, [gpu_counter_event::gpu_id])?;
         for field in Fields::of(message) {
             match field? {
                 (gpu_counter_event::counter_descriptor, value) => {
@@ -35,7 +35,7 @@ impl Reader {
                                 _ => self.unread.event("units and descriptions of GPU counters"),
                             }
                         }
-                        self.gpu_counters.insert(id, (name, None));
+                        self.gpu_counters.insert((gpu, id), (name, None));
                     }
                 }
                 (gpu_counter_event::counters, value) => {
@@ -51,7 +51,7 @@ impl Reader {
                             _ => {}
                         }
                     }
-                    let known = self.gpu_counters.get_mut(&id);
+                    let known = self.gpu_counters.get_mut(&(gpu, id));
                     let (Some((name, last)), Some(counted)) = (known, number) else {
                         self.unread.event("values of GPU counters that no packet describes");
                         continue;
@@ -65,8 +65,10 @@ impl Reader {
                     }
                     *last = Some(self.events.len());
                     let what = What::Counter { name: *name, value: 0.0 };
+                    let on = self.tracks.id(TRACK ^ gpu << 32 ^ id);
                     self.push((clock, at_ns), on, what);
                 }
+                (gpu_counter_event::gpu_id, _) => {}
                 (number, _) => self.unread.field("GPU counter", number),
             }
         }

@@ -116,7 +116,7 @@ struct Reader {
     buffers: Vec<(Clock, crate::frames::BufferEvent)>,
     samples: Vec<(Clock, crate::samples::Sample)>,
     /// Names of the counters of a GPU, by their ids, and the index of their last event.
-    gpu_counters: HashMap<u64, (crate::names::NameId, Option<usize>)>,
+    gpu_counters: HashMap<(u64, u64), (crate::names::NameId, Option<usize>)>,
     /// Ids of flows that began.
     flows: HashSet<u64>,
     completes: u32,

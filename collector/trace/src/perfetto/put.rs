@@ -38,7 +38,13 @@ pub(super) struct Put {
     open: HashMap<TrackId, Vec<usize>>,
     /// Tracks that get a name or lose a scope, with the names that distinguish them.
     renamed: HashSet<(TrackId, NameId, i64)>,
+    /// Names of the counters of each track, and how many of a thread or process have a name.
+    counters: HashMap<(TrackId, NameId), NameId>,
+    counted: HashMap<(Option<u32>, u32, NameId), u64>,
 }
+
+/// Counters whose name another one of their thread or process has.
+const TWIN_COUNTERS: &str = "counters of one name, distinguished by a number";
 
 impl Put {
     pub(super) fn new(mut reader: Reader) -> Self {
@@ -117,7 +123,7 @@ impl Put {
             Owner::Thread(live) => (live, None, None),
             Owner::Process { pid, live, name, .. } => (live, Some(pid), Some(name)),
         };
-        let Self { reader, completes, records, open, renamed, .. } = self;
+        let Self { reader, completes, records, open, renamed, counters, counted, .. } = self;
         let builder = &mut reader.builder;
         let at_ns = builder.at(live, at_ns);
         let thread = builder.key(live);
@@ -236,6 +242,17 @@ impl Put {
                 let is_of_thread = matches!(owner, Owner::Process { thread: true, .. });
                 let scope = if is_of_thread { Scope::Thread } else { Scope::Process };
                 let pid = pid.unwrap_or_default();
+                let name = *counters.entry((on, name)).or_insert_with(|| {
+                    let of_thread = is_of_thread.then_some(thread);
+                    let twins = counted.entry((of_thread, pid, name)).or_insert(0_u64);
+                    *twins += 1;
+                    if *twins == 1 {
+                        return name;
+                    }
+                    builder.not_read(TWIN_COUNTERS, 1);
+                    let names = &mut builder.trace.names;
+                    names.id(format!("{} #{twins}", names.text(name)).as_bytes())
+                });
                 if counter.is_some_and(|counter| counter.is_cpu_time)
                     && let Ok(cpu_ns) = u64::try_from(rounded(value))
                     && let Some(&index) = builder.open(live).last()
