@@ -58,7 +58,9 @@ pub enum Error {
     #[error("several processes have this name; choose one with --pid:{}", listed(.0))]
     Several(Vec<OtherProcess>),
     /// There are several processes, and none has frames.
-    #[error("no process of the trace has frames; choose one with --pid")]
+    #[error(
+        "no process of the trace has frames: record gfx and view, or FrameTimeline, or choose one with --pid"
+    )]
     NoFrames,
     /// The analysis was stopped.
     #[error(transparent)]

@@ -135,7 +135,10 @@ fn errors_say_which_process_and_which_option() {
         (Error::NoSuchProcess(7), "the trace has no process 7"),
         (Error::NoSuchName("a.b".to_owned()), "the trace has no process named \"a.b\""),
         (several(2), "several processes have this name; choose one with --pid: 1 (a, 2) 2 (a, 2)"),
-        (Error::NoFrames, "no process of the trace has frames; choose one with --pid"),
+        (
+            Error::NoFrames,
+            "no process of the trace has frames: record gfx and view, or FrameTimeline, or choose one with --pid",
+        ),
         (Error::Stopped(Stopped::Asked), "the analysis was asked to stop"),
     ] {
         assert_eq!(error.to_string(), text);
