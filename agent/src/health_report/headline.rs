@@ -20,9 +20,6 @@ pub(crate) fn headline(report: &ControlReport, is_recording: bool) -> Option<Str
             (None, Some(refused)) => format!(
                 "nothing is recorded now: {reason}; the one that was offered is refused: {refused}"
             ),
-            (None, None) if report.state == "off" => {
-                format!("nothing is recorded now: {reason}; no configuration has arrived")
-            }
             _ => format!("nothing is recorded now: {reason}"),
         }
     });
