@@ -7,6 +7,7 @@
 use crate::carried::{Claims, Times};
 use crate::cause::Cause;
 use crate::counted::Counted;
+use crate::critical_path::NO_SECTION;
 use crate::frame::Frame;
 use crate::name_index::NameIndex;
 use crate::parts::{OfFrame, Part, Parts};
@@ -31,8 +32,6 @@ pub(crate) struct Attributed {
     pub(crate) stacks: Vec<Stack>,
 }
 
-/// Name of time without an open slice.
-const NO_SECTION: &str = "(no section)";
 /// States of a thread that is busy that are looked at, for what woke it.
 const MAX_BUSY_STATES: usize = 16;
 /// Name of the time of a window after the budget of looks is used up.

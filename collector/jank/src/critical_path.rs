@@ -46,7 +46,7 @@ pub struct Step {
 }
 
 /// Name of time without an open slice.
-pub(crate) const NO_SECTION: &str = "(no section)";
+pub const NO_SECTION: &str = "(no section)";
 /// Name of joined steps.
 const SHORT: &str = "(short steps)";
 /// Name of time after a limit is reached.

@@ -58,7 +58,7 @@ mod window;
 
 pub use cause::Cause;
 pub use contention::Contention;
-pub use critical_path::Step;
+pub use critical_path::{NO_SECTION, Step};
 pub use death::{BEFORE_NS, Before, DeathCause, DeathReport, DumpKind, LockOwner};
 pub use explain::{FrameExplanation, ThreadTimes, WeightedCause};
 pub use frame::{Evidence, Frame, Level, Outcome, StartSource, TimelineVerdict};

@@ -3,6 +3,7 @@
 use crate::carried::Times;
 use crate::cause::Cause;
 use crate::contention::Contention;
+use crate::critical_path::NO_SECTION;
 use crate::name_index::NameIndex;
 use crate::replay::{Gain, Gains};
 use crate::stacks::{Kin, OTHER};
@@ -47,9 +48,6 @@ pub struct Part {
 /// Limits of parts of a frame, and of all frames of a trace; a frame of a real app has some dozens.
 const MAX_PARTS_OF_FRAME: usize = 500;
 const MAX_PARTS: usize = 100_000;
-
-/// Name of time without an open slice.
-const NO_SECTION: &str = "(no section)";
 
 /// Thread, cause, its key, the innermost name.
 type Key = (ThreadRole, Cause, Arc<str>, Arc<str>);

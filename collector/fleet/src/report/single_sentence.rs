@@ -5,7 +5,9 @@ use super::single_judged::lateness;
 use super::single_rows::{PartRow, Worst};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tracetee_jank::{ANOTHER, Cause, Named, Outcome, StateTimes, Step, ThreadRole, ThreadState};
+use tracetee_jank::{
+    ANOTHER, Cause, NO_SECTION, Named, Outcome, StateTimes, Step, ThreadRole, ThreadState,
+};
 
 /// Names of a part of a frame which no thread of the process is known to have made.
 const UNSEEN: [&str; 2] = ["(no thread is known to draw it)", "(another process moves its layer)"];
@@ -78,7 +80,7 @@ impl Worst {
     /// Returns the time that the busiest thread ran in this frame, and says so, with the section that took most of it.
     fn ran_in_all(&self, begins: Option<&str>) -> Option<(u64, String)> {
         let mut sums: BTreeMap<(ThreadRole, ThreadState), BTreeMap<&str, u64>> = BTreeMap::new();
-        let is_own = |part: &&PartRow| part.thread != ThreadRole::Gpu && !is_unseen(part);
+        let is_own = |part: &&PartRow| !part.name.starts_with('(') || part.name == NO_SECTION;
         for part in self.parts.iter().filter(|part| part.overrun_ns > 0).filter(is_own) {
             let StateTimes { running_ns, unknown_ns, .. } = part.states;
             for (state, ns) in
@@ -91,10 +93,12 @@ impl Worst {
         let sums = sums.into_iter().map(|(at, names)| (names.values().sum::<u64>(), at, names));
         let (ns, (role, state), names) = sums.max_by_key(|&(ns, ..)| ns)?;
         let (name, longest_ns) = names.into_iter().max_by_key(|&(_, ns)| ns)?;
-        let inside = if name.starts_with('(') { "outside any section" } else { "in " };
-        let name = if name.starts_with('(') { "" } else { name };
         let (thread, did) = (thread(role, begins), verb(state));
-        let longest = format!("{} of that {inside}{name}", ms(longest_ns));
+        let inside = match name {
+            NO_SECTION => "outside any section".to_owned(),
+            name => format!("in {name}"),
+        };
+        let longest = format!("{} of that {inside}", ms(longest_ns));
         Some((ns, format!("{thread} {did} {} in all, {longest}", ms(ns))))
     }
 }

@@ -9,11 +9,12 @@ use super::platform::PlatformStart;
 use super::{Ends, Startup};
 use crate::Options;
 use crate::cause::Cause;
+use crate::critical_path::NO_SECTION;
 use crate::found::Found;
 use crate::name_index::NameIndex;
 use crate::pieces::{Piece, pieces};
 use crate::process::{Error, Process};
-use crate::stacks::{Kin, Lineage, Stacks};
+use crate::stacks::{Kin, Lineage, OTHER, Stacks};
 use crate::states::{StateTimes, ThreadState};
 use crate::still::{Still, within};
 use crate::thread_role::ThreadRole;
@@ -28,10 +29,6 @@ use tracetee_trace::{Slice, Thread, Trace};
 const MAX_CAUSES: usize = 10;
 /// Limit of content providers and the like that are told apart; real apps have some dozens.
 const MAX_STEPS: usize = 200;
-/// Name of the sum of the others.
-const OTHER: &str = "(other)";
-/// Name of time without an open slice.
-const NO_SECTION: &str = "(no section)";
 
 /// A phase of a start-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -7,6 +7,8 @@ use super::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// Name of the time outside of sections.
+const NO_SECTION: &str = "(no section)";
 /// Name of the time of a frame which no thread is known to have made.
 const UNSEEN: &str = "(no thread is known to draw it)";
 
@@ -282,7 +284,8 @@ fn in_all(parts: &[Value]) -> Option<(u64, String)> {
     let mut sums: BTreeMap<(String, &str), BTreeMap<&str, u64>> = BTreeMap::new();
     for part in parts {
         let name = text(part, "name");
-        if part["thread"] == "gpu" || name == UNSEEN || part["overrun_ns"] == 0 {
+        let is_own = name == NO_SECTION || !name.starts_with('(');
+        if !is_own || part["overrun_ns"] == 0 {
             continue;
         }
         for (state, did) in [("running_ns", "ran"), ("unknown_ns", "took")] {
@@ -294,9 +297,9 @@ fn in_all(parts: &[Value]) -> Option<(u64, String)> {
     let (ns, (thread, did), names) = all.max_by_key(|(ns, ..)| *ns)?;
     let longest = names.values().copied().max()?;
     let name = names.into_iter().rfind(|(_, ns)| *ns == longest)?.0;
-    let inside = match name.starts_with('(') {
-        true => "outside any section".to_owned(),
-        false => format!("in {name}"),
+    let inside = match name {
+        NO_SECTION => "outside any section".to_owned(),
+        name => format!("in {name}"),
     };
     Some((ns, format!("{thread} {did} {} in all, {} of that {inside}", ms(ns), ms(longest))))
 }
