@@ -313,6 +313,8 @@ fn kernel_events_in_text_are_also_in_perfetto_s_format() {
     line(30, "x y-55", "cpu_frequency_limits: min=500000 max=2800000 cpu_id=6");
     line(31, "x y-55", "cpu_frequency_limits: min_freq=600000 max_freq=1700000 cpu_id=4");
     line(32, "x y-55", "clock_set_rate: gpu state=4000 cpu_id=0");
+    line(33, "x y-55", "clock_enable: gpu state=1 cpu_id=0");
+    line(34, "x y-55", "clock_disable: gpu state=0 cpu_id=0");
     let binder =
         "transaction=5120 dest_node=5114 dest_proc=77 dest_thread=0 reply=0 flags=0x0 code=0x3";
     line(40, "x y-55", &format!("binder_transaction: {binder}"));
@@ -331,7 +333,7 @@ fn kernel_events_in_text_are_also_in_perfetto_s_format() {
     ];
     let rows = engine.rows(path, &["in.ftrace", "o.pftrace"], &queries);
     let counts: Vec<usize> = rows[0].iter().map(Vec::len).collect();
-    assert_eq!(counts, [6, 4, 5, 2], "{:?}", rows[0]);
+    assert_eq!(counts, [6, 4, 7, 2], "{:?}", rows[0]);
     assert_eq!(rows[1], rows[0], "{said}");
 }
 

@@ -30,6 +30,8 @@ pub(super) fn of_text(
         "cpu_idle" => set(&mut event.cpu_idle, cpu_state(fields)),
         "cpu_frequency_limits" => set(&mut event.cpu_frequency_limits, limits(fields)),
         "sched_blocked_reason" => set(&mut event.sched_blocked_reason, blocked(fields, symbol)),
+        "clock_enable" => set(&mut event.clock_enable, clock_rate(fields)),
+        "clock_disable" => set(&mut event.clock_disable, clock_rate(fields)),
         "clock_set_rate" => set(&mut event.clock_set_rate, clock_rate(fields)),
         "binder_command" => set(&mut event.binder_command, command(fields)),
         "binder_return" => set(&mut event.binder_return, command(fields)),

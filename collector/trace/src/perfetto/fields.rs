@@ -222,6 +222,8 @@ macro_rules! perfetto_messages {
                 cpu_frequency = 11: (message, optional) Option<CpuState>,
                 cpu_frequency_limits = 12: (message, optional) Option<CpuFrequencyLimits>,
                 cpu_idle = 13: (message, optional) Option<CpuState>,
+                clock_enable = 14: (message, optional) Option<ClockSetRate>,
+                clock_disable = 15: (message, optional) Option<ClockSetRate>,
                 clock_set_rate = 16: (message, optional) Option<ClockSetRate>,
                 sched_wakeup = 17: (message, optional) Option<SchedWakeup>,
                 sched_blocked_reason = 18: (message, optional) Option<BlockedReason>,
@@ -270,6 +272,7 @@ macro_rules! perfetto_messages {
                 max_freq = 2: (uint32, optional) Option<u32>,
                 cpu_id = 3: (uint32, optional) Option<u32>,
             }
+            /// Also of `clock_enable` and `clock_disable`.
             ClockSetRate clock_set_rate {
                 name = 1: (string, optional) Option<String>,
                 state = 2: (uint64, optional) Option<u64>,
