@@ -1,8 +1,8 @@
-//! Threads that have slices or samples, and the frames of samples, for [`crate::pprof`] and [`crate::stacks`].
+//! Threads that have slices or samples, their stacks of slices, and the frames of samples, for [`crate::pprof`].
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use tracetee_trace::{Sample, StackFrame, Thread, Trace};
+use std::collections::{BTreeMap, HashMap};
+use tracetee_trace::{NO_PARENT, NameId, Sample, StackFrame, Thread, Trace};
 
 /// A thread that has slices or samples of callstacks.
 pub(crate) struct Caller<'a> {
@@ -58,6 +58,55 @@ pub(crate) fn callers(trace: &Trace) -> Vec<Caller<'_>> {
         callers.push(Caller { pid, tid, process, thread: "", slices: None, samples });
     }
     callers
+}
+
+/// Each stack of a thread, with the self time of its innermost slice.
+pub(crate) fn stacks(thread: &Thread) -> Vec<(Vec<NameId>, u64)> {
+    // Stacks are nodes of a tree: parent, name, own time, depth. Deeper slices count for the stack above.
+    const MAX_DEPTH: u32 = 1000;
+    let mut nodes: Vec<(usize, NameId, u64, u32)> = Vec::new();
+    let mut places: HashMap<(usize, NameId), usize> = HashMap::new();
+    let mut node_of: Vec<usize> = Vec::with_capacity(thread.slices.len());
+    const ROOT: usize = usize::MAX;
+    for slice in &thread.slices {
+        let parent = match slice.parent {
+            NO_PARENT => ROOT,
+            parent => node_of.get(parent as usize).copied().unwrap_or(ROOT),
+        };
+        let depth = nodes.get(parent).map_or(0, |&(.., depth)| depth + 1);
+        if depth >= MAX_DEPTH {
+            node_of.push(parent);
+            continue;
+        }
+        let node = *places.entry((parent, slice.name)).or_insert_with(|| {
+            nodes.push((parent, slice.name, 0, depth));
+            nodes.len() - 1
+        });
+        let took = slice.duration_ns();
+        if let Some((_, _, own, _)) = nodes.get_mut(node) {
+            *own = own.wrapping_add(took);
+        }
+        // A child's time is subtracted from its parent's; the final sum is right.
+        if let Some((_, _, own, _)) = nodes.get_mut(parent) {
+            *own = own.wrapping_sub(took);
+        }
+        node_of.push(node);
+    }
+    let stack = |mut node: usize| {
+        let mut names = Vec::new();
+        while let Some(&(parent, name, ..)) = nodes.get(node) {
+            names.push(name);
+            node = parent;
+        }
+        names.reverse();
+        names
+    };
+    nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, _, own, _))| *own > 0)
+        .map(|(node, &(_, _, own, _))| (stack(node), own))
+        .collect()
 }
 
 /// Limit of a sample's frames; outer ones are left out.

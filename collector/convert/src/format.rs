@@ -3,7 +3,7 @@
 
 use crate::details::Fractions;
 use crate::lossiness::{Content, Dropped};
-use crate::{json, method_trace, page, perfetto, pprof, stacks, text};
+use crate::{json, method_trace, page, perfetto, pprof, text};
 use std::io::{self, Write};
 use strum::VariantArray;
 use tracetee_trace::{EventText, Kind, Trace};
@@ -162,15 +162,6 @@ formats! {
         lacks: all_but_stacks,
         writer: |trace, mut out, _| pprof::write(trace, &mut out),
     }
-    /// Stacks for flame graphs: `a;b;c MICROSECONDS`.
-    Folded {
-        name: "folded",
-        endings: [".folded"],
-        reader: None,
-        // Of the samples, those that state which time they cover.
-        lacks: |content| all_but_wall_time(content) && content != Samples,
-        writer: |trace, mut out, dropped| stacks::folded(trace, &mut out, dropped),
-    }
 }
 
 impl Format {
@@ -233,13 +224,9 @@ impl Format {
         all.filter(move |&content| content.is_event() && !self.lacks(content))
     }
 
-    /// True if the trace has something that the format can represent. For text a header is enough; a flame graph needs a
-    /// stack of at least a microsecond.
+    /// True if the trace has something that the format can represent. For text a header is enough.
     #[must_use]
     pub fn can_represent_any_of(self, trace: &Trace) -> bool {
-        if self == Self::Folded {
-            return stacks::has_any(trace);
-        }
         self.events().any(|content| content.count(trace) > 0)
             || self.is_text() && Header.count(trace) > 0
     }

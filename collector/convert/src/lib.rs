@@ -19,7 +19,6 @@ mod page;
 mod perfetto;
 mod pprof;
 pub mod profile;
-mod stacks;
 mod text;
 mod text_passthrough;
 

@@ -3,7 +3,7 @@
 //!
 //! The messages are from google/pprof's `profile.proto`, whose field numbers have never changed.
 
-use crate::{calls, stacks};
+use crate::calls;
 use prost::Message;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -30,7 +30,7 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
             writer.number("pid", caller.pid),
             writer.number("tid", caller.tid),
         ];
-        let of_slices = caller.slices.map(stacks::stacks).unwrap_or_default();
+        let of_slices = caller.slices.map(calls::stacks).unwrap_or_default();
         for (names, own_ns) in of_slices {
             let names = names.iter().rev().map(|&name| trace.names.text(name));
             let location_id = names.map(|name| writer.location(name)).collect();

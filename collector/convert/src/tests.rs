@@ -397,12 +397,11 @@ proptest! {
     #[test]
     fn stacks_have_all_the_time(steps in steps(3)) {
         let before = trace(&steps, 1_000_000);
-        let (text, _) = written(&before, Format::Folded);
-        let sum: u64 = String::from_utf8(text).unwrap().lines()
-            .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
-        let outermost = before.threads.values().flat_map(|thread| &thread.slices)
-            .filter(|slice| slice.parent == tracetee_trace::NO_PARENT);
-        prop_assert_eq!(sum * 1000, outermost.map(|slice| slice.duration_ns()).sum::<u64>());
+        for thread in before.threads.values() {
+            let sum: u64 = crate::calls::stacks(thread).iter().map(|(_, own_ns)| own_ns).sum();
+            let outermost = thread.slices.iter().filter(|slice| slice.parent == tracetee_trace::NO_PARENT);
+            prop_assert_eq!(sum, outermost.map(|slice| slice.duration_ns()).sum::<u64>());
+        }
     }
 }
 
@@ -672,17 +671,19 @@ fn samples_of_threads_of_one_id_in_two_processes_are_apart() {
 }
 
 #[test]
-fn samples_with_a_time_are_folded_and_weighed() {
+fn samples_have_the_frames_and_the_time_that_they_state() {
     let trace = read(SAMPLED.as_bytes()).unwrap();
-    let mut folded = Vec::new();
-    let dropped = Format::Folded.write(&trace, &mut folded).unwrap();
-    assert_eq!(
-        String::from_utf8(folded).unwrap(),
-        "main;(samples);android.os.Looper.loop;com.app.Feed.bind 50000\n\
-         main;(samples);android.os.Looper.loop;com.app.Feed.fit:x 20000\n\
-         main;doFrame 80000\n"
-    );
-    assert!(dropped.is_empty(), "{dropped}");
+    let callers = crate::calls::callers(&trace);
+    let samples = callers.iter().flat_map(|caller| &caller.samples);
+    let found = samples.map(|sample| {
+        (crate::calls::frames(&trace, sample).join(" < "), sample.at_ns - sample.since_ns)
+    });
+    let expected = [
+        ("com.app.Feed.bind < android.os.Looper.loop", 30_000_000),
+        ("com.app.Feed.bind < android.os.Looper.loop", 20_000_000),
+        ("com.app.Feed.fit;x < android.os.Looper.loop", 20_000_000),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), expected.map(|(frames, ns)| (frames.to_owned(), ns)));
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn kinds_are_guessed_from_names_and_packed_as_they_end() {
         let bytes = std::fs::read(path.join(name)).unwrap();
         assert!(bytes.starts_with(with), "{name}");
     };
-    for name in ["a.perfetto-trace", "a.pftrace", "a.trace", "a.folded"] {
+    for name in ["a.perfetto-trace", "a.pftrace", "a.trace", "a.pb"] {
         let _ = run_tool(path, &["convert", "in.ftrace", "-o", name]);
     }
     // Perfetto's protobuf is read like the others, compressed too.
@@ -53,8 +53,10 @@ fn kinds_are_guessed_from_names_and_packed_as_they_end() {
     begins("a.pftrace", b"\x0a");
     begins("a.atrace", b"TRACE:\n# tracer: nop\n");
     begins("a.ftrace.gz", b"\x1f\x8b");
-    let folded = std::fs::read_to_string(path.join("a.folded")).unwrap();
-    assert!(folded.contains("com.example;Choreographer#doFrame 0;a.b.c 4990\n"), "{folded}");
+    let pprof = String::from_utf8_lossy(&std::fs::read(path.join("a.pb")).unwrap()).into_owned();
+    for name in ["com.example", "Choreographer#doFrame 0", "a.b.c"] {
+        assert!(pprof.contains(name), "{name}: {pprof}");
+    }
     let _ = run_tool(path, &["convert", "in.ftrace", "-o", "a.z", "--to", "atrace", "-z"]);
     begins("a.z", b"TRACE:\n\x78");
     assert_eq!(read_file(&path.join("a.z")).unwrap().threads, first.threads);
@@ -113,7 +115,7 @@ fn a_file_with_nothing_of_the_wanted_kind_is_refused_and_leaves_no_empty_one() {
     write(path, "dump.txt", "PROCESS DUMP\nUSER PID PPID NAME\nu0 1 0 com.example\n");
     let no_slices = "contains nothing that";
     for (input, output, expected) in [
-        ("counter.ftrace", "o.folded", no_slices),
+        ("counter.ftrace", "o.pb", no_slices),
         ("counter.ftrace", "o.trace", no_slices),
         (
             "kernel.ftrace",
@@ -191,9 +193,9 @@ fn names_come_back_by_mappings_in_every_command() {
         ("in.ftrace", "mapping.txt", "com.example.Feed.bind"),
         ("ids.ftrace", "methods.txt", "com.example.Feed.<init>"),
     ] {
-        let (folded, _) =
-            run_tool(path, &["convert", input, "-o", "-", "--to", "folded", "--mapping", mapping]);
-        assert!(folded.contains(expected) && !folded.contains("a.b.c"), "{folded}");
+        let (json, _) =
+            run_tool(path, &["convert", input, "-o", "-", "--to", "chrome", "--mapping", mapping]);
+        assert!(json.contains(expected) && !json.contains("a.b.c"), "{json}");
         let (text, _) =
             run_tool(path, &["convert", input, "-o", "-", "--to", "ftrace", "--mapping", mapping]);
         assert!(text.contains(&format!("B|100|{expected}\n")), "{text}");
@@ -202,11 +204,11 @@ fn names_come_back_by_mappings_in_every_command() {
         let (report, _) = run_tool(path, &["report", "--mapping", mapping, input]);
         assert!(report.contains(expected), "{report}");
     }
-    let (folded, _) = run_tool(
+    let (json, _) = run_tool(
         path,
-        &["convert", "ids.ftrace", "-o", "-", "--to", "folded", "--mapping", "mapping.txt"],
+        &["convert", "ids.ftrace", "-o", "-", "--to", "chrome", "--mapping", "mapping.txt"],
     );
-    assert!(folded.contains(";22 "), "what a mapping does not know stays: {folded}");
+    assert!(json.contains("\"22\""), "a name that the mapping does not know stays: {json}");
     let said = refused(path, &["convert", "in.ftrace", "-o", "x.json", "--mapping", "in.ftrace"]);
     assert!(said.contains("in.ftrace: line 5 is not a line of R8 or Matrix"), "{said}");
 }
@@ -314,7 +316,7 @@ fn every_command_that_takes_a_trace_takes_perfetto_s_from_stdin_and_compressed()
         &["report", "-"][..],
         &["report", "-", "--pid", "100", "--format", "json"],
         &["dmtracedump", "-"],
-        &["convert", "-", "-o", "-", "--to", "folded"],
+        &["convert", "-", "-o", "-", "--to", "chrome"],
         &["convert", "-", "-o", "-", "--to", "atrace", "-z"],
         &["convert", "-", "-o", "-", "--to", "html"],
     ] {

@@ -143,12 +143,9 @@ fn bombs_and_depth_take_bounded_memory_and_time() {
     // Ten million begins, each in the previous one.
     let begin = "a-7 (7) [000] ...1 1.000001: tracing_mark_write: B|7|x\n";
     bomb(&path.join("deep.zst"), "# tracer: nop\n", begin, 10_000_000 * begin.len() as u64);
-    for output in ["deep.json", "deep.folded", "deep.trace", "deep.perfetto-trace", "deep.html"] {
+    for output in ["deep.json", "deep.pb", "deep.trace", "deep.perfetto-trace", "deep.html"] {
         let (is_done, said) = within(path, 4096, &["convert", "deep.zst", "-o", output]);
-        // All begin and end at one time: there is nothing for a flame graph.
-        let is_flame_graph = output.ends_with("folded");
-        assert_eq!(is_done, !is_flame_graph, "{output}: {said}");
-        assert_eq!(said.contains("contains nothing that"), is_flame_graph, "{output}: {said}");
+        assert!(is_done, "{output}: {said}");
         assert!(said.contains("sections without an end"), "{output}: {said}");
     }
     let (is_done, _) = within(path, 4096, &["dmtracedump", "deep.trace"]);

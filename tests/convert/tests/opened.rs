@@ -19,12 +19,8 @@ use tracetee_trace::{Trace, read, read_any};
 const OUTPUTS: usize = 120;
 const VARIABLE: &str = "TRACETEE_OUTPUTS";
 
-/// Counts of a folded text that Firefox can hold: its importer makes a sample of each (30 million are too many).
-/// docs/CONVERT.md says so.
-const FIREFOX_COUNTS: u64 = 10_000_000;
-
 /// The formats of an input, with their endings and readers.
-const OPENED: [(Format, &str, Reader); 13] = [
+const OPENED: [(Format, &str, Reader); 11] = [
     (Format::Ftrace, "ftrace", Reader::TraceProcessor),
     (Format::Atrace, "atrace", Reader::TraceProcessor),
     (Format::Html, "html", Reader::TraceProcessor),
@@ -33,9 +29,7 @@ const OPENED: [(Format, &str, Reader); 13] = [
     (Format::Dart, "dart.json", Reader::TraceProcessor),
     (Format::Chrome, "scope.json", Reader::Speedscope),
     (Format::Pprof, "scope.pb", Reader::Speedscope),
-    (Format::Folded, "scope.folded", Reader::Speedscope),
     (Format::Chrome, "firefox.json", Reader::Firefox),
-    (Format::Folded, "firefox.folded", Reader::Firefox),
     (Format::Pprof, "pb", Reader::Pprof),
     (Format::Traceview, "trace", Reader::Dmtracedump),
 ];
@@ -99,11 +93,6 @@ fn damaged(input: &[u8], random: &mut Random) -> Vec<u8> {
         }
     }
     bytes
-}
-
-/// The sum of a folded text's counts.
-fn counts(folded: &str) -> u64 {
-    folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
 }
 
 /// Runs a program; says why, if it fails.
@@ -181,11 +170,6 @@ fn readers_open_what_is_written_of_damaged_inputs() {
                 let name = format!("{damages}.{ending}");
                 let mut out = Vec::new();
                 tracetee_convert::write(&trace, format, &mut out).unwrap();
-                if (format, reader) == (Format::Folded, Reader::Firefox)
-                    && counts(std::str::from_utf8(&out).unwrap()) > FIREFOX_COUNTS
-                {
-                    continue;
-                }
                 std::fs::write(directory.path().join(&name), out).unwrap();
                 files.entry(reader).or_default().push(name);
                 count += 1;

@@ -1,5 +1,5 @@
 //! Profile viewers on the files that they open: speedscope's importer (pprof), the Firefox Profiler's own code (Chrome's
-//! JSON, folded stacks), Google's pprof.
+//! JSON), Google's pprof.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -95,7 +95,7 @@ fn traces(pprof: &[&str], directory: &Path) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn googles_pprof_shows_the_time_of_each_callstack_that_folded_stacks_have() {
+fn googles_pprof_shows_the_time_of_each_stack() {
     let go = tracetee_tests::cache("validators").join("venv/bin/go");
     if tracetee_tests::tools::tool(go.exists().then_some(go), "Go").is_none() {
         return;
@@ -122,43 +122,34 @@ fn googles_pprof_shows_the_time_of_each_callstack_that_folded_stacks_have() {
     line(110_000, "", "E|7");
     std::fs::write(directory.path().join("x.ftrace"), text).unwrap();
     let run = |arguments: &[&str]| tracetee_tests_convert::run_tool(directory.path(), arguments).0;
-    let folded = |text: String, below: &str| -> BTreeMap<String, u64> {
-        let lines = text.lines().filter_map(|line| line.strip_prefix(below)?.rsplit_once(' '));
-        lines.map(|(stack, us)| (stack.to_owned(), us.parse().unwrap())).collect()
+    let times = |all: &[(&str, u64)]| -> BTreeMap<String, u64> {
+        all.iter().map(|(stack, us)| ((*stack).to_owned(), *us)).collect()
     };
     let _ = run(&["convert", "x.ftrace", "-q", "-o", "all.pb"]);
-    let text = run(&["convert", "x.ftrace", "-q", "--to", "folded", "-o", "-"]);
     let found = traces(&["-sample_index=sampled", "all.pb"], directory.path());
-    assert_eq!(found.len(), 3);
-    assert_eq!(found, folded(text, "main;(samples);"));
+    let expected = [
+        ("android.os.Looper.loop", 20_000),
+        ("android.os.Looper.loop;com.app.Feed.bind", 40_000),
+        ("android.os.Looper.loop;com.app.Feed.bind;com.app.Feed.fit", 20_000),
+    ];
+    assert_eq!(found, times(&expected));
+    file(&calls(), Format::Pprof, &directory.path().join("calls.pb"));
+    let found = traces(&["-sample_index=wall", "calls.pb"], directory.path());
+    assert_eq!(found, times(&[("load", 50), ("outer", 700), ("outer;inner", 300)]));
 }
 
 #[test]
-fn the_firefox_profiler_opens_chromes_json_and_folded_stacks() {
+fn the_firefox_profiler_opens_chromes_json() {
     let Some(script) = firefox_profiler() else { return };
     let directory = tempfile::tempdir().unwrap();
-    let load = |format: Format, name: &str| {
-        let path = directory.path().join(name);
-        file(&calls(), format, &path);
-        Profiler::load(&script, &path).unwrap()
-    };
-    let profiler = load(Format::Chrome, "x.json");
+    let path = directory.path().join("x.json");
+    file(&calls(), Format::Chrome, &path);
+    let profiler = Profiler::load(&script, &path).unwrap();
     let marker = |name: &str, count: i64, ms: f64| (name.to_owned(), (count, ms));
     let main = [marker("inner", 2, 0.15), marker("outer", 1, 1.0)];
     assert_eq!(profiler.markers("t-0"), ("main".to_owned(), main.into()));
     let worker = [marker("load", 1, 0.05)];
     assert_eq!(profiler.markers("t-1"), ("worker".to_owned(), worker.into()));
-
-    let profiler = load(Format::Folded, "x.folded");
-    let function = |name: &str, own, whole| (name.to_owned(), (own, whole));
-    let expected = [
-        function("inner", 300, 300),
-        function("load", 50, 50),
-        function("main", 0, 1000),
-        function("outer", 700, 1000),
-        function("worker", 0, 50),
-    ];
-    assert_eq!(profiler.functions("t-0"), expected.into());
 }
 
 /// A program that node profiles: recursion, a function that two call, one without a name.

@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
         Format::Dart,
         Format::Perfetto,
         Format::Traceview,
-        Format::Folded,
+        Format::Pprof,
     ] {
         let mut out = Vec::new();
         write(&trace, format, &mut out).unwrap();

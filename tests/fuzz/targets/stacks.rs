@@ -51,7 +51,7 @@ fuzz_target!(|events: Vec<Event<'_>>| {
         assert!(sample.since_ns <= sample.at_ns);
         assert!(trace.stacks.frames(sample.stack).count() <= 256);
     }
-    for format in [Format::Folded, Format::Pprof, Format::Perfetto] {
+    for format in [Format::Pprof, Format::Perfetto] {
         write(&trace, format, std::io::sink()).unwrap();
     }
     let Ok(analysis) = analyze(&trace, &Options::default()) else { return };

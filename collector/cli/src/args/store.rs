@@ -106,9 +106,6 @@ pub(crate) struct TablesArgs {
     /// Print the keys of the store and exit.
     #[arg(long)]
     pub(crate) list: bool,
-    /// List only the keys of DAY (YYYY-MM-DD).
-    #[arg(long, value_name = "DAY", requires = "list")]
-    pub(crate) day: Option<String>,
 }
 
 /// The commands of `store mapping`.

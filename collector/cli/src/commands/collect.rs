@@ -64,7 +64,7 @@ pub(crate) fn collect(args: &CollectArgs, is_verbose: bool) -> Result<()> {
     let guard = args.guard.as_deref().map(prepare).transpose()?;
     let server = Server::start(args.listen, options)?;
     let metrics = server.findings();
-    guard.map(|guard| guard.start(server.replica(), metrics)).transpose()?;
+    guard.map(|start| start(server.replica(), metrics)).transpose()?;
     let (address, store) = (server.address, &args.store);
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));
     let page = server.page;

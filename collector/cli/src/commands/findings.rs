@@ -136,16 +136,6 @@ impl State {
 /// [`super::guard::look`].
 pub(super) type Look = fn(&Keeper, [&str; 3], &Segment, f64) -> Result<Option<Answer>>;
 
-/// The guard of a collector before its server runs.
-pub(super) struct Prepared {
-    look: Look,
-    file: PathBuf,
-    /// The store, if it is a directory.
-    directory: Option<PathBuf>,
-    known: GuardFile,
-    state: State,
-}
-
 /// The guard of a collector.
 struct Watch {
     look: Look,
@@ -158,26 +148,24 @@ struct Watch {
     state: State,
 }
 
-/// Reads the file of the rollouts, and the state of a store that is a directory.
-pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Prepared> {
-    let known = GuardFile::read(file)?;
-    let directory = StoreLocation::parse(store).directory();
-    let state = directory.map(keeper::read).transpose()?.unwrap_or_default();
-    let directory = directory.map(Path::to_owned);
-    Ok(Prepared { look, file: file.to_owned(), directory, known, state })
-}
-
-impl Prepared {
-    /// Starts the thread. `replica`: of an object store. `metrics`: what `/metrics` has.
-    pub(super) fn start(self, replica: Option<Arc<Replica>>, metrics: Arc<Findings>) -> Result<()> {
-        let Self { look, file, directory, known, state } = self;
+/// Reads the file of the rollouts, and the state of a store that is a directory. Returns a function that starts the thread,
+/// with the replica of an object store and with what `/metrics` has.
+pub(super) fn prepare(
+    file: &Path,
+    store: &str,
+    look: Look,
+) -> Result<impl FnOnce(Option<Arc<Replica>>, Arc<Findings>) -> Result<()> + use<>> {
+    let (file, known) = (file.to_owned(), GuardFile::read(file)?);
+    let directory = StoreLocation::parse(store).directory().map(Path::to_owned);
+    let state = directory.as_deref().map(keeper::read).transpose()?.unwrap_or_default();
+    Ok(move |replica: Option<Arc<Replica>>, metrics| {
         let objects = || replica.map(Keeper::of_objects);
         let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };
         let next = Instant::now();
         let mut watch = Watch { look, metrics, next, file, keeper, known, state };
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || watch.run())?;
         Ok(())
-    }
+    })
 }
 
 impl Watch {

@@ -161,7 +161,7 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
 /// Makes Parquet tables, or lists keys.
 pub(crate) fn tables(args: &TablesArgs) -> Result<()> {
     if args.list {
-        for key in list_keys(&args.store, args.day.as_deref())? {
+        for key in list_keys(&args.store)? {
             print(&format!("{}\n", shown(&key)));
         }
         return Ok(());

@@ -10,8 +10,6 @@ use std::io::{self, Write};
 /// # Errors
 /// Errors of `out`.
 pub fn dot(profile: &Profile, threshold: u32, out: &mut impl Write) -> io::Result<()> {
-    let numbers = profile.numbers();
-    let number = |index: usize| numbers.get(index).copied().unwrap_or(0);
     let least = u128::from(profile.total_us) * u128::from(threshold);
     let is_in = |us: u64| u128::from(us) * 100 >= least && us > 0;
     out.write_all(b"digraph g {\nnode [shape = record,height=.1];\n")?;
@@ -24,8 +22,8 @@ pub fn dot(profile: &Profile, threshold: u32, out: &mut impl Write) -> io::Resul
         writeln!(
             out,
             "node{}[label = \"[{}] {} ({}, {}, {})\"]",
-            number(index),
-            number(index),
+            entry.number,
+            entry.number,
             escaped(&format!("{}{name}", entry.class)),
             entry.inclusive_us / 1000,
             entry.exclusive_us / 1000,
@@ -33,19 +31,18 @@ pub fn dot(profile: &Profile, threshold: u32, out: &mut impl Write) -> io::Resul
         )?;
         let mut called = HashSet::new();
         for edge in entry.children.iter().flatten() {
-            let child = profile.methods.get(edge.method);
-            if !child.is_some_and(|child| is_in(child.inclusive_us)) || !called.insert(edge.method)
-            {
+            let Some(child) = profile.methods.get(edge.method) else { continue };
+            if !is_in(child.inclusive_us) || !called.insert(edge.method) {
                 continue;
             }
-            edges.push((index, edge.method));
+            edges.push((entry.number, child.number));
             if reached.insert(edge.method) {
                 todo.push(edge.method);
             }
         }
     }
     for (from, to) in edges {
-        writeln!(out, "node{} -> node{}", number(from), number(to))?;
+        writeln!(out, "node{from} -> node{to}")?;
     }
     out.write_all(b"}\n")
 }

@@ -1,7 +1,7 @@
 //! The report as one self-contained HTML page.
 
 use super::report::{TIMES, compared};
-use super::{Edge, Entry, Group, Profile, TOPLEVEL, percent};
+use super::{Edge, Entry, Group, Profile, percent};
 use std::io::{self, Write};
 
 const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -25,14 +25,13 @@ pub fn html(profile: &Profile, sortable: Option<&str>, out: &mut impl Write) -> 
         <a href=\"#inclusive\">Inclusive</a> <a href=\"#class\">Classes</a> \
         <a href=\"#method\">Methods</a></p>\n",
     )?;
-    let page = Page { profile, numbers: profile.numbers() };
     writeln!(out, "<p>Total: {} \u{b5}s</p>", profile.total_us)?;
-    page.exclusive(out)?;
-    page.inclusive(out)?;
+    exclusive(profile, out)?;
+    inclusive(profile, out)?;
     let by_class = profile.groups(|entry| &entry.class);
-    page.groups(out, "class", "Exclusive time of each class", &by_class)?;
+    groups(profile, out, "class", "Exclusive time of each class", &by_class)?;
     let by_name = profile.groups(|entry| entry.name.as_deref().unwrap_or_default());
-    page.groups(out, "method", "Exclusive time of methods of the same name", &by_name)?;
+    groups(profile, out, "method", "Exclusive time of methods of the same name", &by_name)?;
     out.write_all(b"</body></html>\n")
 }
 
@@ -99,142 +98,119 @@ pub(crate) fn escaped(text: &str) -> String {
     escaped
 }
 
-struct Page<'a> {
-    profile: &'a Profile,
-    numbers: Vec<usize>,
+/// A method's number, as a link to its callers and callees, and its text.
+fn linked(entry: &Entry) -> String {
+    format!("<a href=\"#m{0}\">[{0}]</a> {1}", entry.number, escaped(&entry.text()))
 }
 
-impl Page<'_> {
-    fn link(&self, index: usize) -> String {
-        let number = self.numbers.get(index).copied().unwrap_or(0);
-        format!("<a href=\"#m{number}\">[{number}]</a>")
-    }
-
-    fn text(&self, index: usize) -> String {
-        self.profile.methods.get(index).map(|entry| escaped(&entry.text())).unwrap_or_default()
-    }
-
-    fn exclusive(&self, out: &mut impl Write) -> io::Result<()> {
-        out.write_all(
-            b"<h2 id=\"exclusive\">Exclusive</h2><table class=\"sortable\"><tr><th>\xc2\xb5s</th>\
-            <th>self %</th><th>sum %</th><th>Method</th></tr>\n",
+fn exclusive(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(
+        b"<h2 id=\"exclusive\">Exclusive</h2><table class=\"sortable\"><tr><th>\xc2\xb5s</th>\
+        <th>self %</th><th>sum %</th><th>Method</th></tr>\n",
+    )?;
+    let mut sum = 0;
+    for entry in profile.with_any(|entry| entry.exclusive_us) {
+        sum += entry.exclusive_us;
+        let total = profile.total_us;
+        writeln!(
+            out,
+            "<tr><td>{}</td><td>{:.2}</td><td>{:.2}</td><td>{}</td></tr>",
+            entry.exclusive_us,
+            percent(entry.exclusive_us, total),
+            percent(sum, total),
+            linked(entry)
         )?;
-        let mut sum = 0;
-        for index in self.profile.by(|entry| entry.exclusive_us) {
-            let entry = self.profile.methods.get(index);
-            let Some(entry) = entry.filter(|entry| entry.exclusive_us > 0) else { break };
-            sum += entry.exclusive_us;
-            let total = self.profile.total_us;
+    }
+    out.write_all(b"</table>\n")
+}
+
+fn inclusive(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(
+        b"<h2 id=\"inclusive\">Inclusive, with parents and children</h2><table><thead><tr><th>%/total</th>\
+        <th>%/self</th><th>calls</th><th>\xc2\xb5s</th><th>Method</th></tr></thead>\n",
+    )?;
+    for entry in profile.with_any(|entry| entry.inclusive_us) {
+        writeln!(out, "<tbody id=\"m{}\">", entry.number)?;
+        edges(profile, out, "parent", entry, &entry.parents, |_| entry.all_calls())?;
+        writeln!(
+            out,
+            "<tr class=\"of\"><td>{:.1}</td><td></td><td>{}+{}</td><td>{}</td><td>{}</td></tr>\n\
+            <tr><td></td><td>{:.1}</td><td></td><td>{}</td><td>(itself)</td></tr>",
+            percent(entry.inclusive_us, profile.total_us),
+            entry.calls[0],
+            entry.calls[1],
+            entry.inclusive_us,
+            linked(entry),
+            percent(entry.outer_exclusive_us, entry.inclusive_us),
+            entry.outer_exclusive_us
+        )?;
+        edges(profile, out, "child", entry, &entry.children, Entry::all_calls)?;
+        out.write_all(b"</tbody>\n")?;
+    }
+    out.write_all(b"</table>\n")
+}
+
+fn edges(
+    profile: &Profile,
+    out: &mut impl Write,
+    kind: &str,
+    entry: &Entry,
+    edges: &[Vec<Edge>; 2],
+    calls: impl Fn(&Entry) -> u64,
+) -> io::Result<()> {
+    for (is_recursive, edges) in [false, true].into_iter().zip(edges) {
+        for edge in edges {
+            let Some(method) = profile.methods.get(edge.method) else { continue };
+            let share = if is_recursive {
+                "recursive".to_owned()
+            } else {
+                format!("{:.1}", percent(edge.us, entry.inclusive_us))
+            };
             writeln!(
                 out,
-                "<tr><td>{}</td><td>{:.2}</td><td>{:.2}</td><td>{} {}</td></tr>",
-                entry.exclusive_us,
-                percent(entry.exclusive_us, total),
-                percent(sum, total),
-                self.link(index),
-                self.text(index)
+                "<tr class=\"{kind}\"><td></td><td>{share}</td><td>{}/{}</td><td>{}</td><td>{}</td></tr>",
+                edge.calls,
+                calls(method),
+                edge.us,
+                linked(method)
             )?;
         }
-        out.write_all(b"</table>\n")
     }
+    Ok(())
+}
 
-    fn inclusive(&self, out: &mut impl Write) -> io::Result<()> {
-        out.write_all(
-            b"<h2 id=\"inclusive\">Inclusive, with parents and children</h2><table><thead><tr><th>%/total</th>\
-            <th>%/self</th><th>calls</th><th>\xc2\xb5s</th><th>Method</th></tr></thead>\n",
+fn groups(
+    profile: &Profile,
+    out: &mut impl Write,
+    id: &str,
+    title: &str,
+    groups: &[Group<'_>],
+) -> io::Result<()> {
+    writeln!(out, "<h2 id=\"{id}\">{title}</h2>")?;
+    for group in groups {
+        writeln!(
+            out,
+            "<details><summary>{} \u{b5}s, {:.1} %, {}+{} calls: {}</summary><table>",
+            group.exclusive_us,
+            percent(group.exclusive_us, profile.total_us),
+            group.calls[0],
+            group.calls[1],
+            escaped(group.name)
         )?;
-        for index in self.profile.by(|entry| entry.inclusive_us) {
-            let entry = self.profile.methods.get(index);
-            let Some(entry) = entry.filter(|entry| entry.inclusive_us > 0) else { break };
-            let number = self.numbers.get(index).copied().unwrap_or(0);
-            writeln!(out, "<tbody id=\"m{number}\">")?;
-            if index != TOPLEVEL {
-                self.edges(out, "parent", entry, &entry.parents, |_| entry.all_calls())?;
-            }
+        for &index in &group.methods {
+            let Some(entry) = profile.methods.get(index) else { continue };
             writeln!(
                 out,
-                "<tr class=\"of\"><td>{:.1}</td><td></td><td>{}+{}</td><td>{}</td><td>{} {}</td></tr>\n\
-                <tr><td></td><td>{:.1}</td><td></td><td>{}</td><td>(itself)</td></tr>",
-                percent(entry.inclusive_us, self.profile.total_us),
+                "<tr><td>{}</td><td>{}</td><td>{:.1}</td><td>{}+{}</td><td>{}</td></tr>",
+                entry.exclusive_us,
+                entry.inclusive_us,
+                percent(entry.exclusive_us, group.exclusive_us),
                 entry.calls[0],
                 entry.calls[1],
-                entry.inclusive_us,
-                self.link(index),
-                self.text(index),
-                percent(entry.outer_exclusive_us, entry.inclusive_us),
-                entry.outer_exclusive_us
+                linked(entry)
             )?;
-            let calls =
-                |edge: &Edge| self.profile.methods.get(edge.method).map_or(0, Entry::all_calls);
-            self.edges(out, "child", entry, &entry.children, calls)?;
-            out.write_all(b"</tbody>\n")?;
         }
-        out.write_all(b"</table>\n")
+        out.write_all(b"</table></details>\n")?;
     }
-
-    fn edges(
-        &self,
-        out: &mut impl Write,
-        kind: &str,
-        entry: &Entry,
-        edges: &[Vec<Edge>; 2],
-        calls: impl Fn(&Edge) -> u64,
-    ) -> io::Result<()> {
-        for (is_recursive, edges) in [false, true].into_iter().zip(edges) {
-            for edge in edges {
-                let share = if is_recursive {
-                    "recursive".to_owned()
-                } else {
-                    format!("{:.1}", percent(edge.us, entry.inclusive_us))
-                };
-                writeln!(
-                    out,
-                    "<tr class=\"{kind}\"><td></td><td>{share}</td><td>{}/{}</td><td>{}</td><td>{} {}</td></tr>",
-                    edge.calls,
-                    calls(edge),
-                    edge.us,
-                    self.link(edge.method),
-                    self.text(edge.method)
-                )?;
-            }
-        }
-        Ok(())
-    }
-
-    fn groups(
-        &self,
-        out: &mut impl Write,
-        id: &str,
-        title: &str,
-        groups: &[Group<'_>],
-    ) -> io::Result<()> {
-        writeln!(out, "<h2 id=\"{id}\">{title}</h2>")?;
-        for group in groups {
-            writeln!(
-                out,
-                "<details><summary>{} \u{b5}s, {:.1} %, {}+{} calls: {}</summary><table>",
-                group.exclusive_us,
-                percent(group.exclusive_us, self.profile.total_us),
-                group.calls[0],
-                group.calls[1],
-                escaped(group.name)
-            )?;
-            for &index in &group.methods {
-                let Some(entry) = self.profile.methods.get(index) else { continue };
-                writeln!(
-                    out,
-                    "<tr><td>{}</td><td>{}</td><td>{:.1}</td><td>{}+{}</td><td>{} {}</td></tr>",
-                    entry.exclusive_us,
-                    entry.inclusive_us,
-                    percent(entry.exclusive_us, group.exclusive_us),
-                    entry.calls[0],
-                    entry.calls[1],
-                    self.link(index),
-                    self.text(index)
-                )?;
-            }
-            out.write_all(b"</table></details>\n")?;
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -57,6 +57,8 @@ pub struct Entry {
     pub parents: [Vec<Edge>; 2],
     /// Callees of calls that are not recursive, and of recursive calls.
     pub children: [Vec<Edge>; 2],
+    /// Its number in reports, by inclusive time.
+    pub number: usize,
 }
 
 /// Calls from one method to another.
@@ -169,6 +171,11 @@ impl Profile {
             toplevel.inclusive_us = profile.total_us;
             toplevel.outer_exclusive_us = toplevel.exclusive_us;
         }
+        for (number, index) in profile.by(|entry| entry.inclusive_us).into_iter().enumerate() {
+            if let Some(entry) = profile.methods.get_mut(index) {
+                entry.number = number;
+            }
+        }
         profile
     }
 
@@ -244,16 +251,10 @@ impl Profile {
         indices
     }
 
-    /// The number of each method in reports, by inclusive time.
-    #[must_use]
-    pub fn numbers(&self) -> Vec<usize> {
-        let mut numbers = vec![0; self.methods.len()];
-        for (number, index) in self.by(|entry| entry.inclusive_us).into_iter().enumerate() {
-            if let Some(slot) = numbers.get_mut(index) {
-                *slot = number;
-            }
-        }
-        numbers
+    /// The methods that have any time, the most first.
+    pub(crate) fn with_any(&self, time: fn(&Entry) -> u64) -> impl Iterator<Item = &Entry> {
+        let entries = self.by(time).into_iter().filter_map(|index| self.methods.get(index));
+        entries.take_while(move |entry| time(entry) > 0)
     }
 }
 

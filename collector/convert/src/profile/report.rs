@@ -1,6 +1,6 @@
 //! The report as text, in the original's layout.
 
-use super::{Edge, Entry, Group, Profile, TOPLEVEL, percent};
+use super::{Edge, Entry, Group, Profile, percent};
 use std::io::{self, Write};
 
 const LINE: &str = "======================================================================";
@@ -12,20 +12,18 @@ const RECURSIVE: &str = "               +++++++++++++++++++++++++";
 /// # Errors
 /// Errors of `out`.
 pub fn report(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
-    let numbers = profile.numbers();
-    let all = Numbered { profile, numbers: &numbers };
     write!(out, "\n{LINE}\nTotal cycles: {}\n\n", profile.total_us)?;
     out.write_all(
         b"Exclusive elapsed times for each method, not including time spent in\n\
           children, sorted by exclusive time.\n\n    Usecs  self %  sum %  Method\n",
     )?;
-    all.exclusive(out)?;
+    exclusive(profile, out)?;
     write!(
         out,
         "\n{LINE}\n\nInclusive elapsed times for each method and its parents and children,\n\
          sorted by inclusive time.\n\nindex  %/total %/self  index     calls         usecs name\n"
     )?;
-    all.inclusive(out)?;
+    inclusive(profile, out)?;
     if profile.methods.iter().all(|entry| entry.name.is_none()) {
         return write!(out, "\n{LINE}\n\nNo classes.\n");
     }
@@ -37,163 +35,139 @@ pub fn report(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     let without_class = |entry: &Entry| {
         format!("{} {}", entry.name.as_deref().unwrap_or_default(), entry.signature)
     };
-    all.groups(out, &profile.groups(|entry| &entry.class), without_class)?;
+    groups(profile, out, &profile.groups(|entry| &entry.class), without_class)?;
     write!(
         out,
         "\n{LINE}\n\nExclusive elapsed time for each method, summed over all the classes\n\
          that contain a method with the same name.\n\n   Cycles %/total Cumul.%  Calls+Recur  Method\n"
     )?;
-    let groups = profile.groups(|entry| entry.name.as_deref().unwrap_or_default());
-    all.groups(out, &groups, Entry::text)
+    let by_name = profile.groups(|entry| entry.name.as_deref().unwrap_or_default());
+    groups(profile, out, &by_name, Entry::text)
 }
 
-struct Numbered<'a> {
-    profile: &'a Profile,
-    numbers: &'a [usize],
+fn exclusive(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+    let total = profile.total_us;
+    let mut sum = 0;
+    for entry in profile.with_any(|entry| entry.exclusive_us) {
+        sum += entry.exclusive_us;
+        writeln!(
+            out,
+            "{:9}  {:6.2} {:6.2}  [{}] {}",
+            entry.exclusive_us,
+            percent(entry.exclusive_us, total),
+            percent(sum, total),
+            entry.number,
+            entry.text()
+        )?;
+    }
+    Ok(())
 }
 
-impl Numbered<'_> {
-    fn number(&self, index: usize) -> usize {
-        self.numbers.get(index).copied().unwrap_or(0)
+fn inclusive(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+    for entry in profile.with_any(|entry| entry.inclusive_us) {
+        writeln!(out, "{THIN}")?;
+        edges(profile, out, entry, &entry.parents, |_| entry.all_calls())?;
+        writeln!(
+            out,
+            "{:<6} {:5.1}%   {:5} {:6} {:6}+{:<6} {:9} {}",
+            format!("[{}]", entry.number),
+            percent(entry.inclusive_us, profile.total_us),
+            "",
+            "",
+            entry.calls[0],
+            entry.calls[1],
+            entry.inclusive_us,
+            entry.text()
+        )?;
+        writeln!(
+            out,
+            "{:6} {:5}   {:5.1}% {:>6} {:6} {:6} {:9}",
+            "",
+            "",
+            percent(entry.outer_exclusive_us, entry.inclusive_us),
+            "excl",
+            "",
+            "",
+            entry.outer_exclusive_us
+        )?;
+        edges(profile, out, entry, &entry.children, Entry::all_calls)?;
     }
+    Ok(())
+}
 
-    fn entry(&self, index: usize) -> Option<&Entry> {
-        self.profile.methods.get(index)
-    }
-
-    fn exclusive(&self, out: &mut impl Write) -> io::Result<()> {
-        let total = self.profile.total_us;
-        let mut sum = 0;
-        for index in self.profile.by(|entry| entry.exclusive_us) {
-            let Some(entry) = self.entry(index).filter(|entry| entry.exclusive_us > 0) else {
-                break;
+fn edges(
+    profile: &Profile,
+    out: &mut impl Write,
+    entry: &Entry,
+    edges: &[Vec<Edge>; 2],
+    calls: impl Fn(&Entry) -> u64,
+) -> io::Result<()> {
+    for (is_recursive, edges) in [false, true].into_iter().zip(edges) {
+        if is_recursive && !edges.is_empty() {
+            writeln!(out, "{RECURSIVE}")?;
+        }
+        for edge in edges {
+            let Some(method) = profile.methods.get(edge.method) else { continue };
+            let share = if is_recursive {
+                " ".repeat(6)
+            } else {
+                format!("{:5.1}%", percent(edge.us, entry.inclusive_us))
             };
-            sum += entry.exclusive_us;
             writeln!(
                 out,
-                "{:9}  {:6.2} {:6.2}  [{}] {}",
-                entry.exclusive_us,
-                percent(entry.exclusive_us, total),
-                percent(sum, total),
-                self.number(index),
-                entry.text()
+                "{:6} {:5}   {share} {:>6} {:6}/{:<6} {:9} {}",
+                "",
+                "",
+                format!("[{}]", method.number),
+                edge.calls,
+                calls(method),
+                edge.us,
+                method.text()
             )?;
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    fn inclusive(&self, out: &mut impl Write) -> io::Result<()> {
-        for index in self.profile.by(|entry| entry.inclusive_us) {
-            let Some(entry) = self.entry(index).filter(|entry| entry.inclusive_us > 0) else {
-                break;
-            };
-            writeln!(out, "{THIN}")?;
-            if index != TOPLEVEL {
-                let calls = entry.all_calls();
-                self.edges(out, entry, &entry.parents, |_| calls)?;
-            }
+fn groups(
+    profile: &Profile,
+    out: &mut impl Write,
+    groups: &[Group<'_>],
+    text: impl Fn(&Entry) -> String,
+) -> io::Result<()> {
+    let mut sum = 0;
+    for group in groups {
+        writeln!(out, "---------------------------------------------")?;
+        sum += group.exclusive_us;
+        writeln!(
+            out,
+            "{:9} {:7.1} {:7.1} {:6}+{:<6} {}",
+            group.exclusive_us,
+            percent(group.exclusive_us, profile.total_us),
+            percent(sum, profile.total_us),
+            group.calls[0],
+            group.calls[1],
+            group.name
+        )?;
+        let mut within = 0;
+        for &index in &group.methods {
+            let Some(entry) = profile.methods.get(index) else { continue };
+            within += entry.exclusive_us;
             writeln!(
                 out,
-                "{:<6} {:5.1}%   {:5} {:6} {:6}+{:<6} {:9} {}",
-                format!("[{}]", self.number(index)),
-                percent(entry.inclusive_us, self.profile.total_us),
-                "",
-                "",
+                "{:9} {:9} {:7.1} {:7.1} {:6}+{:<6} [{}] {}",
+                entry.exclusive_us,
+                entry.inclusive_us,
+                percent(entry.exclusive_us, group.exclusive_us),
+                percent(within, group.exclusive_us),
                 entry.calls[0],
                 entry.calls[1],
-                entry.inclusive_us,
-                entry.text()
+                entry.number,
+                text(entry)
             )?;
-            writeln!(
-                out,
-                "{:6} {:5}   {:5.1}% {:>6} {:6} {:6} {:9}",
-                "",
-                "",
-                percent(entry.outer_exclusive_us, entry.inclusive_us),
-                "excl",
-                "",
-                "",
-                entry.outer_exclusive_us
-            )?;
-            let calls = |edge: &Edge| self.entry(edge.method).map_or(0, Entry::all_calls);
-            self.edges(out, entry, &entry.children, calls)?;
         }
-        Ok(())
     }
-
-    fn edges(
-        &self,
-        out: &mut impl Write,
-        entry: &Entry,
-        edges: &[Vec<Edge>; 2],
-        calls: impl Fn(&Edge) -> u64,
-    ) -> io::Result<()> {
-        for (is_recursive, edges) in [false, true].into_iter().zip(edges) {
-            if is_recursive && !edges.is_empty() {
-                writeln!(out, "{RECURSIVE}")?;
-            }
-            for edge in edges {
-                let share = if is_recursive {
-                    " ".repeat(6)
-                } else {
-                    format!("{:5.1}%", percent(edge.us, entry.inclusive_us))
-                };
-                writeln!(
-                    out,
-                    "{:6} {:5}   {share} {:>6} {:6}/{:<6} {:9} {}",
-                    "",
-                    "",
-                    format!("[{}]", self.number(edge.method)),
-                    edge.calls,
-                    calls(edge),
-                    edge.us,
-                    self.entry(edge.method).map(Entry::text).unwrap_or_default()
-                )?;
-            }
-        }
-        Ok(())
-    }
-
-    fn groups(
-        &self,
-        out: &mut impl Write,
-        groups: &[Group<'_>],
-        text: impl Fn(&Entry) -> String,
-    ) -> io::Result<()> {
-        let mut sum = 0;
-        for group in groups {
-            writeln!(out, "---------------------------------------------")?;
-            sum += group.exclusive_us;
-            writeln!(
-                out,
-                "{:9} {:7.1} {:7.1} {:6}+{:<6} {}",
-                group.exclusive_us,
-                percent(group.exclusive_us, self.profile.total_us),
-                percent(sum, self.profile.total_us),
-                group.calls[0],
-                group.calls[1],
-                group.name
-            )?;
-            let mut within = 0;
-            for &index in &group.methods {
-                let Some(entry) = self.entry(index) else { continue };
-                within += entry.exclusive_us;
-                writeln!(
-                    out,
-                    "{:9} {:9} {:7.1} {:7.1} {:6}+{:<6} [{}] {}",
-                    entry.exclusive_us,
-                    entry.inclusive_us,
-                    percent(entry.exclusive_us, group.exclusive_us),
-                    percent(within, group.exclusive_us),
-                    entry.calls[0],
-                    entry.calls[1],
-                    self.number(index),
-                    text(entry)
-                )?;
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// A time of a method.

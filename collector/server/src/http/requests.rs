@@ -111,10 +111,18 @@ pub(super) async fn observe(
         let is_part = route == "ledgers" && status.is_success();
         (status != StatusCode::NOT_MODIFIED && !is_part).then_some(0)
     };
+    // The number of earlier refusals without a log line.
     let Some(left_out) = left_out else { return response };
     let (status, ms) = (status.as_u16(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
-    let line = Line { path: &path, status, app: app.as_deref(), client, bytes, ms, left_out };
-    line.log(reason.as_deref().unwrap_or("answered"));
+    let left_out = (left_out > 0).then_some(left_out);
+    let reason = reason.as_deref().unwrap_or("answered");
+    match status {
+        500.. => tracing::error!(status, path, app, client, bytes, ms, left_out, "{reason}"),
+        400.. if response.status() != StatusCode::PRECONDITION_FAILED => {
+            tracing::warn!(status, path, app, client, bytes, ms, left_out, "{reason}");
+        }
+        _ => tracing::info!(status, path, app, client, bytes, ms, left_out, "{reason}"),
+    }
     response
 }
 
@@ -132,32 +140,6 @@ async fn with_reason(response: Response) -> (Response, Option<String>) {
     let bytes = to_bytes(body, MAX_REASON_BYTES).await.unwrap_or_default();
     let reason = String::from_utf8_lossy(&bytes).trim().to_owned();
     (Response::from_parts(parts, Body::from(bytes)), Some(reason))
-}
-
-/// A log line.
-struct Line<'a> {
-    path: &'a str,
-    status: u16,
-    app: Option<&'a str>,
-    client: String,
-    bytes: u64,
-    ms: u64,
-    /// Number of earlier refusals without a log line.
-    left_out: u64,
-}
-
-impl Line<'_> {
-    fn log(&self, reason: &str) {
-        let Self { path, status, app, client, bytes, ms, left_out } = self;
-        let left_out = (*left_out > 0).then_some(left_out);
-        match status {
-            500.. => tracing::error!(status, path, app, client, bytes, ms, left_out, "{reason}"),
-            400.. if *status != StatusCode::PRECONDITION_FAILED.as_u16() => {
-                tracing::warn!(status, path, app, client, bytes, ms, left_out, "{reason}");
-            }
-            _ => tracing::info!(status, path, app, client, bytes, ms, left_out, "{reason}"),
-        }
-    }
 }
 
 impl Requests {

@@ -21,22 +21,18 @@ use tracetee_fleet::rows::Rows;
 use tracetee_fleet::stored_report::from_report;
 use tracetee_fleet::{capture, parquet};
 
-/// Lists the keys of the captures and reports of a store, sorted; of one day (`YYYY-MM-DD`) if given.
+/// Lists the keys of the captures and reports of a store, sorted.
 ///
 /// # Errors
 /// When the store cannot be opened or listed.
-pub fn list_keys(store: &str, day: Option<&str>) -> Result<Vec<String>> {
+pub fn list_keys(store: &str) -> Result<Vec<String>> {
     let store = StoreLocation::parse(store).open()?;
     let mut keys = store.list("raw/v1")?;
     for kind in ReportKind::ALL {
         keys.extend(store.list(kind.directory())?);
     }
     keys.sort();
-    let day = day.map(|day| format!("dt={day}/"));
-    keys.retain(|key| {
-        let is_of_day = day.as_ref().is_none_or(|day| key.contains(day));
-        is_of_day && (RawKey::parse(key).is_some() || ReportKey::parse(key).is_some())
-    });
+    keys.retain(|key| RawKey::parse(key).is_some() || ReportKey::parse(key).is_some());
     Ok(keys)
 }
 

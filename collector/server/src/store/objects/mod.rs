@@ -94,10 +94,7 @@ pub(crate) trait Objects: Debug + Send + Sync {
 
     /// The paths below one, sorted.
     fn list(&self, below: &str) -> Result<Vec<String>> {
-        let mut all = Vec::new();
-        self.walk(below, &mut |listed| all.push(listed.path))?;
-        all.sort_unstable();
-        Ok(all)
+        Ok(self.list_all(below)?.into_iter().map(|listed| listed.path).collect())
     }
 }
 
