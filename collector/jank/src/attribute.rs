@@ -90,7 +90,7 @@ pub(crate) fn attribute(
             let (tid, found) = match window.thread.and_then(pieces_of) {
                 Ok(found) => found,
                 Err(name) => {
-                    let thread = window.thread.ok();
+                    let thread = window.thread.map_err(|_| role);
                     let carried_ns = claims.claim(thread, window.from_ns, window.to_ns);
                     let cause = of_frame.add_without_thread(role, name, ns, carried_ns);
                     path.push(Step::of_window(window, replay.number(cause)));
@@ -115,7 +115,7 @@ pub(crate) fn attribute(
             let mut walked: Vec<(Key, Span)> = Vec::with_capacity(found.len());
             let mut add = |key: Key, part: &Piece| {
                 let (_, tid) = key.0;
-                let carried_ns = claims.claim(Some(tid), part.span.from_ns, part.span.to_ns);
+                let carried_ns = claims.claim(Ok(tid), part.span.from_ns, part.span.to_ns);
                 of_waits.entry(key).or_default().add(part.span.state, part.ns(), carried_ns);
                 walked.push((key, part.span));
             };

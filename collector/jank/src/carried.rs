@@ -5,6 +5,7 @@
 //! calls this, in the order of frames.
 
 use crate::states::{StateTimes, ThreadState};
+use crate::thread_role::ThreadRole;
 use std::collections::{BTreeMap, HashMap};
 use tracetee_trace::Seeded;
 
@@ -36,13 +37,18 @@ impl Times {
     }
 }
 
-/// The time that parts have, by thread: begin and end, disjoint. Time without a thread is under `None`.
+/// The time that parts have, by thread, or by role where no thread is known: begin and end, disjoint.
 #[derive(Debug, Default)]
-pub(crate) struct Claims(HashMap<Option<u32>, BTreeMap<u64, u64>, Seeded>);
+pub(crate) struct Claims(HashMap<Result<u32, ThreadRole>, BTreeMap<u64, u64>, Seeded>);
 
 impl Claims {
     /// Claims time of a thread; returns the part of it that was claimed before.
-    pub(crate) fn claim(&mut self, thread: Option<u32>, from_ns: u64, to_ns: u64) -> u64 {
+    pub(crate) fn claim(
+        &mut self,
+        thread: Result<u32, ThreadRole>,
+        from_ns: u64,
+        to_ns: u64,
+    ) -> u64 {
         let claimed = self.0.entry(thread).or_default();
         let (mut begin_ns, mut end_ns, mut carried_ns) = (from_ns, to_ns, 0);
         // The last one that begins before the end; those before it, for as long as they touch.
@@ -66,13 +72,14 @@ mod tests {
     #[test]
     fn time_is_claimed_once_for_each_thread() {
         let mut claims = Claims::default();
-        assert_eq!(claims.claim(Some(1), 10, 20), 0);
-        assert_eq!(claims.claim(Some(2), 10, 20), 0);
-        assert_eq!(claims.claim(Some(1), 30, 40), 0);
-        assert_eq!(claims.claim(Some(1), 15, 35), 10);
-        assert_eq!(claims.claim(Some(1), 0, 50), 30);
-        assert_eq!(claims.claim(Some(1), 12, 14), 2);
-        assert_eq!(claims.claim(Some(1), 50, 60), 0);
-        assert_eq!(claims.claim(None, 0, 5), 0);
+        assert_eq!(claims.claim(Ok(1), 10, 20), 0);
+        assert_eq!(claims.claim(Ok(2), 10, 20), 0);
+        assert_eq!(claims.claim(Ok(1), 30, 40), 0);
+        assert_eq!(claims.claim(Ok(1), 15, 35), 10);
+        assert_eq!(claims.claim(Ok(1), 0, 50), 30);
+        assert_eq!(claims.claim(Ok(1), 12, 14), 2);
+        assert_eq!(claims.claim(Ok(1), 50, 60), 0);
+        assert_eq!(claims.claim(Err(ThreadRole::Gpu), 0, 5), 0);
+        assert_eq!(claims.claim(Err(ThreadRole::Render), 0, 5), 0);
     }
 }

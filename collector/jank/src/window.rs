@@ -57,11 +57,12 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
             now_ns = to_ns;
         }
     };
+    let done_ns = frame.timeline.map_or(end_ns, |verdict| verdict.end_ns);
     push(found.role, Ok(found.ui_tid), found.ui.end_ns);
     match draw {
         Some((tid, draw)) => push(render, Ok(tid), draw.end_ns),
-        None if found.is_moved => push(render, Err(MOVED), end_ns),
-        None if found.ui.name == NameId::NONE => push(render, Err(UNSEEN), end_ns),
+        None if found.is_moved => push(render, Err(MOVED), done_ns),
+        None if found.ui.name == NameId::NONE => push(render, Err(UNSEEN), done_ns),
         None if frame.evidence == Evidence::Markers => push(render, Err(ASSUMED), end_ns),
         None => {}
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use tracetee_jank::{
     Analysis, Cause, DeathReport, Evidence, FrameBudget, FrameExplanation, Interaction, Judged,
     LongSlice, Named, OtherProcess, PipelineTotals, StartKind, Startup, StateTimes, Step,
-    StoodStill, Totals, Unknown,
+    StoodStill, ThreadRole, Totals, Unknown,
 };
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
@@ -244,6 +244,7 @@ fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
         start_ns: frame.start_ns,
         dur_ns: frame.dur_ns,
         overrun_ns: frame.jank_ns,
+        delayed_ns: delayed_ns(analysis, index, &parts),
         ui_ns: frame.ui_ns,
         render_ns: frame.render_ns,
         dropped: frame.dropped,
@@ -264,6 +265,17 @@ fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
         worst.sentence = worst.sentence(path, begins);
     }
     Some(worst)
+}
+
+/// Returns the time since a frame's begin in which its threads still worked on an earlier frame, late or not.
+fn delayed_ns(analysis: &Analysis, index: usize, parts: &[PartRow]) -> u64 {
+    let carried = parts.iter().filter(|part| part.thread != ThreadRole::Gpu);
+    let carried_ns = carried.map(|part| part.carried_ns).sum();
+    let (before, rest) = analysis.frames.split_at(index);
+    let Some(frame) = rest.first() else { return carried_ns };
+    let before = before.iter().rev().find(|one| one.ui_tid == frame.ui_tid);
+    let until_ns = before.map_or(0, |one| one.ui_start_ns + one.ui_ns).min(frame.ui_start_ns);
+    until_ns.saturating_sub(frame.start_ns).max(carried_ns)
 }
 
 fn causes(analysis: &Analysis) -> Vec<CauseRow> {

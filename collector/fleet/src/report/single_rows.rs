@@ -47,6 +47,8 @@ pub struct Worst {
     pub dur_ns: u64,
     /// Time past the deadline.
     pub overrun_ns: u64,
+    /// Time since its begin in which its threads still worked on an earlier frame.
+    pub delayed_ns: u64,
     /// Time on the main thread.
     pub ui_ns: u64,
     /// Time on the render thread.

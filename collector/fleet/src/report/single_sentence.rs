@@ -21,10 +21,14 @@ impl Worst {
     /// frame, if it is known: [`MAIN`], or the name of another.
     pub(super) fn sentence(&self, path: &[Step], begins: Option<&str>) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
-        let carried_ns: u64 = self.parts.iter().map(|part| part.carried_ns).sum();
+        let is_display = |part: &PartRow| part.thread == ThreadRole::Gpu;
+        let carried = self.parts.iter().filter(|part| !is_display(part));
+        let carried_ns: u64 = carried.map(|part| part.carried_ns).sum();
         // Time of an earlier frame explains this one only if that frame made most of the delay.
         let is_delayed = carried_ns * 2 >= self.overrun_ns;
-        let took_ns = |part: &PartRow| part.self_ns + if is_delayed { part.carried_ns } else { 0 };
+        let took_ns = |part: &PartRow| {
+            part.self_ns + if is_delayed || is_display(part) { part.carried_ns } else { 0 }
+        };
         let counted_ns = |part: &PartRow| if part.overrun_ns > 0 { took_ns(part) } else { 0 };
         let total_ns: u64 = self.parts.iter().map(counted_ns).sum();
         // A thread waits for a processor for one reason, whoever has it.
@@ -43,7 +47,7 @@ impl Worst {
             None => counted_ns(part),
         };
         // Where the compositor made a frame late, its part comes first.
-        let is_blamed = |part: &PartRow| part.thread == ThreadRole::Gpu && part.overrun_ns > 0;
+        let is_blamed = |part: &PartRow| is_display(part) && part.overrun_ns > 0;
         let rank = |part: &&PartRow| {
             Reverse((self.outcome == Outcome::System && is_blamed(part), weight_ns(part)))
         };
@@ -52,7 +56,7 @@ impl Worst {
         // A reader would wonder how so little made the frame so late.
         let is_small = |ns: u64| ns * 3 < total_ns && ns < self.overrun_ns;
         let several = |ns: u64| if is_small(ns) { ", the largest of several causes" } else { "" };
-        let is_part = part.thread == ThreadRole::Gpu || is_unseen(part);
+        let is_part = is_display(part) || is_unseen(part);
         // A single wait says more than many short sections, unless they took far longer.
         let in_all = self.ran_in_all(begins).filter(|&(ns, _)| ns * 2 > most_ns * 3);
         let said = match in_all.filter(|_| !is_part && is_small(most_ns)) {
@@ -60,7 +64,8 @@ impl Worst {
             None => {
                 let cause = cause_of(part, took_ns(part), wait(part).map(|wait| wait.0), begins);
                 let several = if is_part { "" } else { several(most_ns) };
-                if is_delayed && earlier_ns * 2 > most_ns && !is_unseen(part) {
+                let is_earlier = (is_delayed || is_display(part)) && earlier_ns * 2 > most_ns;
+                if is_earlier && !is_unseen(part) {
                     let earlier =
                         if earlier_ns < most_ns { ms(earlier_ns) } else { "all".to_owned() };
                     let preposition = if is_part { "behind" } else { "in" };
@@ -71,10 +76,10 @@ impl Worst {
                 format!("{cause}{several}{}", meanwhile(part, path).unwrap_or_default())
             }
         };
-        if carried_ns * 3 < self.overrun_ns {
+        if self.delayed_ns * 3 < self.overrun_ns {
             return format!("{late}: {said}");
         }
-        format!("{late}: {said}; an earlier frame delayed it by {}", ms(carried_ns))
+        format!("{late}: {said}; an earlier frame delayed it by {}", ms(self.delayed_ns))
     }
 
     /// Returns the time that the busiest thread ran in this frame, and says so, with the section that took most of it.
@@ -284,6 +289,7 @@ mod tests {
             start_ns: 0,
             dur_ns: 30_000_000,
             overrun_ns: 16_000_000,
+            delayed_ns: 0,
             ui_ns: 0,
             render_ns: None,
             dropped: 1,
@@ -437,7 +443,12 @@ mod tests {
             self_ns: 6_000_000,
             ..part(ThreadRole::Main, Cause::Wait, "woken by bg1", "bind", 4)
         };
-        let said = |carried_ms| sentence(vec![drew(carried_ms), slept.clone()]);
+        let said = |carried_ms| {
+            let delayed_ns = carried_ms * 1_000_000;
+            let worst = worst(vec![drew(carried_ms), slept.clone()]);
+            let said = Worst { delayed_ns, ..worst }.sentence(&[], Some(MAIN));
+            said.strip_prefix("16.0 ms late, 1 vsync missed: ").unwrap().to_owned()
+        };
         let slept = "main slept 6.0 ms in bind until bg1 woke it";
         assert_eq!(said(5), slept);
         assert_eq!(said(6), format!("{slept}; an earlier frame delayed it by 6.0 ms"));

@@ -307,6 +307,27 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_began_late_says_that_an_earlier_one_in_time_delayed_it() {
+        let mark = |(ms, mark): (u64, &str)| {
+            format!("  main-100 (  100) [000] ...1 1.{ms:03}000: tracing_mark_write: {mark}\n")
+        };
+        let doframe = ["B|100|Choreographer#doFrame 1", "B|100|Choreographer#doFrame 2"];
+        let marks = [(0, doframe[0]), (30, "E|100"), (31, doframe[1]), (45, "E|100")];
+        let at_ns = |ms: u64| 1_000_000_000 + ms * 1_000_000;
+        let frame = |token, from_ms, until_ms, actual| TimelineFrame {
+            token,
+            start_ns: at_ns(from_ms),
+            ..timeline_frame(100, at_ns(until_ms), actual)
+        };
+        let in_time = Some(ActualFrame { jank: 1, ..ActualFrame::default() });
+        let frames = [frame(1, 0, 40, None), frame(1, 0, 30, in_time)].into_iter();
+        let frames = frames.chain([frame(2, 10, 26, None), frame(2, 10, 45, late())]);
+        let worst = report_of(&marks.map(mark).concat(), frames).worst.remove(0);
+        assert_eq!((worst.number, worst.delayed_ns), (2, 20_000_000));
+        assert!(worst.sentence.ends_with("; an earlier frame delayed it by 20.0 ms"));
+    }
+
+    #[test]
     fn a_frame_that_another_thread_begins_is_not_said_to_be_the_main_thread_s() {
         let made = |thread: &str| {
             let line = |at: u32, event: &str, name: &str| {

@@ -321,10 +321,15 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
     let late = format!("{} {lateness}", ms(number(one, "overrun_ns")));
     let parts = rows(one, "parts");
     let late_ns = number(one, "overrun_ns");
-    let delay = sum(parts, "carried_ns");
-    let is_delayed = delay * 2 >= late_ns;
+    let is_display = |part: &Value| part["thread"] == "gpu";
+    let of_threads = parts.iter().filter(|part| !is_display(part));
+    let carried: u64 = of_threads.map(|part| number(part, "carried_ns")).sum();
+    let delay = number(one, "delayed_ns");
+    assert!(delay >= carried, "{one}");
+    let is_delayed = carried * 2 >= late_ns;
     let took_ns = |part: &Value| {
-        number(part, "self_ns") + if is_delayed { number(part, "carried_ns") } else { 0 }
+        let carried = if is_delayed || is_display(part) { number(part, "carried_ns") } else { 0 };
+        number(part, "self_ns") + carried
     };
     let counted = |part: &Value| if part["overrun_ns"] == 0 { 0 } else { took_ns(part) };
     let total: u64 = parts.iter().map(counted).sum();
@@ -342,9 +347,8 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
         _ if is_ready(part) => waits(part, &took_ns),
         ns => ns,
     };
-    let is_blamed = |part: &Value| {
-        one["outcome"] == "system" && part["thread"] == "gpu" && part["overrun_ns"] != 0
-    };
+    let is_blamed =
+        |part: &Value| one["outcome"] == "system" && is_display(part) && part["overrun_ns"] != 0;
     let most = parts.iter().map(|part| (is_blamed(part), weight(part))).max();
     let Some(part) = parts.iter().find(|part| Some((is_blamed(part), weight(part))) == most) else {
         return late;
@@ -353,7 +357,7 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
         true => (waits(part, &took_ns), waits(part, &|one| number(one, "carried_ns"))),
         false => (took_ns(part), number(part, "carried_ns")),
     };
-    let is_other = part["thread"] == "gpu" || is_unseen(part);
+    let is_other = is_display(part) || is_unseen(part);
     let is_small = |ns: u64| ns * 3 < total && ns < late_ns;
     let several = |ns: u64| if is_small(ns) { ", the largest of several causes" } else { "" };
     let delayed = match delay * 3 >= late_ns {
@@ -369,7 +373,7 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
     }
     let several = if is_other { "" } else { several(most) };
     let cause = cause(part, took_ns(part), is_ready(part).then_some(most));
-    if is_delayed && earlier * 2 > most && !is_unseen(part) {
+    if (is_delayed || is_display(part)) && earlier * 2 > most && !is_unseen(part) {
         let whose = if earlier < most { ms(earlier) } else { "all".to_owned() };
         let how = if is_other { "behind" } else { "in" };
         return format!("{late}: {cause}, {whose} of that {how} an earlier frame{several}");
