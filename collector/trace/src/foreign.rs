@@ -56,7 +56,7 @@ const INSTRUMENTS: &str = "traces of Apple's Instruments are not read";
 const PPROF: &str =
     "protobuf without packets, as a profile of pprof; open that with `go tool pprof`";
 const BUGREPORT: &str =
-    "it has no trace; pass the bug report's ZIP archive, in which there may be one";
+    "it has no trace; there may be one beside it in the bug report's ZIP archive";
 
 /// Describes a file and what to do with it, if its first bytes match a known unsupported kind.
 pub(crate) fn named(head: &[u8]) -> Option<String> {

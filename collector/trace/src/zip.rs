@@ -26,9 +26,12 @@ pub(crate) fn trace<R: Read + Seek + 'static>(file: R) -> Option<Box<dyn Read>> 
         let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
         ENDINGS.iter().any(|ending| name.ends_with(ending))
     };
-    let index = archive.file_names().position(|name| name.is_ok_and(|name| is_trace(&name)));
+    let names = archive.file_names().map(Result::unwrap_or_default).enumerate();
+    // macOS adds a file of attributes to each.
+    let names: Vec<_> = names.filter(|(_, name)| !name.starts_with("__MACOSX/")).collect();
+    let named = names.iter().find(|(_, name)| is_trace(name));
     // A single file may have any name.
-    let index = index.or((archive.len() == 1).then_some(0))?;
+    let index = named.or(names.first().filter(|_| names.len() == 1))?.0;
     let found = archive.by_index_raw(index).ok().filter(|found| !found.encrypted())?;
     let (method, from, bytes) = (found.compression(), found.data_start()?, found.compressed_size());
     drop(found);
@@ -82,6 +85,8 @@ mod tests {
             let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
             archive.start_file(name, SimpleFileOptions::default()).unwrap();
             archive.write_all(&zstd::bulk::compress(TEXT.as_bytes(), 1).unwrap()).unwrap();
+            let attributes = format!("__MACOSX/._{name}");
+            archive.start_file(attributes, SimpleFileOptions::default()).unwrap();
             let mut text = String::new();
             let archive = Cursor::new(archive.finish().unwrap().into_inner());
             open(archive).unwrap().read_to_string(&mut text).unwrap();

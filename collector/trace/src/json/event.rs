@@ -183,11 +183,11 @@ pub(crate) fn parse(
     let is_of_all = text.id.is_none() && global.is_some();
     let owner = if is_of_all { 0 } else { pid };
     // Equal ids of flows are told apart by scope, local ones also by process.
-    let flow_id = |id: i64, is_local: bool| match (&text.scope, is_local) {
-        (None, false) => id,
-        (scope, _) => {
-            let of = if is_local { pid } else { 0 };
-            hash(&format!("{id} {of} {}", scope.as_deref().unwrap_or_default())).cast_signed()
+    let flow_id = |id: i64, process: Option<u32>| match (&text.scope, process) {
+        (None, None) => id,
+        (scope, process) => {
+            let scope = scope.as_deref().unwrap_or_default();
+            hash(&format!("{id} {} {scope}", process.unwrap_or_default())).cast_signed()
         }
     };
     let bound = text.bind_id.and_then(|id| {
@@ -197,13 +197,13 @@ pub(crate) fn parse(
             (true, false) => FlowKind::End,
             (false, false) => return None,
         };
-        Some((flow_id(number(id.get()), false).cast_unsigned(), kind))
+        Some((flow_id(number(id.get()), None).cast_unsigned(), kind))
     });
-    let is_local = text.id.is_none() && local.is_some();
+    let process = local.filter(|_| text.id.is_none()).map(|_| pid);
     let id = text.id.or(local).or(global);
     let is_own_id = id.is_some_and(|id| without_hash(id.get().trim_matches('"')).1);
     let id = match id.map(|id| number(id.get())) {
-        Some(id) if matches!(kind, Kind::Flow(_)) => flow_id(id, is_local),
+        Some(id) if matches!(kind, Kind::Flow(_)) => flow_id(id, process),
         Some(id) if is_of_all => hash(&format!("{id} of all")).cast_signed(),
         Some(id) => id,
         None if needs_id => return Err("an event has no id"),
