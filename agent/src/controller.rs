@@ -48,15 +48,14 @@ mod wait;
 
 #[cfg(feature = "jni")]
 pub(crate) use actions::ON_CAPTURE;
-pub use agent_thread::uninstall;
+pub use agent_thread::{close_window, open_window, uninstall};
 pub(crate) use agent_thread::{install, is_installed, process_exits, reset_after_fork};
 pub use install::{Install, TransportChoice, UploadTo};
 pub(crate) use requests::capture_on_device;
 #[cfg(feature = "jni")]
 pub(crate) use requests::report_exits;
 pub use requests::{
-    check_config, close_window, health, low_memory, offer_config, open_window, set_consent,
-    set_network, trigger, upload,
+    check_config, health, low_memory, offer_config, set_consent, set_network, trigger, upload,
 };
 
 use crate::error::Error;

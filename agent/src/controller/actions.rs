@@ -72,7 +72,7 @@ impl Controller {
             }
             Action::Purge => {
                 self.store.purge();
-                self.writer.spool().purge();
+                self.writer.spool.purge();
             }
         }
     }
@@ -106,13 +106,9 @@ impl Controller {
         self.writer.note_begun();
         self.probation.note_hooked(Now::read());
         let main_tid = std::process::id().cast_signed();
-        let frames = daily_ledger::wants_markers().then(Vec::new);
-        let triggers = (flight || frames.is_some()).then(|| {
-            let windows = if flight { windows } else { &[] };
-            let mut triggers = Triggers::new(&policy, windows, main_tid, redactor);
-            triggers.frames = frames;
-            triggers
-        });
+        let windows = if flight { windows } else { &[] };
+        let mut triggers = Triggers::new(&policy, windows, main_tid, redactor);
+        triggers.frames = daily_ledger::wants_markers().then(Vec::new);
         self.observer.begin(triggers);
         Ok(())
     }
@@ -137,7 +133,7 @@ impl Controller {
         match self.machine.state() {
             State::Off(_) => {
                 process_signals::sample_stacks(None);
-                self.observer.end();
+                self.observer.triggers = Triggers::default();
                 let is_forbidden = self.machine.policy().off_at(now).is_some();
                 let was_early = capture::discard_early();
                 capture::release(is_forbidden);
@@ -145,7 +141,7 @@ impl Controller {
                     self.probation.note_unhooked();
                 }
             }
-            State::Armed(armed) => self.observer.keep(armed),
+            State::Armed(armed) => self.observer.triggers.keep(armed),
             State::Fired(..) | State::Open(_) => {}
         }
     }

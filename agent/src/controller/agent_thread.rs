@@ -242,11 +242,12 @@ pub(crate) fn send(command: Command) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asks for a manual window.
+/// Opens the manual window with that id, now or when the capture that runs has ended. Waits at most 100 ms, and
+/// only if the agent is still busy with its start or an earlier call.
 ///
 /// # Errors
-/// [`Error::Refused`] if nothing will be recorded for it.
-pub(crate) fn open_window(id: &str) -> Result<(), Error> {
+/// [`Error::State`] when the agent is not installed, [`Error::Refused`] if nothing will be recorded.
+pub fn open_window(id: &str) -> Result<(), Error> {
     with_outlook(|thread| {
         let refused = thread.outlook.refusal_of_open(id, Now::read());
         thread.refuse(refused)?;
@@ -254,11 +255,11 @@ pub(crate) fn open_window(id: &str) -> Result<(), Error> {
     })
 }
 
-/// Closes a manual window, or withdraws the request for it.
+/// Closes the manual window with that id; its capture is kept.
 ///
 /// # Errors
-/// [`Error::Refused`] if it was requested, and nothing was recorded for it.
-pub(crate) fn close_window(id: &str) -> Result<(), Error> {
+/// [`Error::State`] when the agent is not installed, [`Error::Refused`] if the window was still waiting to open.
+pub fn close_window(id: &str) -> Result<(), Error> {
     with_outlook(|thread| {
         let refused = thread.outlook.refusal_of_close(id, Now::read());
         thread.ask(id, Command::Close(id.to_owned()))?;

@@ -24,11 +24,11 @@ use tracetee_uploader::{Quota, Recording, Spool};
 /// Writes captures, one at a time.
 #[derive(Debug)]
 pub(crate) struct CaptureWriter {
-    spool: Spool,
+    pub(super) spool: Spool,
     /// Metadata of every capture.
-    facts: CaptureMeta,
+    pub(super) facts: CaptureMeta,
     /// Key of the hashes that replace redacted names.
-    redaction_key: u64,
+    pub(super) redaction_key: u64,
     /// The screen that was shown when recording began.
     screen: Option<String>,
     /// Receives the capture that is being streamed.
@@ -38,7 +38,7 @@ pub(crate) struct CaptureWriter {
     announced: (u64, Option<Recording>),
     /// The capture that is written and not yet sealed or discarded.
     written: Option<Written>,
-    account: Account,
+    pub(super) account: Account,
     /// A capture was sealed since [`CaptureWriter::take_arrival`].
     has_arrived: bool,
 }
@@ -86,27 +86,9 @@ impl CaptureWriter {
         }
     }
 
-    pub(crate) const fn spool(&self) -> &Spool {
-        &self.spool
-    }
-
-    /// The spool, to take captures of killed processes in.
-    pub(crate) const fn spool_mut(&mut self) -> &mut Spool {
-        &mut self.spool
-    }
-
-    pub(crate) const fn account(&self) -> &Account {
-        &self.account
-    }
-
     /// In a forked child: leaves the spool to the parent.
     pub(crate) fn forget(self) {
         self.spool.leave();
-    }
-
-    /// Metadata of every capture of this process.
-    pub(crate) const fn facts(&self) -> &CaptureMeta {
-        &self.facts
     }
 
     // ---- recording ----
@@ -146,11 +128,6 @@ impl CaptureWriter {
             fast_path: any(|window| window.recorder.fast_path),
             frame_counters: any(|window| window.frame_counters),
         })
-    }
-
-    /// The key of this device's hashes.
-    pub(crate) const fn redaction_key(&self) -> u64 {
-        self.redaction_key
     }
 
     /// Notes that recording has begun.

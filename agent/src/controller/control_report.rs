@@ -1,72 +1,59 @@
 //! The controller's part of the health report.
 
+use super::Controller;
 use super::budget_ledger::Now;
-use super::capture_writer::CaptureWriter;
-use super::config_source::ConfigSource;
 use super::control_socket;
-use super::observer::Observer;
 use super::process_signals;
 use super::state::State;
 use super::state_machine::StateMachine;
 use super::uploads::{self, Uploads};
 use crate::section;
 use tracetee_protocol::remote_config::{Opens, Window};
-use tracetee_protocol::{ConfigReport, ControlReport, LateStartReport, WindowReport};
+use tracetee_protocol::{ConfigReport, ControlReport, WindowReport};
 use tracetee_uploader::UploadStatus;
 
-/// The controller's parts that the report is about.
-#[derive(Debug)]
-pub(crate) struct Parts<'a> {
-    pub(crate) machine: &'a StateMachine,
-    pub(crate) source: &'a ConfigSource,
-    pub(crate) observer: &'a Observer,
-    pub(crate) writer: &'a CaptureWriter,
-    pub(crate) uploads: Option<&'a Uploads>,
-    pub(crate) uploads_failed: Option<&'a str>,
-    pub(crate) late_start: Option<&'a LateStartReport>,
-    pub(crate) trouble: Option<&'a str>,
-}
-
-/// Reports on the configuration, its windows and the captures.
-pub(crate) fn report(parts: &Parts<'_>) -> ControlReport {
-    let Parts { machine, source, observer, writer, late_start, trouble, .. } = *parts;
-    let now = Now::read();
-    let (state, reason) = self::state(machine);
-    let account = writer.account();
-    ControlReport {
-        state: state.to_owned(),
-        reason,
-        config: source.in_force.as_ref().map(|in_force| ConfigReport {
-            seq: in_force.document.seq,
-            not_after: in_force.document.not_after,
-            warnings: in_force.warnings.clone(),
-        }),
-        config_refused: source.refused.clone(),
-        windows: windows(machine, now),
-        coroutines: coroutines(machine, now),
-        last_refused: machine.refused().map(ToOwned::to_owned),
-        last_capture: account.last.clone(),
-        captures: account.kept,
-        captures_lost: account.lost,
-        last_lost: account.last_lost.clone(),
-        spent: machine.ledger().spent(now),
-        overhead: observer.overhead_report(),
-        tag_resets: observer.tag_resets(),
-        late_start: late_start.cloned(),
-        upload: upload(parts),
-        socket_refused: control_socket::refused(),
-        other_screens: process_signals::other_screens(),
-        trouble: trouble.map(ToOwned::to_owned),
+impl Controller {
+    /// Reports on the configuration, its windows and the captures.
+    pub(crate) fn report(&self) -> ControlReport {
+        let Self { machine, source, observer, writer, .. } = self;
+        let now = Now::read();
+        let (state, reason) = state(machine);
+        let account = &writer.account;
+        ControlReport {
+            state: state.to_owned(),
+            reason,
+            config: source.in_force.as_ref().map(|in_force| ConfigReport {
+                seq: in_force.document.seq,
+                not_after: in_force.document.not_after,
+                warnings: in_force.warnings.clone(),
+            }),
+            config_refused: source.refused.clone(),
+            windows: windows(machine, now),
+            coroutines: coroutines(machine, now),
+            last_refused: machine.refused().map(ToOwned::to_owned),
+            last_capture: account.last.clone(),
+            captures: account.kept,
+            captures_lost: account.lost,
+            last_lost: account.last_lost.clone(),
+            spent: machine.ledger().spent(now),
+            overhead: observer.overhead_report(),
+            tag_resets: observer.tag_resets(),
+            late_start: self.late_start.clone(),
+            upload: self.upload(),
+            socket_refused: control_socket::refused(),
+            other_screens: process_signals::other_screens(),
+            trouble: self.trouble.clone(),
+        }
     }
-}
 
-/// Reports the captures that wait in the spool, and the last pass.
-fn upload(parts: &Parts<'_>) -> UploadStatus {
-    let now = parts.writer.spool().status(uploads::time());
-    let mut last = parts.uploads.map(Uploads::status).unwrap_or_default();
-    last.trouble = last.trouble.or(parts.uploads_failed.map(ToOwned::to_owned));
-    let UploadStatus { waiting, waiting_bytes, lost, consent, .. } = now;
-    UploadStatus { waiting, waiting_bytes, lost, consent, ..last }
+    /// Reports the captures that wait in the spool, and the last pass.
+    fn upload(&self) -> UploadStatus {
+        let now = self.writer.spool.status(uploads::time());
+        let mut last = self.uploads.as_ref().map(Uploads::status).unwrap_or_default();
+        last.trouble = last.trouble.or_else(|| self.uploads_failed.clone());
+        let UploadStatus { waiting, waiting_bytes, lost, consent, .. } = now;
+        UploadStatus { waiting, waiting_bytes, lost, consent, ..last }
+    }
 }
 
 /// The state's name, and its human-readable reason.

@@ -62,7 +62,7 @@ fn recover_recorders(
     ids: &mut [String],
     now: Now,
 ) -> Result<(), Error> {
-    let Some(recovery) = writer.spool().lock_recovery() else { return Ok(()) };
+    let Some(recovery) = writer.spool.lock_recovery() else { return Ok(()) };
     let mut outcome = Ok(());
     let to = store.recovered();
     let quota = uploads::quota(&machine.policy().document);
@@ -80,7 +80,7 @@ fn recover_recorders(
             summaries.push((path, summary, exit));
         } else {
             let _ = std::fs::remove_file(&path);
-            writer.spool().note_loss(RECOVERED, "budget", uploads::time());
+            writer.spool.note_loss(RECOVERED, "budget", uploads::time());
             let report = CaptureReport { summary, ..report() };
             writer.note_lost(report, "not kept: over the budget".to_owned());
         }
@@ -92,14 +92,14 @@ fn recover_recorders(
             let _ = std::fs::remove_file(path);
             continue;
         }
-        let taken = writer.spool_mut().take_in(&path, RECOVERED, true, &quota, uploads::time());
+        let taken = writer.spool.take_in(&path, RECOVERED, true, &quota, uploads::time());
         let known = summaries.iter().position(|(summarized, ..)| *summarized == path);
         let known = known.map(|index| summaries.swap_remove(index));
         let (summary, exit) = known.map(|(_, summary, exit)| (summary, exit)).unwrap_or_default();
         note_id(ids, exit, &taken);
         note(writer, CaptureReport { summary, ..report() }, taken);
     }
-    for taken in writer.spool().recover(&recovery, &quota, uploads::time()) {
+    for taken in writer.spool.recover(&recovery, &quota, uploads::time()) {
         // A continued stream has its capture's id in its name.
         let is_its = |waiting: &Waiting, path: &std::path::Path| {
             let (path, id) = (path.as_os_str().as_bytes(), waiting.id());
@@ -111,7 +111,7 @@ fn recover_recorders(
         note_id(ids, known, &taken);
         note(writer, report(), taken);
     }
-    outcome.and(writer.spool().trim(&quota, uploads::time()).map(drop).map_err(Error::from))
+    outcome.and(writer.spool.trim(&quota, uploads::time()).map(drop).map_err(Error::from))
 }
 
 /// The abandoned recorder files, each with the known facts about its process and its end.
@@ -157,11 +157,11 @@ fn report_alone(
     exit: &Exit,
     now: Now,
 ) -> Result<Option<String>, Error> {
-    if writer.spool().is_off() {
+    if writer.spool.is_off() {
         return Ok(None);
     }
-    let facts = writer.facts().clone();
-    let recording = writer.spool_mut().begin(death::WINDOW, 0, uploads::time())?;
+    let facts = writer.facts.clone();
+    let recording = writer.spool.begin(death::WINDOW, 0, uploads::time())?;
     let mut about = CaptureMeta {
         id: Some(recording.id()),
         window: Some(death::WINDOW.to_owned()),
@@ -184,20 +184,20 @@ fn report_alone(
     let bytes = match written {
         Ok(bytes) => bytes,
         Err(error) => {
-            writer.spool().abandon(recording, "not_written");
+            writer.spool.abandon(recording, "not_written");
             return Err(error.into());
         }
     };
     let lock = store.lock_ledger();
     machine.merge_ledger(store.ledger());
     if !machine.admit(death::WINDOW, bytes, now) {
-        writer.spool().abandon(recording, "budget");
+        writer.spool.abandon(recording, "budget");
         return Ok(None);
     }
     store.save_ledger(machine.ledger())?;
     drop(lock);
     let quota: Quota = uploads::quota(&machine.policy().document);
-    let taken = writer.spool().seal(recording, &quota, uploads::time());
+    let taken = writer.spool.seal(recording, &quota, uploads::time());
     let id = taken.as_ref().map(Waiting::id).ok();
     note(writer, CaptureReport { window: death::WINDOW.to_owned(), ..report() }, taken);
     Ok(id)
@@ -384,7 +384,7 @@ mod tests {
         let kept = |document: &str, consent: bool| {
             let mut fixture = Fixture::new(document);
             if !consent {
-                fixture.writer.spool().withdraw().unwrap();
+                fixture.writer.spool.withdraw().unwrap();
             }
             let ends: Vec<_> = (1..=3).map(|pid| exit(pid, RUN, pid < 3)).collect();
             fixture.recover(&ends).iter().filter(|id| !id.is_empty()).count()

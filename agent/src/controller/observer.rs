@@ -6,7 +6,7 @@
 use super::budget_ledger::Now;
 use super::overhead::Overhead;
 use super::process_signals;
-use super::triggers::{Finding, Triggers};
+use super::triggers::Triggers;
 use crate::capture;
 use crate::error::Error;
 use crate::streaming;
@@ -19,8 +19,8 @@ use tracetee_recorder::tail::Follower;
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     follower: Follower,
-    /// Triggers of the windows for which the flight recorder runs.
-    triggers: Option<Triggers>,
+    /// Triggers of the windows for which the flight recorder runs; none while nothing is recorded.
+    pub(super) triggers: Triggers,
     /// `None` before the first recording.
     overhead: Option<Overhead>,
     tag_resets: u64,
@@ -43,55 +43,11 @@ impl Observer {
         self.overhead.as_ref().map(|overhead| overhead.ns_per_record)
     }
 
-    /// Begins to observe a recording; `triggers`: of a flight recorder.
-    pub(crate) fn begin(&mut self, triggers: Option<Triggers>) {
+    /// Begins to observe a recording.
+    pub(crate) fn begin(&mut self, triggers: Triggers) {
         self.follower = Follower::default();
         self.overhead.iter_mut().for_each(Overhead::restart);
         self.triggers = triggers;
-    }
-
-    /// Drops the triggers: nothing is recorded any more.
-    pub(crate) fn end(&mut self) {
-        self.triggers = None;
-    }
-
-    /// Drops the triggers of windows that are no longer armed.
-    pub(crate) fn keep(&mut self, armed: &[usize]) {
-        if let Some(triggers) = &mut self.triggers {
-            triggers.keep(armed);
-        }
-    }
-
-    /// Fires the custom triggers of that name, at that boot time.
-    pub(crate) fn fire_custom(&mut self, name: &str, at_ns: u64) {
-        if let Some(triggers) = &mut self.triggers {
-            triggers.custom(name, at_ns);
-        }
-    }
-
-    /// Fires the triggers for low memory: the system has reported it.
-    pub(crate) fn fire_low_memory(&mut self) {
-        if let Some(triggers) = &mut self.triggers {
-            triggers.memory(Decimal::ZERO, clock::boot_ns());
-        }
-    }
-
-    /// Takes a time in which the process stood still.
-    pub(crate) fn note_still(&mut self, from_ns: u64, to_ns: u64) {
-        if let Some(triggers) = &mut self.triggers {
-            triggers.still = (from_ns, to_ns);
-        }
-    }
-
-    /// Returns the triggers that have fired or ended.
-    pub(crate) fn take_findings(&mut self) -> Vec<Finding> {
-        self.triggers.as_mut().map(Triggers::take).unwrap_or_default()
-    }
-
-    /// Takes the frames of the main thread since the last check.
-    pub(crate) fn take_frames(&mut self) -> Vec<(u64, u64)> {
-        let frames = self.triggers.as_mut().and_then(|triggers| triggers.frames.as_mut());
-        frames.map(std::mem::take).unwrap_or_default()
     }
 
     /// The processor time of this thread and of recording since the process's start, ns.
@@ -108,22 +64,16 @@ impl Observer {
     /// Reads the records since the last check.
     pub(crate) fn look_at_records(&mut self, now: Now) {
         let (follower, triggers) = (&mut self.follower, &mut self.triggers);
-        if let Some(triggers) = triggers {
-            triggers.period_ns = process_signals::period_ns();
-        }
+        triggers.period_ns = process_signals::period_ns();
         let mut dropped = 0;
         let before = follower.records;
         capture::look(|reader| {
             dropped = reader.dropped();
-            let wanted = triggers.as_ref().map(Triggers::wanted);
+            let wanted = triggers.wanted();
             follower.look(
                 reader,
-                |who| wanted.as_ref().is_some_and(|wanted| wanted.includes(who)),
-                |who, sight| {
-                    if let Some(triggers) = triggers.as_mut() {
-                        triggers.see(who, sight);
-                    }
-                },
+                |who| wanted.includes(who),
+                |who, sight| triggers.see(who, sight),
             );
         });
         let our_ns =
@@ -138,12 +88,11 @@ impl Observer {
     pub(crate) fn look_at_process(&mut self, now: Now) {
         let now_ns = clock::boot_ns();
         let silent_ns = process_signals::silent_ns(now_ns);
-        let Some(triggers) = &mut self.triggers else { return };
-        triggers.look_at_main_thread(now_ns, silent_ns);
-        if triggers.memory_limit() > Decimal::ZERO
+        self.triggers.look_at_main_thread(now_ns, silent_ns);
+        if self.triggers.memory_limit() > Decimal::ZERO
             && let Some(percent) = process_signals::memory_available_percent(now.boot_ms)
         {
-            triggers.memory(percent, now_ns);
+            self.triggers.memory(percent, now_ns);
         }
     }
 
@@ -153,13 +102,8 @@ impl Observer {
     }
 
     pub(crate) fn overhead_report(&self) -> OverheadReport {
-        OverheadReport {
-            ns_per_record: self
-                .overhead
-                .as_ref()
-                .map_or(Decimal::ZERO, |known| known.ns_per_record),
-            percent: self.overhead_percent(),
-        }
+        let ns_per_record = self.cost().unwrap_or(Decimal::ZERO);
+        OverheadReport { ns_per_record, percent: self.overhead_percent() }
     }
 
     /// Returns the number of times that the system has reset the tags.

@@ -5,7 +5,6 @@
 
 use super::budget_ledger::Now;
 use super::crash_guard::CrashGuard;
-use super::start_file::AtStart;
 use crate::error::Error;
 use std::path::Path;
 
@@ -21,14 +20,6 @@ impl Probation {
     /// The probation of a process whose agent has the directory `root`.
     pub(crate) fn new(root: &Path) -> Self {
         Self { guard: CrashGuard::new(root), hooked_ms: None }
-    }
-
-    /// Notes that hooks are about to be installed for the recording stored by the last start, and returns the recording.
-    pub(crate) fn begin_at_start(
-        &mut self,
-        version: Option<u64>,
-    ) -> Result<Option<AtStart>, Error> {
-        self.guard.begin_at_start(version)
     }
 
     /// Notes that hooks are about to go in. `within_s` of 0 switches the guard off.
@@ -48,19 +39,14 @@ impl Probation {
     pub(crate) fn look(&mut self, within_s: u64, now: Now) {
         let lives_ms = now.boot_ms.saturating_sub(self.hooked_ms.unwrap_or(0));
         if self.guard.is_on_probation() && lives_ms >= within_s * 1000 {
-            self.survived();
+            self.guard.survived();
         }
     }
 
     /// Notes that the hooks were taken out.
     pub(crate) fn note_unhooked(&mut self) {
         if self.hooked_ms.take().is_some() {
-            self.survived();
+            self.guard.survived();
         }
-    }
-
-    /// Ends the probation: the process ends in order.
-    pub(crate) fn survived(&mut self) {
-        self.guard.survived();
     }
 }

@@ -229,11 +229,6 @@ fn available_percent(text: &str) -> Option<Decimal> {
     (total > 0).then(|| Decimal::ratio(available.saturating_mul(100), total))
 }
 
-/// The current boot time, for callers that report an event.
-pub(crate) fn now_ns() -> u64 {
-    clock::boot_ns()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

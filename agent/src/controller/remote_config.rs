@@ -2,21 +2,16 @@
 //! its limits; whether the expressions of its redaction rules compile is checked here.
 
 use tracetee_protocol::json;
-use tracetee_protocol::remote_config::{self, Document, Parsed};
+use tracetee_protocol::remote_config::{self, Parsed};
 use tracetee_text::redact::RuleSet;
 
 /// Reads a document and checks all of it.
 pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, json::Error> {
     let parsed = remote_config::parse(bytes)?;
-    check(&parsed.document)?;
-    Ok(parsed)
-}
-
-fn check(document: &Document) -> Result<(), json::Error> {
-    if let Err((index, reason)) = RuleSet::new(&document.redaction.rules, 0) {
-        return Err(json::Error::new(format!("redaction.rules[{index}]"), reason));
+    match RuleSet::new(&parsed.document.redaction.rules, 0) {
+        Ok(_) => Ok(parsed),
+        Err((index, reason)) => Err(json::Error::new(format!("redaction.rules[{index}]"), reason)),
     }
-    Ok(())
 }
 
 #[cfg(test)]

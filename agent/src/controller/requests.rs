@@ -3,7 +3,7 @@
 use super::agent_thread::{self, send};
 use super::command::Command;
 use super::on_device_capture::{Ask, PATIENCE};
-use super::{process_signals, remote_config};
+use super::remote_config;
 use crate::error::Error;
 use crate::{capture, health_report, queue};
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use tracetee_protocol::HealthReport;
 use tracetee_protocol::control_socket::AtraceRequest;
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::upload_status::PassReport;
+use tracetee_recorder::clock;
 use tracetee_uploader::{NetState, Pass, Transport};
 
 /// Checks a remote configuration as the agent does before it uses one, and returns the warnings.
@@ -26,24 +27,7 @@ pub fn check_config(bytes: &[u8]) -> Result<Vec<String>, tracetee_protocol::json
 /// # Errors
 /// [`Error::State`] when the agent is not installed.
 pub fn trigger(name: &str) -> Result<(), Error> {
-    send(Command::Trigger(name.to_owned(), process_signals::now_ns()))
-}
-
-/// Opens the manual window with that id, now or when the capture that runs has ended. Waits at most 100 ms, and
-/// only if the agent is still busy with its start or an earlier call.
-///
-/// # Errors
-/// [`Error::State`] when the agent is not installed, [`Error::Refused`] if nothing will be recorded.
-pub fn open_window(id: &str) -> Result<(), Error> {
-    agent_thread::open_window(id)
-}
-
-/// Closes the manual window with that id; its capture is kept.
-///
-/// # Errors
-/// [`Error::State`] when the agent is not installed, [`Error::Refused`] if the window was still waiting to open.
-pub fn close_window(id: &str) -> Result<(), Error> {
-    agent_thread::close_window(id)
+    send(Command::Trigger(name.to_owned(), clock::boot_ns()))
 }
 
 /// Reports that the system is low on memory.

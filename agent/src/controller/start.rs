@@ -48,7 +48,7 @@ impl Controller {
             let _ = capture::stop(Owner::Controller);
             capture::release(true);
             if let Some(probation) = &mut probation {
-                probation.survived();
+                probation.guard.survived();
             }
         }
         started
@@ -99,7 +99,7 @@ impl Controller {
         let writer = CaptureWriter::new(spool, facts, &device.install_id);
         let segment = install.segment.clone();
         let mut controller = Self {
-            ledger: DailyLedger::new(device.version_code, segment, writer.redaction_key()),
+            ledger: DailyLedger::new(device.version_code, segment, writer.redaction_key),
             writer,
             device,
             store,
@@ -175,10 +175,12 @@ fn hook_at_start(
     start_wait: &StartWait,
     probation: &mut Probation,
 ) -> Result<Option<(AtStart, Option<LateStartReport>)>, Error> {
-    let Some(at_start) = probation.begin_at_start(install.version_code)? else { return Ok(None) };
+    let Some(at_start) = probation.guard.begin_at_start(install.version_code)? else {
+        return Ok(None);
+    };
     if let Err(error) = capture::hook_early(&at_start.config(), &|work| start_wait.lend(work)) {
         capture::discard_early();
-        probation.survived();
+        probation.guard.survived();
         return Err(error);
     }
     probation.note_hooked(Now::read());

@@ -67,7 +67,7 @@ impl Wanted {
 }
 
 /// All triggers of the armed windows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Triggers {
     watches: Vec<Watch>,
     threads: Vec<Thread>,

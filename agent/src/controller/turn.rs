@@ -8,7 +8,6 @@
 use super::Controller;
 use super::budget_ledger::Now;
 use super::command::Command;
-use super::control_report::{self, Parts};
 use super::crash_recovery;
 use super::daily_ledger::{self, DailyLedger};
 use super::on_device_capture::Ask;
@@ -21,14 +20,14 @@ use super::uploads::{Passer, Uploads};
 use crate::capture;
 use crate::error::Error;
 use crate::section;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tracetee_protocol::ControlReport;
 use tracetee_protocol::control_socket::{AtraceRequest, CaptureOptions};
 use tracetee_protocol::death::Exit;
+use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
 use tracetee_protocol::remote_config::{Opens, Window};
+use tracetee_recorder::clock;
 
 /// The pause between turns while something is recorded, and while nothing is.
 const RECORDING: Duration = Duration::from_millis(250);
@@ -64,11 +63,11 @@ impl Controller {
             Command::Trigger(name, at_ns) => {
                 // Earlier records first, because their triggers precede this one.
                 self.observer.look_at_records(now);
-                self.observer.fire_custom(&name, at_ns);
+                self.observer.triggers.custom(&name, at_ns);
                 self.take_findings(now);
             }
             Command::LowMemory => {
-                self.observer.fire_low_memory();
+                self.observer.triggers.memory(Decimal::ZERO, clock::boot_ns());
                 self.take_findings(now);
             }
             Command::Open(id) => self.step(now, Input::Open(id)),
@@ -136,7 +135,9 @@ impl Controller {
             }
             self.observer.look_at_tags();
             self.observer.look_at_records(now);
-            daily_ledger::count_markers(&self.observer.take_frames());
+            if let Some(frames) = &mut self.observer.triggers.frames {
+                daily_ledger::count_markers(&std::mem::take(frames));
+            }
             self.observer.look_at_process(now);
             self.take_findings(now);
             self.check_overhead(now);
@@ -149,7 +150,7 @@ impl Controller {
 
     /// Writes the ledger, if it is time or `is_last`.
     fn count(&mut self, now: Now, is_last: bool) {
-        let (policy, spool) = (self.machine.policy(), self.writer.spool());
+        let (policy, spool) = (self.machine.policy(), &self.writer.spool);
         let counted = self.ledger.turn(policy, spool, now, self.observer.used_ns(), is_last);
         self.note_trouble(counted);
     }
@@ -181,7 +182,7 @@ impl Controller {
         self.count(Now::read(), true);
         self.uploads = None;
         capture::release(true);
-        self.probation.survived();
+        self.probation.guard.survived();
         let synced = self.store.sync_ledger();
         self.note_trouble(synced);
     }
@@ -204,20 +205,6 @@ impl Controller {
         self.uploads.as_ref().map(Uploads::passer)
     }
 
-    /// Reports on the configuration, its windows and the captures.
-    pub(crate) fn report(&self) -> ControlReport {
-        control_report::report(&Parts {
-            machine: &self.machine,
-            source: &self.source,
-            observer: &self.observer,
-            writer: &self.writer,
-            uploads: self.uploads.as_ref(),
-            uploads_failed: self.uploads_failed.as_deref(),
-            late_start: self.late_start.as_ref(),
-            trouble: self.trouble.as_deref(),
-        })
-    }
-
     // ---- configuration and consent ----
 
     pub(super) fn apply_config(&mut self, now: Now) {
@@ -227,7 +214,7 @@ impl Controller {
         if policy.off.is_none() && crash_loop > 0 {
             policy.off = self.probation.guard.refuse(seq, self.device.version_code);
         }
-        if self.writer.spool().is_off() {
+        if self.writer.spool.is_off() {
             policy.off = Some("the user does not consent".to_owned());
         }
         // A recording that begins with this policy may have frames to count.
@@ -278,7 +265,7 @@ impl Controller {
 
     /// Records the user's consent. If it is withdrawn, ends the open capture and deletes waiting ones.
     fn consent(&mut self, given: bool, now: Now) {
-        let spool = self.writer.spool();
+        let spool = &self.writer.spool;
         let noted = if given { spool.consent() } else { spool.withdraw() };
         if let Some(uploads) = self.uploads.as_ref().filter(|_| !given) {
             uploads.interrupt();
@@ -297,8 +284,8 @@ impl Controller {
     fn answer(&mut self, ask: &Ask, now: Now) {
         let answer = match &ask.request {
             AtraceRequest::Start(options) => self.start_on_device(options, now).map(|()| None),
-            AtraceRequest::Dump => self.dump_on_device(true).map(Some),
-            AtraceRequest::Stop => self.dump_on_device(false).map(Some),
+            AtraceRequest::Dump => self.on_device.dump(&self.store, true).map(Some),
+            AtraceRequest::Stop => self.on_device.dump(&self.store, false).map(Some),
         };
         // The client may have hung up.
         ask.answer.send(answer.map_err(|error| error.to_string()));
@@ -324,12 +311,8 @@ impl Controller {
         self.on_device.start(options, text, now)
     }
 
-    fn dump_on_device(&mut self, goes_on: bool) -> Result<PathBuf, Error> {
-        self.on_device.dump(&self.store, goes_on)
-    }
-
     fn may_capture_on_device(&self, now: Now) -> Result<(), Error> {
-        if self.writer.spool().is_off() {
+        if self.writer.spool.is_off() {
             return Err(Error::State("the user does not consent to captures"));
         }
         if self.source.in_force.is_some() && self.machine.policy().off_at(now).is_some() {
@@ -342,14 +325,14 @@ impl Controller {
     pub(crate) fn note_still(&mut self, from_ns: u64, to_ns: u64) {
         let ms = to_ns.saturating_sub(from_ns) / 1_000_000;
         section::note(&format!("{}{}{ms} ms", notes::PREFIX, notes::STOOD_STILL));
-        self.observer.note_still(from_ns, to_ns);
+        self.observer.triggers.still = (from_ns, to_ns);
         self.ledger.note_still(to_ns.saturating_sub(from_ns));
     }
 
     // ---- findings of the observer ----
 
     fn take_findings(&mut self, now: Now) {
-        for finding in self.observer.take_findings() {
+        for finding in self.observer.triggers.take() {
             let input = match finding {
                 Finding::Fired { window, why, from_ns, to_ns } => {
                     section::note(&format!("{}{why}", notes::PREFIX));

@@ -111,7 +111,7 @@ impl Uploads {
 
     /// Another configuration is in force.
     pub(crate) fn allow(&self, policy: &Policy, digest: Option<[u8; 32]>) {
-        let mut allowance = lock(&self.state.allowance);
+        let mut allowance = guard::lock(&self.state.allowance);
         let conditions = &mut allowance.conditions;
         conditions.rules = rules(&policy.document);
         conditions.quota = quota(&policy.document);
@@ -134,7 +134,7 @@ impl Uploads {
 
     /// The app reports the state of network and power.
     pub(crate) fn set_net(&self, net: NetState) {
-        lock(&self.state.allowance).conditions.net = net;
+        guard::lock(&self.state.allowance).conditions.net = net;
         self.wake();
     }
 
@@ -148,7 +148,7 @@ impl Uploads {
 
     /// Returns the result of the last pass; before the first one, only the address.
     pub(crate) fn status(&self) -> UploadStatus {
-        lock(&self.state.status).clone()
+        guard::lock(&self.state.status).clone()
     }
 
     /// Returns the passer that the app's thread needs for a pass.
@@ -188,7 +188,7 @@ impl Passer {
         transport: &mut dyn Transport,
     ) -> (Pass, UploadStatus) {
         if let Some(net) = net {
-            lock(&self.state.allowance).conditions.net = net;
+            guard::lock(&self.state.allowance).conditions.net = net;
         }
         self.state.pass(transport)
     }
@@ -197,18 +197,18 @@ impl Passer {
 impl State {
     pub(super) fn pass(&self, transport: &mut dyn Transport) -> (Pass, UploadStatus) {
         let _excluded = Excluded::this_thread();
-        let mut uploader = lock(&self.uploader);
+        let mut uploader = guard::lock(&self.uploader);
         guard::planted("uploads");
         // ORDERING: Relaxed, both; hints. The data is in the spool, or in the conditions that are read afterwards.
         self.stop.store(self.ended.load(Ordering::Relaxed), Ordering::Relaxed);
-        let Allowance { mut conditions, asks_for_config } = lock(&self.allowance).clone();
+        let Allowance { mut conditions, asks_for_config } = guard::lock(&self.allowance).clone();
         if !asks_for_config {
             conditions.poll = None;
         }
         let mut pass = uploader.pass(transport, &conditions, &time, &self.stop);
         let status = uploader.status(time());
         drop(uploader);
-        *lock(&self.status) = status.clone();
+        *guard::lock(&self.status) = status.clone();
         if let Some(config) = pass.config.take() {
             // The agent is no longer installed: the next start requests it again.
             let _ = agent_thread::send(Command::Offer(config.bytes, config.signature));
@@ -244,8 +244,4 @@ fn rules(document: &Document) -> Rules {
         bytes_per_day: upload.bytes_per_day,
         metered_bytes_per_day: upload.metered_bytes_per_day,
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    guard::lock(mutex)
 }

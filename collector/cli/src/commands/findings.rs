@@ -148,24 +148,22 @@ struct Watch {
     state: State,
 }
 
-/// Reads the file of the rollouts, and the state of a store that is a directory. Returns a function that starts the thread,
-/// with the replica of an object store and with what `/metrics` has.
-pub(super) fn prepare(
-    file: &Path,
-    store: &str,
-    look: Look,
-) -> Result<impl FnOnce(Option<Arc<Replica>>, Arc<Findings>) -> Result<()> + use<>> {
+/// Starts the thread, with the replica of an object store and with what `/metrics` has.
+pub(super) type Start = Box<dyn FnOnce(Option<Arc<Replica>>, Arc<Findings>) -> Result<()>>;
+
+/// Reads the file of the rollouts, and the state of a store that is a directory.
+pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Start> {
     let (file, known) = (file.to_owned(), GuardFile::read(file)?);
     let directory = StoreLocation::parse(store).directory().map(Path::to_owned);
     let state = directory.as_deref().map(keeper::read).transpose()?.unwrap_or_default();
-    Ok(move |replica: Option<Arc<Replica>>, metrics| {
+    Ok(Box::new(move |replica, metrics| {
         let objects = || replica.map(Keeper::of_objects);
         let Some(keeper) = directory.map(Keeper::Directory).or_else(objects) else { return Ok(()) };
         let next = Instant::now();
         let mut watch = Watch { look, metrics, next, file, keeper, known, state };
         std::thread::Builder::new().name("guard".to_owned()).spawn(move || watch.run())?;
         Ok(())
-    })
+    }))
 }
 
 impl Watch {
