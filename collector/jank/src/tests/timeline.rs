@@ -1,9 +1,14 @@
 //! Frames judged by FrameTimeline's records: each type of jank, of one surface or of several, and vsyncs without a record.
 
+use crate::found::Found;
 use crate::tests::sched_text::{MAIN, PEER, RENDER, SF_APP, Text, WORKER};
-use crate::{Analysis, Cause, Evidence, Options, Outcome, Pipeline, ThreadRole, analyze};
+use crate::window::windows;
+use crate::{
+    Analysis, Cause, Evidence, Frame, Options, Outcome, Pipeline, ThreadRole, TimelineVerdict,
+    analyze,
+};
 use Outcome::{App, Display, Dropped, InTime, Stuffing, System, Undrawn, Unknown};
-use tracetee_trace::{ActualFrame, NameId, TimelineFrame, Trace};
+use tracetee_trace::{ActualFrame, NO_PARENT, NameId, Slice, TimelineFrame, Trace};
 
 /// A record: token, begin and end in µs, jank and present type if it is an actual one; of the display if so.
 type Record = (i64, u64, u64, Option<(i32, u8)>, bool);
@@ -436,5 +441,23 @@ fn a_frame_that_no_thread_handed_over_is_the_awake_render_threads_or_another_pro
         let moved = "(another process moves its layer)";
         let has = analysis.parts.iter().any(|part| &*part.name == moved);
         assert_eq!(has, is_moved, "{token} {waker}: {:?}", analysis.parts);
+    }
+}
+
+#[test]
+fn a_frame_that_no_thread_of_the_app_draws_waits_for_the_compositor_once_it_is_complete() {
+    let (name, category, parent) = (NameId::NONE, NameId::NONE, NO_PARENT);
+    let ui =
+        Slice { name, category, start_ns: 10, end_ns: 10, parent, ended: true, is_complete: false };
+    let mut found = Found::new(Pipeline::Views, 100, None, ui);
+    let timeline = Some(TimelineVerdict { end_ns: 20, jank: 2, present: 2 });
+    let (evidence, outcome) = (Evidence::Timeline, System);
+    let frame = Frame { timeline, evidence, outcome, start_ns: 10, dur_ns: 30, ..Frame::default() };
+    for is_moved in [true, false] {
+        found.is_moved = is_moved;
+        let all = windows(&frame, &found);
+        let times = all.iter().map(|window| (window.role, window.from_ns, window.to_ns));
+        let expected = [(ThreadRole::Render, 10, 20), (ThreadRole::Gpu, 20, 40)];
+        assert_eq!(times.collect::<Vec<_>>(), expected);
     }
 }
