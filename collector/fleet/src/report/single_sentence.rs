@@ -109,7 +109,7 @@ impl Worst {
 }
 
 /// Names a thread. A splash screen has a thread of its own, and an app whose main thread swaps buffers is no game.
-fn thread<'a>(role: ThreadRole, begins: Option<&'a str>) -> &'a str {
+fn thread(role: ThreadRole, begins: Option<&str>) -> &str {
     match (role, begins) {
         (ThreadRole::Main, Some(thread)) => thread,
         (ThreadRole::Game, Some(MAIN)) => MAIN,
