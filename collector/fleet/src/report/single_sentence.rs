@@ -21,28 +21,31 @@ impl Worst {
     /// frame, if it is known: [`MAIN`], or the name of another.
     pub(super) fn sentence(&self, path: &[Step], begins: Option<&str>) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
+        let is_delayed = self.delayed_ns * 3 >= self.overrun_ns;
+        let delayed = || format!("an earlier frame delayed it by {}", ms(self.delayed_ns));
+        let said = is_delayed.then(delayed).into_iter().chain(self.largest(path, begins));
+        let said = said.collect::<Vec<_>>().join("; ");
+        if said.is_empty() { late } else { format!("{late}: {said}") }
+    }
+
+    /// Says what made most of the frame's own time.
+    fn largest(&self, path: &[Step], begins: Option<&str>) -> Option<String> {
+        // A complete frame waits behind earlier ones, too.
         let is_display = |part: &PartRow| part.thread == ThreadRole::Gpu;
-        let carried = self.parts.iter().filter(|part| !is_display(part));
-        let carried_ns: u64 = carried.map(|part| part.carried_ns).sum();
-        // Time of an earlier frame explains this one only if that frame made most of the delay.
-        let is_delayed = carried_ns * 2 >= self.overrun_ns;
-        let took_ns = |part: &PartRow| {
-            part.self_ns + if is_delayed || is_display(part) { part.carried_ns } else { 0 }
-        };
+        let took_ns =
+            |part: &PartRow| part.self_ns + if is_display(part) { part.carried_ns } else { 0 };
         let counted_ns = |part: &PartRow| if part.overrun_ns > 0 { took_ns(part) } else { 0 };
         let total_ns: u64 = self.parts.iter().map(counted_ns).sum();
         // A thread waits for a processor for one reason, whoever has it.
-        let mut waits: BTreeMap<ThreadRole, (u64, u64)> = BTreeMap::new();
-        let is_late = |part: &PartRow| is_ready(part) && part.overrun_ns > 0;
-        for part in self.parts.iter().filter(|part| is_late(part)) {
-            let (waited_ns, earlier_ns) = waits.entry(part.thread).or_default();
-            *waited_ns += took_ns(part);
-            *earlier_ns += part.carried_ns;
+        let mut waits: BTreeMap<ThreadRole, u64> = BTreeMap::new();
+        for part in self.parts.iter().filter(|part| is_ready(part)) {
+            *waits.entry(part.thread).or_default() += counted_ns(part);
         }
-        let wait = |part: &PartRow| waits.get(&part.thread).filter(|_| is_late(part)).copied();
+        let is_late = |part: &PartRow| is_ready(part) && part.overrun_ns > 0;
+        let waited_ns = |part: &PartRow| waits.get(&part.thread).copied().filter(|_| is_late(part));
         // A known cause says more than an unknown one.
-        let weight_ns = |part: &PartRow| match wait(part) {
-            Some((waited_ns, _)) => waited_ns,
+        let weight_ns = |part: &PartRow| match waited_ns(part) {
+            Some(waited_ns) => waited_ns,
             None if is_unseen(part) && counted_ns(part) * 2 < total_ns => 0,
             None => counted_ns(part),
         };
@@ -51,35 +54,28 @@ impl Worst {
         let rank = |part: &&PartRow| {
             Reverse((self.outcome == Outcome::System && is_blamed(part), weight_ns(part)))
         };
-        let Some(part) = self.parts.iter().min_by_key(rank) else { return late };
-        let (most_ns, earlier_ns) = wait(part).unwrap_or((took_ns(part), part.carried_ns));
+        let part = self.parts.iter().min_by_key(rank).filter(|part| took_ns(part) > 0)?;
+        let most_ns = waited_ns(part).unwrap_or(took_ns(part));
+        let cause = cause_of(part, took_ns(part), waited_ns(part), begins);
+        if is_display(part) && part.carried_ns * 2 > most_ns {
+            return Some(format!(
+                "{cause}, {} of that behind an earlier frame",
+                ms(part.carried_ns)
+            ));
+        }
+        if is_display(part) || is_unseen(part) {
+            return Some(cause);
+        }
         // A reader would wonder how so little made the frame so late.
         let is_small = |ns: u64| ns * 3 < total_ns && ns < self.overrun_ns;
         let several = |ns: u64| if is_small(ns) { ", the largest of several causes" } else { "" };
-        let is_part = is_display(part) || is_unseen(part);
         // A single wait says more than many short sections, unless they took far longer.
         let in_all = self.ran_in_all(begins).filter(|&(ns, _)| ns * 2 > most_ns * 3);
-        let said = match in_all.filter(|_| !is_part && is_small(most_ns)) {
-            Some((ns, work)) => format!("{work}{}", several(ns)),
-            None => {
-                let cause = cause_of(part, took_ns(part), wait(part).map(|wait| wait.0), begins);
-                let several = if is_part { "" } else { several(most_ns) };
-                let is_earlier = (is_delayed || is_display(part)) && earlier_ns * 2 > most_ns;
-                if is_earlier && !is_unseen(part) {
-                    let earlier =
-                        if earlier_ns < most_ns { ms(earlier_ns) } else { "all".to_owned() };
-                    let preposition = if is_part { "behind" } else { "in" };
-                    return format!(
-                        "{late}: {cause}, {earlier} of that {preposition} an earlier frame{several}"
-                    );
-                }
-                format!("{cause}{several}{}", meanwhile(part, path).unwrap_or_default())
-            }
-        };
-        if self.delayed_ns * 3 < self.overrun_ns {
-            return format!("{late}: {said}");
+        if let Some((ns, work)) = in_all.filter(|_| is_small(most_ns)) {
+            return Some(format!("{work}{}", several(ns)));
         }
-        format!("{late}: {said}; an earlier frame delayed it by {}", ms(self.delayed_ns))
+        let meanwhile = meanwhile(part, path).unwrap_or_default();
+        Some(format!("{cause}{}{meanwhile}", several(most_ns)))
     }
 
     /// Returns the time that the busiest thread ran in this frame, and says so, with the section that took most of it.
@@ -201,12 +197,16 @@ fn cause_of(part: &PartRow, took_ns: u64, waited_ns: Option<u64>, begins: Option
     let thread = thread(part.thread, begins);
     let took = ms(took_ns);
     let words = part.name.strip_prefix('(').and_then(|name| name.strip_suffix(')'));
-    let (name, is_section) = (words.unwrap_or(&part.name), words.is_none());
-    if part.thread == ThreadRole::Gpu && !is_section {
+    let name = words.unwrap_or(&part.name);
+    let is_section = words.is_none() && !name.ends_with(NO_SECTION);
+    if part.thread == ThreadRole::Gpu && words.is_some() {
         return format!("the complete frame waited {took} for the {name}");
     }
+    if part.name == UNSEEN[0] {
+        return format!("no thread is known to have drawn it in {took}");
+    }
     if is_unseen(part) {
-        return format!("for {took}, {name}");
+        return format!("another process moved its layer for {took}");
     }
     let holder = part.key.strip_prefix("by ").filter(|_| part.cause == Cause::Preempted);
     if let Some(ns) = waited_ns.filter(|&ns| ns > took_ns) {
@@ -252,6 +252,7 @@ fn cause_of(part: &PartRow, took_ns: u64, waited_ns: Option<u64>, begins: Option
             format!(", which {} had most of the time", holder.unwrap_or(key))
         }
         (Cause::Runnable | Cause::Section | Cause::Swap | Cause::Unexplained, _) => String::new(),
+        (Cause::Core | Cause::Clock, key) => format!(", {}", key.trim_start_matches("ran ")),
         (_, key) if is_said && name.ends_with(key) => String::new(),
         (_, key) if is_said => format!(" ({key})"),
         (cause, key) if name.ends_with(key) && name.starts_with(cause.name()) => String::new(),
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_for_a_processor_does_so_whoever_has_it_and_in_frames_before_too() {
+    fn a_thread_that_waits_for_a_processor_does_so_whoever_has_it() {
         let none = "(no section)";
         let ready = |cause, key, ms| part(ThreadRole::Main, cause, key, none, ms);
         let ran = part(ThreadRole::Main, Cause::Unexplained, none, none, 5);
@@ -341,17 +342,8 @@ mod tests {
         let others = ready(Cause::Preempted, "by bg2", 2);
         let all = vec![ran, others, rest.clone(), rest.clone()];
         assert_eq!(sentence(all), "main waited for a processor for 12.0 ms");
-        let carried =
-            PartRow { self_ns: 0, carried_ns: 25_800_000, ..ready(Cause::Runnable, "", 9) };
-        assert_eq!(
-            sentence(vec![carried]),
-            "main waited for a processor for 25.8 ms, all of that in an earlier frame"
-        );
-        let earlier = PartRow { self_ns: 0, carried_ns: 7_000_000, ..rest.clone() };
-        assert_eq!(
-            sentence(vec![rest, earlier.clone(), earlier]),
-            "main waited for a processor for 18.0 ms, 14.0 ms of that in an earlier frame"
-        );
+        let earlier = PartRow { carried_ns: 7_000_000, ..rest };
+        assert_eq!(sentence(vec![earlier]), "main waited for a processor for 4.0 ms");
     }
 
     #[test]
@@ -388,7 +380,7 @@ mod tests {
     fn a_frame_that_no_thread_is_known_to_draw_is_not_said_to_be_the_render_thread_s() {
         let unknown = "(no thread is known to draw it)";
         let part = part(ThreadRole::Render, Cause::Unexplained, unknown, unknown, 10);
-        assert_eq!(sentence(vec![part]), "for 20.0 ms, no thread is known to draw it");
+        assert_eq!(sentence(vec![part]), "no thread is known to have drawn it in 20.0 ms");
     }
 
     #[test]
@@ -432,28 +424,42 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_frame_s_time_is_the_cause_only_if_it_made_most_of_the_delay() {
-        let drew = part(ThreadRole::Render, Cause::Section, "draw", "draw", 4);
-        let drew = |carried_ms: u64| PartRow {
+    fn the_delay_by_an_earlier_frame_comes_first_and_its_time_is_not_this_one_s() {
+        let drew = PartRow {
             self_ns: 5_000_000,
-            carried_ns: carried_ms * 1_000_000,
-            ..drew.clone()
+            carried_ns: 8_000_000,
+            ..part(ThreadRole::Render, Cause::Section, "draw", "draw", 4)
         };
-        let slept = PartRow {
-            self_ns: 6_000_000,
-            ..part(ThreadRole::Main, Cause::Wait, "woken by bg1", "bind", 4)
+        let slept = part(ThreadRole::Main, Cause::Wait, "woken by bg1", "bind", 3);
+        let said = |delayed_ns, parts| {
+            let late = Worst { delayed_ns, ..worst(parts) };
+            let said = late.sentence(&[], Some(MAIN));
+            said.strip_prefix("16.0 ms late, 1 vsync missed").unwrap().to_owned()
         };
-        let said = |carried_ms| {
-            let delayed_ns = carried_ms * 1_000_000;
-            let worst = worst(vec![drew(carried_ms), slept.clone()]);
-            let said = Worst { delayed_ns, ..worst }.sentence(&[], Some(MAIN));
-            said.strip_prefix("16.0 ms late, 1 vsync missed: ").unwrap().to_owned()
-        };
+        let parts = vec![drew.clone(), slept];
         let slept = "main slept 6.0 ms in bind until bg1 woke it";
-        assert_eq!(said(5), slept);
-        assert_eq!(said(6), format!("{slept}; an earlier frame delayed it by 6.0 ms"));
-        let expected = "render took 13.0 ms in draw, 8.0 ms of that in an earlier frame";
-        assert_eq!(said(8), expected);
+        assert_eq!(said(5_000_000, parts.clone()), format!(": {slept}"));
+        let delayed = ": an earlier frame delayed it by 8.0 ms";
+        assert_eq!(said(8_000_000, parts), format!("{delayed}; {slept}"));
+        let only = PartRow { self_ns: 0, ..drew.clone() };
+        assert_eq!(said(8_000_000, vec![only]), delayed);
+        // The display shows frames one after the other.
+        let waited = PartRow { self_ns: 4_000_000, thread: ThreadRole::Gpu, ..drew };
+        let waited = PartRow { name: "(compositor)".to_owned(), ..waited };
+        let complete = "the complete frame waited 12.0 ms for the compositor, 8.0 ms of that behind an earlier frame";
+        assert_eq!(said(0, vec![waited]), format!(": {complete}"));
+    }
+
+    #[test]
+    fn a_slow_processor_is_said_as_such_and_time_outside_of_sections_has_no_name() {
+        let states = StateTimes { running_ns: 25_800_000, ..StateTimes::default() };
+        let said = |cause, key, name| sentence_of(cause, key, name, states);
+        let core = said(Cause::Core, "ran on little cores", "flush");
+        assert_eq!(core, "main ran 25.8 ms in flush, on little cores");
+        let clock = said(Cause::Clock, "ran at a low clock", "flush");
+        assert_eq!(clock, "main ran 25.8 ms in flush, at a low clock");
+        let none = said(Cause::Unexplained, "1.ui (no section)", "1.ui (no section)");
+        assert_eq!(none, "main ran 25.8 ms");
     }
 
     #[test]
@@ -544,18 +550,6 @@ mod tests {
         let path = |ms| [main.clone(), render(7, 9), render(8, ms), main.clone()];
         assert_eq!(said(&wait, &path(10)), "; meanwhile render 8 ran 10.0 ms");
         assert_eq!(said(&wait, &path(8)), "");
-    }
-
-    #[test]
-    fn time_of_an_earlier_frame_is_said_to_be_its() {
-        let carried = PartRow {
-            self_ns: 2_000_000,
-            carried_ns: 16_000_000,
-            ..part(ThreadRole::Main, Cause::Wait, "woken by bg1", "bind", 9)
-        };
-        let expected =
-            "main slept 18.0 ms in bind until bg1 woke it, 16.0 ms of that in an earlier frame";
-        assert_eq!(sentence(vec![carried]), expected);
     }
 
     #[test]

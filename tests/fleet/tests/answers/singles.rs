@@ -319,16 +319,22 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
         }
     };
     let late = format!("{} {lateness}", ms(number(one, "overrun_ns")));
+    let mut said = Vec::new();
+    let delay = number(one, "delayed_ns");
+    if delay * 3 >= number(one, "overrun_ns") {
+        said.push(format!("an earlier frame delayed it by {}", ms(delay)));
+    }
+    said.extend(largest(one, explained));
+    if said.is_empty() { late } else { format!("{late}: {}", said.join("; ")) }
+}
+
+/// Writes what made most of a frame's own time.
+fn largest(one: &Value, explained: Option<&Value>) -> Option<String> {
     let parts = rows(one, "parts");
     let late_ns = number(one, "overrun_ns");
     let is_display = |part: &Value| part["thread"] == "gpu";
-    let of_threads = parts.iter().filter(|part| !is_display(part));
-    let carried: u64 = of_threads.map(|part| number(part, "carried_ns")).sum();
-    let delay = number(one, "delayed_ns");
-    assert!(delay >= carried, "{one}");
-    let is_delayed = carried * 2 >= late_ns;
     let took_ns = |part: &Value| {
-        let carried = if is_delayed || is_display(part) { number(part, "carried_ns") } else { 0 };
+        let carried = if is_display(part) { number(part, "carried_ns") } else { 0 };
         number(part, "self_ns") + carried
     };
     let counted = |part: &Value| if part["overrun_ns"] == 0 { 0 } else { took_ns(part) };
@@ -337,49 +343,43 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
         matches!(text(part, "cause"), "runnable" | "preempted") && part["overrun_ns"] != 0
     };
     // All waits of the part's thread for a processor.
-    let waits = |part: &Value, value: &dyn Fn(&Value) -> u64| -> u64 {
+    let waits = |part: &Value| -> u64 {
         let same = parts.iter().filter(|one| is_ready(one) && one["thread"] == part["thread"]);
-        same.map(value).sum()
+        same.map(took_ns).sum()
     };
     let is_unseen = |part: &Value| text(part, "name") == UNSEEN;
     let weight = |part: &Value| match counted(part) {
         ns if is_unseen(part) && ns * 2 < total => 0,
-        _ if is_ready(part) => waits(part, &took_ns),
+        _ if is_ready(part) => waits(part),
         ns => ns,
     };
     let is_blamed =
         |part: &Value| one["outcome"] == "system" && is_display(part) && part["overrun_ns"] != 0;
-    let most = parts.iter().map(|part| (is_blamed(part), weight(part))).max();
-    let Some(part) = parts.iter().find(|part| Some((is_blamed(part), weight(part))) == most) else {
-        return late;
-    };
-    let (most, earlier) = match is_ready(part) {
-        true => (waits(part, &took_ns), waits(part, &|one| number(one, "carried_ns"))),
-        false => (took_ns(part), number(part, "carried_ns")),
-    };
-    let is_other = is_display(part) || is_unseen(part);
+    let rank = |part: &Value| (is_blamed(part), weight(part));
+    let most = parts.iter().map(rank).max()?;
+    let part = parts.iter().find(|part| rank(part) == most)?;
+    if took_ns(part) == 0 {
+        return None;
+    }
+    let most = if is_ready(part) { waits(part) } else { took_ns(part) };
+    let cause = cause(part, took_ns(part), is_ready(part).then_some(most));
+    let earlier = number(part, "carried_ns");
+    if is_display(part) && earlier * 2 > most {
+        return Some(format!("{cause}, {} of that behind an earlier frame", ms(earlier)));
+    }
+    if is_display(part) || is_unseen(part) {
+        return Some(cause);
+    }
     let is_small = |ns: u64| ns * 3 < total && ns < late_ns;
     let several = |ns: u64| if is_small(ns) { ", the largest of several causes" } else { "" };
-    let delayed = match delay * 3 >= late_ns {
-        true => format!("; an earlier frame delayed it by {}", ms(delay)),
-        false => String::new(),
-    };
     if let Some((ns, ran)) = in_all(parts)
         && is_small(most)
-        && !is_other
         && ns * 2 > most * 3
     {
-        return format!("{late}: {ran}{}{delayed}", several(ns));
-    }
-    let several = if is_other { "" } else { several(most) };
-    let cause = cause(part, took_ns(part), is_ready(part).then_some(most));
-    if (is_delayed || is_display(part)) && earlier * 2 > most && !is_unseen(part) {
-        let whose = if earlier < most { ms(earlier) } else { "all".to_owned() };
-        let how = if is_other { "behind" } else { "in" };
-        return format!("{late}: {cause}, {whose} of that {how} an earlier frame{several}");
+        return Some(format!("{ran}{}", several(ns)));
     }
     let meanwhile = explained.map_or(String::new(), |explained| meanwhile(part, explained));
-    format!("{late}: {cause}{several}{meanwhile}{delayed}")
+    Some(format!("{cause}{}{meanwhile}", several(most)))
 }
 
 /// Writes what a part of a frame was.
@@ -387,7 +387,7 @@ fn cause(part: &Value, took_ns: u64, waited_ns: Option<u64>) -> String {
     let took = ms(took_ns);
     let thread = text(part, "thread");
     if text(part, "name") == UNSEEN {
-        return format!("for {took}, no thread is known to draw it");
+        return format!("no thread is known to have drawn it in {took}");
     }
     if let Some(waited_ns) = waited_ns.filter(|&ns| ns > took_ns) {
         let holder = text(part, "key").strip_prefix("by ");
@@ -397,8 +397,9 @@ fn cause(part: &Value, took_ns: u64, waited_ns: Option<u64>) -> String {
         return format!("{thread} waited for a processor for {}{most}", ms(waited_ns));
     }
     let words = text(part, "name").strip_prefix('(').and_then(|name| name.strip_suffix(')'));
-    let (name, is_section) = (words.unwrap_or(text(part, "name")), words.is_none());
-    if part["thread"] == "gpu" && !is_section {
+    let name = words.unwrap_or(text(part, "name"));
+    let is_section = words.is_none() && !name.ends_with(NO_SECTION);
+    if part["thread"] == "gpu" && words.is_some() {
         return format!("the complete frame waited {took} for the {name}");
     }
     let states = [
@@ -435,6 +436,7 @@ fn cause(part: &Value, took_ns: u64, waited_ns: Option<u64>) -> String {
             format!(", which {} had most of the time", key.strip_prefix("by ").unwrap_or(key))
         }
         ("runnable" | "section" | "unexplained", _) => String::new(),
+        ("core" | "clock", key) => format!(", {}", &key["ran ".len()..]),
         // The verb says it.
         ("kernel", key) if longest.0 == "uninterruptible_ns" => detail(name, key),
         ("io", key) if longest.0 == "io_ns" => detail(name, key),
