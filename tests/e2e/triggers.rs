@@ -18,17 +18,19 @@ fn flight(triggers: Value) -> Value {
 #[test]
 fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
     let device = Device::new(34);
-    device.configure(flight(json!([{"jank": {"over_ms": 80}}])));
-    let ran = device.run("frames 100 5 frames 1 120 frames 100 5 await \"captures\":1 health");
+    device.configure(flight(json!([{"jank": {"over_ms": 300}}])));
+    let ran = device.run("frames 100 5 frames 1 400 frames 100 5 await \"captures\":1 health");
     let capture = device.capture();
     let why = about(&capture)["why"].as_str().unwrap().to_owned();
-    let took = why.strip_prefix("jank: ").and_then(|why| why.strip_suffix(" ms, over 80.0 ms"));
+    let took = why.strip_prefix("jank: ").and_then(|why| why.strip_suffix(" ms, over 300.0 ms"));
     let took: f64 = took.unwrap_or_else(|| panic!("{why}")).parse().unwrap();
-    assert!(took >= 120.0, "{why}");
+    assert!(took >= 400.0, "{why}");
     let sections = sections(&capture, "script");
     let long: Vec<_> = sections
         .iter()
-        .filter(|(name, from, to)| name.starts_with("Choreographer#doFrame ") && to - from > 80_000)
+        .filter(|(name, from, to)| {
+            name.starts_with("Choreographer#doFrame ") && to - from > 300_000
+        })
         .collect();
     assert_eq!(long.len(), 1, "{sections:?}");
     let &(_, from_us, to_us) = long[0];
@@ -57,9 +59,9 @@ fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
 #[test]
 fn a_capture_says_what_reports_ask_for() {
     let device = Device::new(34);
-    device.configure(flight(json!([{"jank": {"over_ms": 80}}])));
+    device.configure(flight(json!([{"jank": {"over_ms": 300}}])));
     device.run(
-        "refresh 120 screen Feed frames 100 5 screen Detail frames 1 120 await \"captures\":1",
+        "refresh 120 screen Feed frames 100 5 screen Detail frames 1 400 await \"captures\":1",
     );
     let capture = device.capture();
     let about = about(&capture);
@@ -86,7 +88,7 @@ fn the_limit_in_refresh_periods_follows_the_display() {
     let device = Device::new(34);
     device.configure(flight(json!([{"jank": {"over_periods": 3}}])));
     // 3 periods: 300 ms at 10 Hz, 50 ms at 60 Hz.
-    device.run("refresh 10 frames 3 100 sleep 500");
+    device.run("refresh 10 frames 3 60 sleep 500");
     assert_eq!(device.captures().len(), 0);
     device.run("frames 3 100 await \"captures\":1");
     assert!(!device.captures().is_empty());
@@ -125,7 +127,10 @@ fn a_process_that_is_stopped_in_a_frame_fires_nothing_and_its_capture_says_how_l
         json!({"blocked": {"over_s": 2}}),
         json!({"custom": {"name": "now"}}),
     ];
-    device.configure(flight(json!(triggers)));
+    let mut config = flight(json!(triggers));
+    // On a busy machine the frames after the stop take longer.
+    config["windows"][0]["opens"]["triggers"]["before_s"] = json!(3);
+    device.configure(config);
     let script = "frames 50 5 begin {Choreographer#doFrame 1} stop end frames 50 5 trigger now await \"captures\":1";
     let mut app = device.command(script).spawn().unwrap();
     let stat = format!("/proc/{}/stat", app.id());
