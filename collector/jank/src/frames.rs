@@ -295,9 +295,14 @@ fn is_next(outer: (Option<i64>, u64), inner: (Option<i64>, u64)) -> bool {
 /// Joins the draws of the render threads with their frames.
 fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Found]) {
     let mut by_id: HashMap<i64, Vec<usize>, Seeded> = HashMap::default();
+    // Those that a render thread animates alone, by thread.
+    let mut own: HashMap<u32, Vec<usize>, Seeded> = HashMap::default();
     for (index, frame) in found.iter().enumerate() {
         if let Some(id) = frame.vsync_id {
             by_id.entry(id).or_default().push(index);
+        }
+        if frame.role == ThreadRole::Render {
+            own.entry(frame.ui_tid).or_default().push(index);
         }
     }
     // Without ids only time tells, and the main thread draws.
@@ -315,8 +320,10 @@ fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Fo
             queues: thread.named(&queues).collect(),
             dequeues: thread.named(&dequeues).collect(),
         };
-        for frame in found.iter_mut().filter(|frame| frame.ui_tid == tid) {
-            frame.ui = buffers.complete(&frame.ui);
+        for &index in own.get(&tid).into_iter().flatten() {
+            if let Some(frame) = found.get_mut(index) {
+                frame.ui = buffers.complete(&frame.ui);
+            }
         }
         // The last draw, its id and its frame.
         let mut last: Option<(Slice, Option<i64>, Option<usize>)> = None;

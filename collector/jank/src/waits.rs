@@ -98,6 +98,7 @@ type CauseKey = (Cause, Arc<str>);
 #[derive(Debug)]
 pub(crate) struct Waits<'a> {
     trace: &'a Trace,
+    /// The process whose frames are analyzed.
     pid: u32,
     /// Calls that wait for a reply, by the thread that sent them, by time.
     calls: HashMap<u32, Vec<Transaction>, Seeded>,

@@ -57,7 +57,7 @@ pub struct Entry {
     pub parents: [Vec<Edge>; 2],
     /// Callees of calls that are not recursive, and of recursive calls.
     pub children: [Vec<Edge>; 2],
-    /// Its number in reports, by inclusive time.
+    /// Rank by inclusive time: reports refer to the method by this number.
     pub number: usize,
 }
 

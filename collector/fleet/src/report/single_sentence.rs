@@ -21,7 +21,7 @@ impl Worst {
     /// frame, if it is known: [`MAIN`], or the name of another.
     pub(super) fn sentence(&self, path: &[Step], begins: Option<&str>) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
-        let is_delayed = self.delayed_ns * 3 >= self.overrun_ns;
+        let is_delayed = self.delayed_ns > 0 && self.delayed_ns * 3 >= self.overrun_ns;
         let delayed = || format!("an earlier frame delayed it by {}", ms(self.delayed_ns));
         let said = is_delayed.then(delayed).into_iter().chain(self.largest(path, begins));
         let said = said.collect::<Vec<_>>().join("; ");
@@ -440,7 +440,9 @@ mod tests {
         let slept = "main slept 6.0 ms in bind until bg1 woke it";
         assert_eq!(said(5_000_000, parts.clone()), format!(": {slept}"));
         let delayed = ": an earlier frame delayed it by 8.0 ms";
-        assert_eq!(said(8_000_000, parts), format!("{delayed}; {slept}"));
+        assert_eq!(said(8_000_000, parts.clone()), format!("{delayed}; {slept}"));
+        let none = Worst { overrun_ns: 0, ..worst(parts.clone()) };
+        assert!(!none.sentence(&[], Some(MAIN)).contains("earlier"));
         let only = PartRow { self_ns: 0, ..drew.clone() };
         assert_eq!(said(8_000_000, vec![only]), delayed);
         // The display shows frames one after the other.

@@ -90,7 +90,7 @@ fn a_wait_for_a_thread_of_surface_flinger_names_it() {
     let wait =
         (ThreadRole::Main, Cause::System, "woken by SurfaceFlinger's app".to_owned(), 24_000);
     assert!(parts(&analysis, 0).contains(&wait), "{:?}", parts(&analysis, 0));
-    // Its steps of the critical path have the same name.
+    // The critical path names the thread in the same way.
     let path = &analysis.explanations[0].path;
     assert!(path.iter().any(|step| step.thread == "SurfaceFlinger's app"), "{path:?}");
 }

@@ -59,6 +59,9 @@ fn a_frame_that_the_render_thread_animates_alone_is_one_if_the_timeline_has_it()
         text.slice(MAIN, 20_000, 25_000, "Choreographer#doFrame 7");
         text.slice(RENDER, 24_000, 28_000, "DrawFrames 7");
         text.slice(RENDER, 40_000, 58_000, "prepareAndDraw 8");
+        // Its buffer is queued; then the thread waits for the next one.
+        text.slice(RENDER, 41_000, 43_000, "queueBuffer");
+        text.slice(RENDER, 44_000, 57_000, "dequeueBuffer");
         // This traversal draws nothing.
         text.slice(MAIN, 70_000, 71_000, "Choreographer#doFrame 9");
         text.slice(MAIN, 70_100, 70_900, "traversal");
@@ -77,10 +80,11 @@ fn a_frame_that_the_render_thread_animates_alone_is_one_if_the_timeline_has_it()
         }
         let analysis = analyze(&trace, &Options::default()).unwrap();
         let views = analysis.frames.iter().filter(|frame| frame.pipeline == Pipeline::Views);
-        views.map(|frame| (frame.vsync_id, frame.slow)).collect::<Vec<_>>()
+        let facts = views.map(|frame| (frame.vsync_id, frame.slow, frame.ui_ns / 1_000_000));
+        facts.collect::<Vec<_>>()
     };
-    assert_eq!(frames(8), [(Some(7), false), (Some(8), true)]);
-    assert_eq!(frames(6), [(Some(7), false)]);
+    assert_eq!(frames(8), [(Some(7), false, 5), (Some(8), true, 4)]);
+    assert_eq!(frames(6), [(Some(7), false, 5)]);
 }
 
 #[test]

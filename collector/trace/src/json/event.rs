@@ -182,7 +182,7 @@ pub(crate) fn parse(
     let global = text.id2.as_ref().and_then(|id| id.global).filter(|_| local.is_none());
     let is_of_all = text.id.is_none() && global.is_some();
     let owner = if is_of_all { 0 } else { pid };
-    // Equal ids of flows are told apart by scope, local ones also by process.
+    // Flows with equal ids but different scopes are different flows. A local id is valid in its process only.
     let flow_id = |id: i64, process: Option<u32>| match (&text.scope, process) {
         (None, None) => id,
         (scope, process) => {

@@ -321,7 +321,7 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
     let late = format!("{} {lateness}", ms(number(one, "overrun_ns")));
     let mut said = Vec::new();
     let delay = number(one, "delayed_ns");
-    if delay * 3 >= number(one, "overrun_ns") {
+    if delay > 0 && delay * 3 >= number(one, "overrun_ns") {
         said.push(format!("an earlier frame delayed it by {}", ms(delay)));
     }
     said.extend(largest(one, explained));
