@@ -221,7 +221,7 @@ pub(crate) fn on_threads<'a, T: Sync>(
 }
 
 /// Writes a file if it does not exist, completely or not at all. `false`: it exists.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let directory = make_parent(path)?;
     let mut file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o666))

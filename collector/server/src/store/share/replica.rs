@@ -19,7 +19,7 @@ use crate::store::index::queue::Work;
 use crate::store::mappings::Mappings;
 use crate::store::objects::disk::{make_parent, note, remove, remove_file, remove_logs, tables_of};
 use crate::store::objects::intents::{PLACE_TABLES, STALE};
-use crate::store::objects::{Listed, Shared, each, intents, location};
+use crate::store::objects::{Listed, Shared, each, intents, location, write_new};
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -159,12 +159,13 @@ impl Replica {
         let endpoint = location::s3_endpoint().unwrap_or_default();
         let known = root.join("store");
         let is_here = format!("{address} {endpoint}\n");
-        match fs::read_to_string(&known) {
-            Ok(text) if text != is_here => {
-                bail!("{} is the cache of {}; pass another directory", root.display(), text.trim())
-            }
-            Ok(_) => {}
-            Err(_) => fs::write(&known, is_here)?,
+        // Commands that open a new directory at once find this file complete or not at all.
+        if !known.exists() {
+            write_new(&known, is_here.as_bytes())?;
+        }
+        let text = fs::read_to_string(&known)?;
+        if text != is_here {
+            bail!("{} is the cache of {}; pass another directory", root.display(), text.trim())
         }
         if publishes {
             fs::create_dir_all(Outbox::path(&root))?;

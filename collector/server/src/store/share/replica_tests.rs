@@ -199,6 +199,22 @@ fn parts_of_less_than_500_records_are_joined_to_some_of_2000_if_they_are_a_minut
 }
 
 #[test]
+fn commands_that_open_a_new_cache_at_once_find_it_theirs() {
+    let cloud = location::open_shared("memory:///").unwrap();
+    for _ in 0..300 {
+        let directory = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let root = Some(directory.path());
+                    Replica::with_objects(cloud.clone(), "s3://a/b", root, false).unwrap();
+                });
+            }
+        });
+    }
+}
+
+#[test]
 fn a_directory_is_the_cache_of_one_store_and_damaged_tables_are_made_anew() {
     let cloud = location::open_shared("memory:///").unwrap();
     put(&cloud, "a", 0..3);
