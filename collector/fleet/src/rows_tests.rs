@@ -124,6 +124,7 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
         parts: vec![Part {
             frame: 0,
             thread: ThreadRole::Render,
+            is_earlier: false,
             cause: Cause::Lock,
             key: "lock key".into(),
             name: "name".into(),

@@ -22,7 +22,7 @@ pub const VERSION: i64 = 3;
 
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector
 /// analyzes captures again whose rows an older version made.
-pub const ANALYSIS: i64 = 9;
+pub const ANALYSIS: i64 = 10;
 
 /// Facts about a capture that its text does not contain.
 #[derive(Debug, Clone, Default)]
@@ -207,7 +207,7 @@ tables! {
         name: Text = text_of(Some(&part.name)),
         /// Time in which that slice was the innermost one, ns, without `carried_ns`: no time of a thread is in two rows.
         self_ns: u64 = part.self_ns,
-        /// Time that a row of an earlier late frame has, ns: this frame was due while the thread was busy with that one.
+        /// Time that a row of another late frame has, mostly an earlier one, ns: this frame was due while the thread was busy with that one.
         carried_ns: u64 = part.carried_ns,
         /// Share of the frame's `jank_ns`, in proportion to `self_ns + carried_ns`; those of a frame add up to its `jank_ns`.
         overrun_ns: u64 = part.overrun_ns,

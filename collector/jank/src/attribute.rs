@@ -58,9 +58,11 @@ pub(crate) fn attribute(
     watch: &Watch,
 ) -> Result<Attributed, Error> {
     let mut parts = Parts::default();
-    let mut claims = Claims::default();
-    // The cause of the last late frame.
+    let mut claims = Claims::reserve(windows);
+    // The cause of the last late frame, and its end.
     let mut before = None;
+    // The end of the last frame's work on the thread that began it.
+    let mut busy_until_ns: HashMap<u32, u64, Seeded> = HashMap::default();
     let empty = Thread::default();
     let mut judged = Judge {
         trace,
@@ -73,6 +75,8 @@ pub(crate) fn attribute(
         stacks: Stacks::default(),
     };
     for (index, (frame, windows)) in frames.iter_mut().zip(windows).enumerate() {
+        let ui_end_ns = frame.ui_start_ns + frame.ui_ns;
+        let earlier_until_ns = busy_until_ns.insert(frame.ui_tid, ui_end_ns).unwrap_or_default();
         if frame.jank_ns == 0 {
             continue;
         }
@@ -91,7 +95,8 @@ pub(crate) fn attribute(
                 Ok(found) => found,
                 Err(name) => {
                     let thread = window.thread.map_err(|_| role);
-                    let carried_ns = claims.claim(thread, window.from_ns, window.to_ns);
+                    let times = (window.from_ns, window.to_ns);
+                    let carried_ns = claims.claim(thread, times, index);
                     let cause = of_frame.add_without_thread(role, name, ns, carried_ns);
                     path.push(Step::of_window(window, replay.number(cause)));
                     let node = judged.stacks.node(role, name);
@@ -113,9 +118,13 @@ pub(crate) fn attribute(
             let found = sampled.divide(tid, found, looks);
             let mut of_waits: IndexMap<Key, Times, Seeded> = IndexMap::default();
             let mut walked: Vec<(Key, Span)> = Vec::with_capacity(found.len());
-            let mut add = |key: Key, part: &Piece| {
-                let (_, tid) = key.0;
-                let carried_ns = claims.claim(Ok(tid), part.span.from_ns, part.span.to_ns);
+            let mut add = |key: (At, Option<u32>, Wait), part: &Piece| {
+                let (at, slice, wait) = key;
+                let carried_ns =
+                    claims.claim(Ok(at.1), (part.span.from_ns, part.span.to_ns), index);
+                // A late frame's time is carried.
+                let is_earlier = part.span.to_ns <= earlier_until_ns && carried_ns == 0;
+                let key = (at, slice, wait, is_earlier);
                 of_waits.entry(key).or_default().add(part.span.state, part.ns(), carried_ns);
                 walked.push((key, part.span));
             };
@@ -161,7 +170,7 @@ pub(crate) fn attribute(
                 }
             }
             let mut of_slices: IndexMap<_, Times, Seeded> = IndexMap::default();
-            for (&(at, slice, wait), times) in &of_waits {
+            for (&(at, slice, wait, _), times) in &of_waits {
                 let code = if let Wait::Code(code) = wait { Some(code) } else { None };
                 of_slices.entry((at, slice, code)).or_default().add_all(times);
             }
@@ -175,12 +184,13 @@ pub(crate) fn attribute(
                 judged.stacks.add(frame.screen.as_ref(), node, times.own.total_ns());
             }
             let mut numbers: HashMap<Key, (u32, bool), Seeded> = HashMap::default();
-            for (&(at, slice, wait), times) in &of_waits {
+            for (&key, times) in &of_waits {
+                let (at, slice, wait, is_earlier) = key;
                 let kin = judged.kin(at, slice)?;
                 let thread = trace.threads.get(&at.1).unwrap_or(&empty);
-                let cause = of_frame.add(at.0, thread, kin.as_ref(), wait, *times);
+                let cause = of_frame.add((at.0, is_earlier), thread, kin.as_ref(), wait, *times);
                 let is_for_draw = at.0 == ThreadRole::Render || cause.0 == Cause::RenderWait;
-                numbers.insert((at, slice, wait), (replay.number(cause), is_for_draw));
+                numbers.insert(key, (replay.number(cause), is_for_draw));
             }
             for (key, span) in walked {
                 let Some(&(cause, is_for_draw)) = numbers.get(&key) else { continue };
@@ -193,10 +203,14 @@ pub(crate) fn attribute(
         }
         frame.cause = match before.take() {
             // It would have been in time without the delay of the frame before.
-            Some(cause) if of_frame.carried_ns() >= frame.jank_ns => Some(cause),
+            Some((cause, end_ns))
+                if end_ns > frame.start_ns && of_frame.carried_ns() >= frame.jank_ns =>
+            {
+                Some(cause)
+            }
             _ => of_frame.main_cause(),
         };
-        before.clone_from(&frame.cause);
+        before = frame.cause.clone().map(|cause| (cause, frame.start_ns + frame.dur_ns));
         let gains = replay.frame(Late::new(index, frame, windows, &path));
         parts.take(of_frame, frame.jank_ns, gains);
     }
@@ -205,8 +219,8 @@ pub(crate) fn attribute(
 
 /// A thread, and its part in the frame.
 type At = (ThreadRole, u32);
-/// A thread, its innermost slice, and the wait.
-type Key = (At, Option<u32>, Wait);
+/// A thread, its innermost slice, the wait, and whether the thread still worked on an earlier frame, which was in time.
+type Key = (At, Option<u32>, Wait, bool);
 /// Runs by processor: begin, end, thread.
 type Holders = HashMap<u16, Vec<(u64, u64, u32)>, Seeded>;
 

@@ -1,4 +1,4 @@
-//! Time that late frames share: counted once, in the first frame that has it.
+//! Time that late frames share: counted once, in the frame that the thread made then, else in the first one that has it.
 //!
 //! A frame that was due while its thread was still busy with the late frame before begins at its vsync, so that both
 //! frames have the time from there on. The delay explains both; sums of a cause over frames count it once. `attribute`
@@ -6,6 +6,7 @@
 
 use crate::states::{StateTimes, ThreadState};
 use crate::thread_role::ThreadRole;
+use crate::window::Window;
 use std::collections::{BTreeMap, HashMap};
 use tracetee_trace::Seeded;
 
@@ -14,7 +15,7 @@ use tracetee_trace::Seeded;
 pub(crate) struct Times {
     /// By scheduler state, without what is carried.
     pub(crate) own: StateTimes,
-    /// Time that a part of an earlier late frame has.
+    /// Time that a part of another late frame has.
     pub(crate) carried_ns: u64,
 }
 
@@ -37,19 +38,39 @@ impl Times {
     }
 }
 
-/// The time that parts have, by thread, or by role where no thread is known: begin and end, disjoint.
+/// A thread, or a role where no thread is known.
+type Of = Result<u32, ThreadRole>;
+
+/// The time that parts of late frames have, by thread.
 #[derive(Debug, Default)]
-pub(crate) struct Claims(HashMap<Result<u32, ThreadRole>, BTreeMap<u64, u64>, Seeded>);
+pub(crate) struct Claims {
+    /// Begin and end, disjoint.
+    claimed: HashMap<Of, BTreeMap<u64, u64>, Seeded>,
+    /// Times in which a thread made a late frame: begin, end and index of the frame, disjoint.
+    own: HashMap<u32, BTreeMap<u64, (u64, usize)>, Seeded>,
+}
 
 impl Claims {
-    /// Claims time of a thread; returns the part of it that was claimed before.
-    pub(crate) fn claim(
-        &mut self,
-        thread: Result<u32, ThreadRole>,
-        from_ns: u64,
-        to_ns: u64,
-    ) -> u64 {
-        let claimed = self.0.entry(thread).or_default();
+    /// Reserves for each late frame the time in which threads made it. Another frame may wait for that work first.
+    pub(crate) fn reserve(windows: &[Vec<Window>]) -> Self {
+        let mut claims = Self::default();
+        for (frame, windows) in windows.iter().enumerate() {
+            for window in windows {
+                let Ok(tid) = window.thread else { continue };
+                let own = claims.own.entry(tid).or_default();
+                let last = own.range(..window.to_ns).next_back();
+                if last.is_none_or(|(_, &(end_ns, _))| end_ns <= window.own_from_ns) {
+                    own.insert(window.own_from_ns, (window.to_ns, frame));
+                    claims.claim(Ok(tid), (window.own_from_ns, window.to_ns), usize::MAX);
+                }
+            }
+        }
+        claims
+    }
+
+    /// Claims time of a thread for a frame; returns the part of it that other frames have.
+    pub(crate) fn claim(&mut self, thread: Of, (from_ns, to_ns): (u64, u64), frame: usize) -> u64 {
+        let claimed = self.claimed.entry(thread).or_default();
         let (mut begin_ns, mut end_ns, mut carried_ns) = (from_ns, to_ns, 0);
         // The last one that begins before the end; those before it, for as long as they touch.
         while let Some((&one_from_ns, &one_to_ns)) = claimed.range(..=to_ns).next_back() {
@@ -61,7 +82,13 @@ impl Claims {
             claimed.remove(&one_from_ns);
         }
         claimed.insert(begin_ns, end_ns);
-        carried_ns
+        let own = thread.ok().and_then(|tid| self.own.get(&tid)).into_iter();
+        let own = own.flat_map(|own| own.range(..to_ns).rev());
+        let own = own.take_while(|&(_, &(one_to_ns, _))| one_to_ns > from_ns);
+        let own = own.filter(|&(_, &(_, whose))| whose == frame);
+        let own = own
+            .map(|(&one_from_ns, &(one_to_ns, _))| one_to_ns.min(to_ns) - one_from_ns.max(from_ns));
+        carried_ns - own.sum::<u64>()
     }
 }
 
@@ -72,14 +99,32 @@ mod tests {
     #[test]
     fn time_is_claimed_once_for_each_thread() {
         let mut claims = Claims::default();
-        assert_eq!(claims.claim(Ok(1), 10, 20), 0);
-        assert_eq!(claims.claim(Ok(2), 10, 20), 0);
-        assert_eq!(claims.claim(Ok(1), 30, 40), 0);
-        assert_eq!(claims.claim(Ok(1), 15, 35), 10);
-        assert_eq!(claims.claim(Ok(1), 0, 50), 30);
-        assert_eq!(claims.claim(Ok(1), 12, 14), 2);
-        assert_eq!(claims.claim(Ok(1), 50, 60), 0);
-        assert_eq!(claims.claim(Err(ThreadRole::Gpu), 0, 5), 0);
-        assert_eq!(claims.claim(Err(ThreadRole::Render), 0, 5), 0);
+        assert_eq!(claims.claim(Ok(1), (10, 20), 0), 0);
+        assert_eq!(claims.claim(Ok(2), (10, 20), 0), 0);
+        assert_eq!(claims.claim(Ok(1), (30, 40), 0), 0);
+        assert_eq!(claims.claim(Ok(1), (15, 35), 0), 10);
+        assert_eq!(claims.claim(Ok(1), (0, 50), 0), 30);
+        assert_eq!(claims.claim(Ok(1), (12, 14), 0), 2);
+        assert_eq!(claims.claim(Ok(1), (50, 60), 0), 0);
+        assert_eq!(claims.claim(Err(ThreadRole::Gpu), (0, 5), 0), 0);
+        assert_eq!(claims.claim(Err(ThreadRole::Render), (0, 5), 0), 0);
+    }
+
+    #[test]
+    fn the_time_in_which_a_thread_made_a_frame_is_of_that_frame() {
+        let window = |from_ns, own_from_ns, to_ns| Window {
+            role: ThreadRole::Render,
+            thread: Ok(2),
+            from_ns,
+            own_from_ns,
+            to_ns,
+        };
+        let mut claims = Claims::reserve(&[Vec::new(), vec![window(0, 20, 30)]]);
+        assert_eq!(claims.claim(Ok(2), (10, 40), 0), 10, "another waits for it first");
+        assert_eq!(claims.claim(Ok(2), (15, 20), 1), 5, "it waits for the other");
+        assert_eq!(claims.claim(Ok(2), (20, 30), 1), 0, "its own");
+        // A damaged trace: of two that a thread made at once, one has the time.
+        let mut claims = Claims::reserve(&[vec![window(0, 0, 10)], vec![window(0, 5, 10)]]);
+        assert_eq!([0, 1].map(|frame| claims.claim(Ok(2), (5, 10), frame)), [0, 5]);
     }
 }

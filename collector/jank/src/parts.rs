@@ -23,6 +23,8 @@ pub struct Part {
     pub frame: usize,
     /// Thread.
     pub thread: ThreadRole,
+    /// True if the frame's thread still worked on an earlier frame, which was in time: this one was due meanwhile.
+    pub is_earlier: bool,
     /// Cause to which the time is attributed.
     pub cause: Cause,
     /// Normalized name of the slice that determines the cause, or of what the thread waited for.
@@ -31,7 +33,8 @@ pub struct Part {
     pub name: Arc<str>,
     /// Time in which that slice was the innermost one, without `carried_ns`: no two parts have the same time.
     pub self_ns: u64,
-    /// Time that a part of an earlier late frame has: this frame was due while the thread was busy with that one.
+    /// Time that a part of another late frame has, mostly an earlier one: this frame was due while the thread was busy
+    /// with that one.
     pub carried_ns: u64,
     /// Share of the frame's overrun, in proportion to the time, carried or not: those of a frame add up to its overrun.
     pub overrun_ns: u64,
@@ -49,8 +52,8 @@ pub struct Part {
 const MAX_PARTS_OF_FRAME: usize = 500;
 const MAX_PARTS: usize = 100_000;
 
-/// Thread, cause, its key, the innermost name.
-type Key = (ThreadRole, Cause, Arc<str>, Arc<str>);
+/// Thread and whether it worked on an earlier frame, cause, its key, the innermost name.
+type Key = ((ThreadRole, bool), Cause, Arc<str>, Arc<str>);
 
 #[derive(Debug, Default)]
 struct Sum {
@@ -87,7 +90,7 @@ impl<'a> OfFrame<'a> {
             _ => Cause::Unexplained,
         };
         let name: Arc<str> = name.into();
-        let key = (role, cause, Arc::clone(&name), Arc::clone(&name));
+        let key = ((role, false), cause, Arc::clone(&name), Arc::clone(&name));
         self.parts.entry(key).or_default().times.add(ThreadState::Unknown, ns, carried_ns);
         (cause, name)
     }
@@ -95,7 +98,7 @@ impl<'a> OfFrame<'a> {
     /// Adds the time of a slice, or of no slice. Returns its cause.
     pub(crate) fn add(
         &mut self,
-        role: ThreadRole,
+        (role, is_earlier): (ThreadRole, bool),
         thread: &Thread,
         kin: Option<&Kin>,
         wait: Wait,
@@ -122,7 +125,8 @@ impl<'a> OfFrame<'a> {
             Wait::Code(code) => (Cause::Code, Arc::clone(&self.names.named(code.function).name)),
             wait => self.waits.cause(thread, wait, (own, own_key)),
         };
-        let sum = self.parts.entry((role, cause, Arc::clone(&key), name)).or_default();
+        let sum =
+            self.parts.entry(((role, is_earlier), cause, Arc::clone(&key), name)).or_default();
         sum.times.add_all(&times);
         sum.count += u64::from(inner.is_some());
         let ns = times.in_frame_ns();
@@ -217,7 +221,9 @@ impl Parts {
         let room = MAX_PARTS.saturating_sub(self.all.len() + of_frame.parts.len());
         let earlier: Vec<(Key, Sum)> = earlier.take(room).collect();
         let mut found = Gains::new();
-        for ((thread, cause, key, name), sum) in of_frame.parts.into_iter().chain(earlier) {
+        for (((thread, is_earlier), cause, key, name), sum) in
+            of_frame.parts.into_iter().chain(earlier)
+        {
             let ns = weight_ns(&key, &sum);
             let overrun_ns = share(before_ns + ns) - share(before_ns);
             before_ns += ns;
@@ -229,6 +235,7 @@ impl Parts {
             self.all.push(Part {
                 frame,
                 thread,
+                is_earlier,
                 cause,
                 key,
                 name,

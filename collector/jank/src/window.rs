@@ -33,6 +33,8 @@ pub(crate) struct Window {
     pub(crate) thread: Result<u32, &'static str>,
     /// Begin.
     pub(crate) from_ns: u64,
+    /// Begin of the thread's work on the frame, which lasts to the end.
+    pub(crate) own_from_ns: u64,
     /// End.
     pub(crate) to_ns: u64,
 }
@@ -50,28 +52,29 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
     let draw = found.last_draw();
     let mut windows = Vec::with_capacity(3);
     let mut now_ns = frame.start_ns;
-    let mut push = |role, thread, to_ns: u64| {
+    let mut push = |role, thread, begin_ns: u64, to_ns: u64| {
         let to_ns = to_ns.min(end_ns);
         if to_ns > now_ns {
-            windows.push(Window { role, thread, from_ns: now_ns, to_ns });
+            let own_from_ns = begin_ns.clamp(now_ns, to_ns);
+            windows.push(Window { role, thread, from_ns: now_ns, own_from_ns, to_ns });
             now_ns = to_ns;
         }
     };
     let done_ns = frame.timeline.map_or(end_ns, |verdict| verdict.end_ns);
-    push(found.role, Ok(found.ui_tid), found.ui.end_ns);
+    push(found.role, Ok(found.ui_tid), found.ui.start_ns, found.ui.end_ns);
     match draw {
-        Some((tid, draw)) => push(render, Ok(tid), draw.end_ns),
-        None if found.is_moved => push(render, Err(MOVED), done_ns),
-        None if found.ui.name == NameId::NONE => push(render, Err(UNSEEN), done_ns),
-        None if frame.evidence == Evidence::Markers => push(render, Err(ASSUMED), end_ns),
+        Some((tid, draw)) => push(render, Ok(tid), draw.start_ns, draw.end_ns),
+        None if found.is_moved => push(render, Err(MOVED), 0, done_ns),
+        None if found.ui.name == NameId::NONE => push(render, Err(UNSEEN), 0, done_ns),
+        None if frame.evidence == Evidence::Markers => push(render, Err(ASSUMED), 0, end_ns),
         None => {}
     }
     if let Some(gpu_ns) = found.gpu_ns {
-        push(ThreadRole::Gpu, Err(GPU), gpu_ns);
+        push(ThreadRole::Gpu, Err(GPU), 0, gpu_ns);
     }
     let is_app = matches!(frame.outcome, Outcome::InTime | Outcome::App);
     let is_pending = found.pending_ns.is_some_and(|at_ns| at_ns < end_ns);
     let waited = found.waited.unwrap_or(if is_pending { PENDING } else { COMPOSITOR });
-    push(ThreadRole::Gpu, Err(if is_app { GPU } else { waited }), end_ns);
+    push(ThreadRole::Gpu, Err(if is_app { GPU } else { waited }), 0, end_ns);
     windows
 }

@@ -224,6 +224,7 @@ fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
         .filter(|part| part.frame == index && part.self_ns + part.carried_ns > 0)
         .map(|part| PartRow {
             thread: part.thread,
+            earlier: part.is_earlier,
             cause: part.cause,
             key: part.key.to_string(),
             name: part.name.to_string(),
@@ -235,6 +236,9 @@ fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
         })
         .collect();
     parts.sort_by_key(|part| Reverse(part.self_ns + part.carried_ns));
+    let of_threads = parts.iter().filter(|part| part.thread != ThreadRole::Gpu);
+    let earlier_ns = |part: &PartRow| if part.earlier { part.self_ns } else { part.carried_ns };
+    let delayed_ns = of_threads.map(earlier_ns).sum();
     parts.truncate(PARTS);
     let mut worst = Worst {
         number: index + 1,
@@ -244,7 +248,7 @@ fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
         start_ns: frame.start_ns,
         dur_ns: frame.dur_ns,
         overrun_ns: frame.jank_ns,
-        delayed_ns: delayed_ns(analysis, index, &parts),
+        delayed_ns,
         ui_ns: frame.ui_ns,
         render_ns: frame.render_ns,
         dropped: frame.dropped,
@@ -265,17 +269,6 @@ fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
         worst.sentence = worst.sentence(path, begins);
     }
     Some(worst)
-}
-
-/// Returns the time since a frame's begin in which its threads still worked on an earlier frame, late or not.
-fn delayed_ns(analysis: &Analysis, index: usize, parts: &[PartRow]) -> u64 {
-    let carried = parts.iter().filter(|part| part.thread != ThreadRole::Gpu);
-    let carried_ns = carried.map(|part| part.carried_ns).sum();
-    let (before, rest) = analysis.frames.split_at(index);
-    let Some(frame) = rest.first() else { return carried_ns };
-    let before = before.iter().rev().find(|one| one.ui_tid == frame.ui_tid);
-    let until_ns = before.map_or(0, |one| one.ui_start_ns + one.ui_ns).min(frame.ui_start_ns);
-    until_ns.saturating_sub(frame.start_ns).max(carried_ns)
 }
 
 fn causes(analysis: &Analysis) -> Vec<CauseRow> {

@@ -72,6 +72,8 @@ pub struct Worst {
 pub struct PartRow {
     /// Thread, or method.
     pub thread: ThreadRole,
+    /// True if the thread still worked on an earlier frame, which was in time: this frame was due meanwhile.
+    pub earlier: bool,
     /// Cause.
     pub cause: Cause,
     /// Key of the cause: the slice, lock or method.
@@ -80,7 +82,8 @@ pub struct PartRow {
     pub name: String,
     /// Duration, without `carried_ns`.
     pub self_ns: u64,
-    /// Time that a part of an earlier late frame has: this frame was due while the thread was busy with that one.
+    /// Time that a part of another late frame has, mostly an earlier one: this frame was due while the thread was busy with
+    /// that one.
     pub carried_ns: u64,
     /// Share of the frame's overrun.
     pub overrun_ns: u64,

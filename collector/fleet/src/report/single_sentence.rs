@@ -28,6 +28,11 @@ impl Worst {
         if said.is_empty() { late } else { format!("{late}: {said}") }
     }
 
+    /// Returns the parts that are not of an earlier frame.
+    fn own(&self) -> impl Iterator<Item = &PartRow> {
+        self.parts.iter().filter(|part| !part.earlier)
+    }
+
     /// Says what made most of the frame's own time.
     fn largest(&self, path: &[Step], begins: Option<&str>) -> Option<String> {
         // A complete frame waits behind earlier ones, too.
@@ -35,10 +40,10 @@ impl Worst {
         let took_ns =
             |part: &PartRow| part.self_ns + if is_display(part) { part.carried_ns } else { 0 };
         let counted_ns = |part: &PartRow| if part.overrun_ns > 0 { took_ns(part) } else { 0 };
-        let total_ns: u64 = self.parts.iter().map(counted_ns).sum();
+        let total_ns: u64 = self.own().map(counted_ns).sum();
         // A thread waits for a processor for one reason, whoever has it.
         let mut waits: BTreeMap<ThreadRole, u64> = BTreeMap::new();
-        for part in self.parts.iter().filter(|part| is_ready(part)) {
+        for part in self.own().filter(|part| is_ready(part)) {
             *waits.entry(part.thread).or_default() += counted_ns(part);
         }
         let is_late = |part: &PartRow| is_ready(part) && part.overrun_ns > 0;
@@ -54,7 +59,7 @@ impl Worst {
         let rank = |part: &&PartRow| {
             Reverse((self.outcome == Outcome::System && is_blamed(part), weight_ns(part)))
         };
-        let part = self.parts.iter().min_by_key(rank).filter(|part| took_ns(part) > 0)?;
+        let part = self.own().min_by_key(rank).filter(|part| took_ns(part) > 0)?;
         let most_ns = waited_ns(part).unwrap_or(took_ns(part));
         let cause = cause_of(part, took_ns(part), waited_ns(part), begins);
         if is_display(part) && part.carried_ns * 2 > most_ns {
@@ -82,7 +87,7 @@ impl Worst {
     fn ran_in_all(&self, begins: Option<&str>) -> Option<(u64, String)> {
         let mut sums: BTreeMap<(ThreadRole, ThreadState), BTreeMap<&str, u64>> = BTreeMap::new();
         let is_own = |part: &&PartRow| !part.name.starts_with('(') || part.name == NO_SECTION;
-        for part in self.parts.iter().filter(|part| part.overrun_ns > 0).filter(is_own) {
+        for part in self.own().filter(|part| part.overrun_ns > 0).filter(is_own) {
             let StateTimes { running_ns, unknown_ns, .. } = part.states;
             for (state, ns) in
                 [(ThreadState::Running, running_ns), (ThreadState::Unknown, unknown_ns)]
@@ -270,6 +275,7 @@ mod tests {
     fn part(thread: ThreadRole, cause: Cause, key: &str, name: &str, overrun_ms: u64) -> PartRow {
         PartRow {
             thread,
+            earlier: false,
             cause,
             key: key.to_owned(),
             name: name.to_owned(),

@@ -243,8 +243,11 @@ fn push_worst(text: &mut String, worst: &Worst) {
             format!(" ({})", shown(&part.name))
         };
         let owner = part.owner.as_ref().map(|owner| format!(", held by {}", shown(owner)));
-        let carried = (part.carried_ns > 0)
-            .then(|| format!(", {} carried over from an earlier frame", ms(part.carried_ns)));
+        let carried = match (part.earlier, part.carried_ns) {
+            (true, _) => ", of an earlier frame".to_owned(),
+            (false, 0) => String::new(),
+            (false, ns) => format!(", {} carried over from an earlier frame", ms(ns)),
+        };
         let _ = writeln!(
             text,
             "    {:>9}  {:<7}  {}: {}{origin}{}{}{}",
@@ -254,7 +257,7 @@ fn push_worst(text: &mut String, worst: &Worst) {
             shown(&part.key),
             owner.unwrap_or_default(),
             super::single_late::in_brackets(&part.states),
-            carried.unwrap_or_default(),
+            carried,
         );
     }
 }
@@ -322,9 +325,19 @@ mod tests {
         let in_time = Some(ActualFrame { jank: 1, ..ActualFrame::default() });
         let frames = [frame(1, 0, 40, None), frame(1, 0, 30, in_time)].into_iter();
         let frames = frames.chain([frame(2, 10, 26, None), frame(2, 10, 45, late())]);
-        let worst = report_of(&marks.map(mark).concat(), frames).worst.remove(0);
+        let report = report_of(&marks.map(mark).concat(), frames);
+        let worst = &report.worst[0];
         assert_eq!((worst.number, worst.delayed_ns), (2, 20_000_000));
-        assert!(worst.sentence.contains(": an earlier frame delayed it by 20.0 ms; main "));
+        let said =
+            ": an earlier frame delayed it by 20.0 ms; main took 14.0 ms in Choreographer#doFrame";
+        assert!(worst.sentence.ends_with(said), "{}", worst.sentence);
+        let text = report.to_text();
+        assert!(
+            text.contains(
+                "20.0 ms  main     unexplained: Choreographer#doFrame, of an earlier frame"
+            ),
+            "{text}"
+        );
     }
 
     #[test]

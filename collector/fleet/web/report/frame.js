@@ -16,8 +16,9 @@ const statesText = (times) => Object.keys(STATES).filter((state) => times[state 
 // A column where a row has a state; without the scheduler's events all time is unknown.
 const statesColumn = (rows) => (rows.some((row) => Object.keys(STATES).some((state) => state !== "unknown" && row.states[state + "_ns"])) ? [["states", (row) => statesText(row.states), true]] : []);
 
-// Time of an earlier late frame, which delayed these. Within the time of a frame, beside that of all frames.
-const carriedColumn = (rows) => (rows.some((row) => row.carried_ns) ? [["carried over", (row) => ms(row.carried_ns)]] : []);
+// Time of an earlier frame, which delayed these. Within the time of a frame, beside that of all frames.
+const carriedNs = (row) => (row.earlier ? row.self_ns : row.carried_ns);
+const carriedColumn = (rows) => (rows.some(carriedNs) ? [["carried over", (row) => ms(carriedNs(row))]] : []);
 
 const statesInBrackets = (times) => (Object.keys(STATES).some((state) => state !== "unknown" && times[state + "_ns"]) ? ` (${statesText(times)})` : "");
 

@@ -88,6 +88,46 @@ fn a_frame_that_the_render_thread_animates_alone_is_one_if_the_timeline_has_it()
 }
 
 #[test]
+fn an_animation_of_the_render_thread_is_its_own_time_though_the_main_thread_waits_for_it_first() {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.slice(MAIN, 1_000, 60_000, "Choreographer#doFrame 7");
+    text.slice(MAIN, 2_000, 58_000, "Feed.bind");
+    text.slice(RENDER, 60_000, 62_000, "DrawFrames 7");
+    text.slice(MAIN, 100_000, 142_000, "Choreographer#doFrame 9");
+    text.switch(102_000, 0, MAIN, "S", 0);
+    text.switch(104_000, 1, 0, "R", RENDER);
+    text.slice(RENDER, 105_000, 140_000, "prepareAndDraw 10");
+    text.wake(140_000, RENDER, MAIN);
+    text.switch(140_000, 0, 0, "R", MAIN);
+    text.slice(RENDER, 142_000, 144_000, "DrawFrames 9");
+    text.switch(150_000, 1, RENDER, "S", 0);
+    let mut trace = text.trace();
+    for (token, start_ns, end_ns) in
+        [(7, 1_000_000, 62_000_000), (9, 100_000_000, 144_000_000), (10, 100_000_000, 140_000_000)]
+    {
+        for (end_ns, actual) in [(start_ns + 10_000_000, None), (end_ns, Some(64))] {
+            let actual = actual.map(|jank| ActualFrame { jank, ..ActualFrame::default() });
+            trace.frames.push(TimelineFrame { start_ns, ..frame(MAIN, token, end_ns, actual) });
+        }
+    }
+    let analysis = analyze(&trace, &Options::default()).unwrap();
+    let found = |id| analysis.frames.iter().position(|frame| frame.vsync_id == Some(id)).unwrap();
+    let (main, render) = (found(9), found(10));
+    assert!(analysis.frames[render].slow && main < render);
+    let times = |index| {
+        let parts = analysis.parts.iter().filter(|part| part.frame == index);
+        let drawn = parts.filter(|part| part.name.starts_with("prepareAndDraw"));
+        let drawn: Vec<_> = drawn.collect();
+        let [one] = &*drawn else { panic!("{:?}", analysis.parts) };
+        (one.self_ns / 1_000_000, one.carried_ns / 1_000_000)
+    };
+    assert_eq!((times(render), times(main)), ((35, 0), (0, 35)));
+    // The frame that ended long before did not delay it.
+    let (_, key) = analysis.frames[main].cause.clone().unwrap();
+    assert_ne!(&*key, "Feed.bind");
+}
+
+#[test]
 fn the_type_of_jank_says_who_made_a_frame_late() {
     for (actual, expected) in [
         ((1, 1), (InTime, false)),

@@ -330,7 +330,8 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
 
 /// Writes what made most of a frame's own time.
 fn largest(one: &Value, explained: Option<&Value>) -> Option<String> {
-    let parts = rows(one, "parts");
+    let parts = rows(one, "parts").iter().filter(|part| part["earlier"] == false);
+    let parts: Vec<Value> = parts.cloned().collect();
     let late_ns = number(one, "overrun_ns");
     let is_display = |part: &Value| part["thread"] == "gpu";
     let took_ns = |part: &Value| {
@@ -372,7 +373,7 @@ fn largest(one: &Value, explained: Option<&Value>) -> Option<String> {
     }
     let is_small = |ns: u64| ns * 3 < total && ns < late_ns;
     let several = |ns: u64| if is_small(ns) { ", the largest of several causes" } else { "" };
-    if let Some((ns, ran)) = in_all(parts)
+    if let Some((ns, ran)) = in_all(&parts)
         && is_small(most)
         && ns * 2 > most * 3
     {
