@@ -57,12 +57,13 @@ fn watch_agent(root: &Path) {
 fn build_agent(root: &Path, out: &Path) {
     // One target directory for all profiles of this package: …/target/agent-library.
     let target = out.ancestors().nth(4).unwrap_or(out).join("agent-library");
+    // Off Android the agent sends captures itself.
+    let transport = if std::env::var_os("CARGO_FEATURE_TLS").is_some() { "https" } else { "http" };
     let mut cargo = Command::new(variable("CARGO"));
     cargo
         .current_dir(root)
         .args(["rustc", "--package", "tracetee-agent", "--lib", "--crate-type", "cdylib"])
-        // Off Android the agent sends captures itself.
-        .args(["--features", "https", "--profile", "agent"])
+        .args(["--features", transport, "--profile", "agent"])
         // The cargo that runs this has brought Cargo.lock up to date: it may not change under it.
         .args(["--locked", "--target-dir"])
         .arg(&target);

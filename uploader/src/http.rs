@@ -125,13 +125,14 @@ impl Transport for Http {
 }
 
 /// Causes that rustls names by its own types, with explanations. The type names stay, because users search for them.
-const TLS_CAUSES: [(&str, &str); 4] = [
+const TLS_CAUSES: [(&str, &str); 5] = [
     ("CaUsedAsEndEntity", "the certificate belongs to an authority; the server needs its own"),
     (
         "UnknownIssuer",
         "the issuer of the certificate is not trusted; pass the issuer's in a CA file",
     ),
     ("UnsupportedCertVersion", "the certificate is not of X.509 version 3"),
+    ("TLS required", "this build has no TLS; use a release, or build with `--features tls`"),
     ("InvalidContentType", "the server does not speak TLS"),
 ];
 

@@ -9,6 +9,7 @@ use crate::http::page::Page;
 use crate::http::readers::Readers;
 use crate::http::remote_config::RemoteConfig;
 use crate::http::serve::{Serving, Tls};
+use crate::http::tls::TlsAcceptor;
 use crate::http::tokens::Tokens;
 use crate::http::{self, Collector, StoredCapture};
 use crate::store::captures::retention::{Deleted, Retention};
@@ -29,7 +30,6 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 use tracetee_trace::quoted;
 
 /// Time limit for requests in progress when the server stops.

@@ -27,6 +27,7 @@ pub(crate) mod remote_config;
 mod report_page;
 mod requests;
 pub(crate) mod serve;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 pub(crate) mod tls;
 pub(crate) mod tokens;
 

@@ -5,6 +5,7 @@
 //! disconnected.
 
 use super::connections::{Connection, Connections};
+use super::tls::TlsAcceptor;
 use axum::Router;
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -26,7 +27,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Sleep, sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 
 /// Time limit of a request's head, of a TLS handshake, and of the wait for the next request.
 const HEAD: Duration = Duration::from_secs(20);
