@@ -5,7 +5,7 @@ use super::*;
 use crate::database::Database;
 use crate::schema::{Kind, TABLES};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tracetee_jank::{
     BudgetSource, Cause, Contention, DeathCause, DeathReport, DumpKind, Evidence, Frame,
@@ -86,7 +86,7 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
         process: Process {
             pid: 1,
             name: "process".to_owned(),
-            render_tids: Vec::new(),
+            render_tids: BTreeSet::new(),
             others: Vec::new(),
         },
         refresh_switches: 0,

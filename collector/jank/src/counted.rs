@@ -53,11 +53,11 @@ impl Counted {
                 continue;
             };
             // In Perfetto's protobuf a counter is the process's.
-            let tid = match (is_main, &*process.render_tids) {
+            let tid = match (is_main, process.only_render()) {
                 (true, _) => process.pid,
                 (false, _) if counter.thread != process.pid => counter.thread,
-                (false, &[only]) => only,
-                (false, _) => continue,
+                (false, Some(only)) => only,
+                (false, None) => continue,
             };
             // Values outside the range come from text that the agent has not written.
             let value =

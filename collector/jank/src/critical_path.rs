@@ -100,7 +100,7 @@ impl Paths<'_> {
     ) {
         let Some(&tid) = through.last() else { return };
         // A wait of the render thread is a wait of the frame itself, also while the main thread waits for the render thread.
-        let own = through.iter().rposition(|tid| self.waits.render_tids.contains(tid));
+        let own = through.iter().rposition(|&tid| self.waits.is_render(tid));
         let depth = u8::try_from(through.len() - 1 - own.unwrap_or_default()).unwrap_or(u8::MAX);
         let empty = Thread::default();
         let thread = self.trace.threads.get(&tid).unwrap_or(&empty);

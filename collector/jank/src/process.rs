@@ -16,7 +16,7 @@ pub struct Process {
     pub name: String,
     /// The ids of the threads with `DrawFrame` slices; if only FrameTimeline shows the frames, of those whose name shows
     /// that they draw.
-    pub render_tids: Vec<u32>,
+    pub render_tids: BTreeSet<u32>,
     /// Other processes that draw, apps first, then those that were touched, then by frames.
     pub others: Vec<OtherProcess>,
 }
@@ -115,7 +115,7 @@ impl Process {
         let of_it = || threads_of(trace, pid);
         let has = |thread: &Thread, names| thread.named(names).next().is_some();
         let draws = of_it().filter(|(_, thread)| has(thread, &markers.draws));
-        let mut render_tids: Vec<u32> = draws.map(|(tid, _)| tid).collect();
+        let mut render_tids: BTreeSet<u32> = draws.map(|(tid, _)| tid).collect();
         let is_timed = |frame: &TimelineFrame| frame.pid == pid && !frame.is_display;
         if render_tids.is_empty()
             && trace.frames.iter().any(is_timed)
@@ -127,6 +127,11 @@ impl Process {
         let name = names.of(pid).to_owned();
         ranked.retain(|other| other.pid != pid);
         Ok(Self { pid, name, render_tids, others: ranked })
+    }
+
+    /// Returns the render thread, if there is one only.
+    pub(crate) fn only_render(&self) -> Option<u32> {
+        self.render_tids.first().copied().filter(|_| self.render_tids.len() == 1)
     }
 
     /// Returns the threads of the process in a trace.

@@ -99,12 +99,11 @@ type CauseKey = (Cause, Arc<str>);
 pub(crate) struct Waits<'a> {
     trace: &'a Trace,
     /// The process whose frames are analyzed.
-    pid: u32,
+    process: &'a Process,
     /// Calls that wait for a reply, by the thread that sent them, by time.
     calls: HashMap<u32, Vec<Transaction>, Seeded>,
     /// `binder reply` sections of all threads, by begin: thread, section.
     replies: Vec<(u32, Slice)>,
-    pub(crate) render_tids: &'a [u32],
     /// The main threads that give Flutter's UI threads their vsyncs, by UI thread.
     flutter_main: HashMap<u32, u32, Seeded>,
     /// The UI threads of Flutter's engines, by their raster threads.
@@ -135,9 +134,7 @@ impl<'a> Waits<'a> {
             trace.threads.contains_key(&main).then_some((ui, main))
         };
         let flutter_main = flutter_ui.values().filter_map(main).collect();
-        let render_tids = &process.render_tids;
-        let pid = process.pid;
-        Self { trace, pid, calls, replies, render_tids, flutter_main, flutter_ui, compositor }
+        Self { trace, process, calls, replies, flutter_main, flutter_ui, compositor }
     }
 
     /// Returns what a thread waited for; `cause` is that of its slice.
@@ -165,7 +162,7 @@ impl<'a> Waits<'a> {
             ThreadState::Uninterruptible => Wait::Kernel(function().unwrap_or_default()),
             ThreadState::Asleep => match (self.call(tid, piece), piece.span.waker) {
                 (Some(call), _) => Wait::Binder(call.to_pid),
-                (None, Waker::Thread(waker)) if self.render_tids.contains(&waker) => Wait::Render,
+                (None, Waker::Thread(waker)) if self.is_render(waker) => Wait::Render,
                 (None, Waker::Thread(waker)) if self.compositor(waker).is_some() => {
                     Wait::System(waker)
                 }
@@ -238,18 +235,23 @@ impl<'a> Waits<'a> {
         if wait != Wait::Render && cause != Some(Cause::RenderWait) {
             return None;
         }
-        let render = match (piece.span.waker, self.render_tids) {
-            (Waker::Thread(waker), tids) if tids.contains(&waker) => waker,
-            (Waker::Unknown, &[only]) => only,
+        let render = match piece.span.waker {
+            Waker::Thread(waker) if self.is_render(waker) => waker,
+            Waker::Unknown => self.process.only_render()?,
             _ => return None,
         };
         (render != tid).then_some((ThreadRole::Render, render))
     }
 
+    /// True for a render thread of the process.
+    pub(crate) fn is_render(&self, tid: u32) -> bool {
+        self.process.render_tids.contains(&tid)
+    }
+
     /// True if a sleep, of whose end the trace has no record, ended with a section of the only render thread that lasted for
     /// most of it.
     fn is_rendered(&self, tid: u32, piece: &Piece) -> bool {
-        let &[render] = self.render_tids else { return false };
+        let Some(render) = self.process.only_render() else { return false };
         let Some(thread) = self.trace.threads.get(&render) else { return false };
         let (slices, from_ns, to_ns) = (&thread.slices, piece.span.from_ns, piece.span.to_ns);
         let begun = slices.partition_point(|slice| slice.start_ns < to_ns);
@@ -303,7 +305,7 @@ impl<'a> Waits<'a> {
         if let Some(process) = self.compositor(tid) {
             return Some(format!("{process}'s {}", name()));
         }
-        let pid = self.trace.threads.get(&tid)?.pid.filter(|&pid| pid != self.pid)?;
+        let pid = self.trace.threads.get(&tid)?.pid.filter(|&pid| pid != self.process.pid)?;
         let process = readable(self.process_name(pid), "");
         match process.is_empty() {
             true => None,

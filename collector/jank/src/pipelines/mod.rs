@@ -29,7 +29,7 @@ use tracetee_trace::{Seeded, Thread, Trace};
 pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {
     let own: BTreeMap<u32, &Thread> = process.threads(trace).collect();
     let mut others = flutter::find(trace, &own);
-    let raster: Vec<u32> = others.iter().flat_map(Found::tids).collect();
+    let raster: HashSet<u32, Seeded> = others.iter().flat_map(Found::tids).collect();
     others.extend(unity::find(trace, &own));
     let is_taken = |tid: &u32| process.render_tids.contains(tid) || raster.contains(tid);
     let has_unity = others.iter().any(|frame| frame.pipeline == Pipeline::Unity);
