@@ -6,11 +6,6 @@ const NO_TIMES: &str = "it has no trace events";
 
 /// First bytes of a kind of file, its name, and what to do with it.
 const MAGICS: &[(&[u8], &str, &str)] = &[
-    (
-        b"PERFILE2",
-        "perf.data of simpleperf or perf",
-        "pass the output of `simpleperf report-sample --show-callchain` (or `--protobuf`) or of `perf script`",
-    ),
     (b"JAVA PROFILE 1.0", "a heap dump (HPROF)", HEAP),
     (
         b"FLR\0",
@@ -34,7 +29,6 @@ const MAGICS: &[(&[u8], &str, &str)] = &[
     (b"BZh", "compressed by bzip2", "decompress it with `bzip2 -d`"),
     (b"\x04\x22\x4D\x18", "compressed by lz4", "decompress it with `lz4 -d`"),
     (b"Rar!\x1A\x07", "a RAR archive", UNPACK),
-    (b"# ninja log v", "a log of Ninja", "convert it with `ninjatracing`, and pass its output"),
     (b"\x10\0\x04FxT\x16\0", "a trace of Fuchsia (FXT)", "open it in Perfetto"),
     (b"\xC1\x1F\xFC\xC1", "a CTF stream (LTTng)", "print it with `babeltrace2`"),
     (

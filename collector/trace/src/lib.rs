@@ -1,5 +1,5 @@
-//! Reads traces (Perfetto's protobuf, ftrace text, Chrome's and Dart's JSON, method traces, and listings of frames and
-//! samples) into one model: threads with slices, counters, instants, async slices and flows.
+//! Reads traces (Perfetto's protobuf, ftrace text, Chrome's and Dart's JSON, method traces, perf.data, Ninja's logs, and listings
+//! of frames and samples) into one model: threads with slices, counters, instants, async slices and flows.
 //!
 //! The journey: [`open()`] decompresses a file (gzip, zstd, atrace's zlib); [`perfetto`], [`text`], [`json`] or [`method`]
 //! parses it; [`builder`] pairs and nests the events and puts them into the [`model`]; [`timeline`] returns them by time,
@@ -25,6 +25,7 @@ mod merge_system;
 pub mod method;
 mod model;
 mod names;
+mod ninja;
 mod one_process;
 mod open;
 pub mod perfetto;
@@ -131,6 +132,7 @@ fn read_by<R: Read + Seek + 'static>(file: R, keeps_events: bool) -> Result<Trac
         Kind::Text => text::read_for(unpacked, keeps_events),
         Kind::Frames => framestats::read(unpacked),
         Kind::Samples => listed_samples::read(unpacked),
+        Kind::Ninja => ninja::read(unpacked),
         Kind::Json => json::read(unpacked),
         Kind::Method => method::read(unpacked).map(|trace| trace.to_trace()),
         Kind::Perfetto => {
@@ -146,8 +148,10 @@ pub enum Kind {
     Text,
     /// Frames of `dumpsys gfxinfo PACKAGE framestats`.
     Frames,
-    /// Samples as `perf script` and simpleperf print them.
+    /// Samples as `perf script` and simpleperf print them, and perf.data.
     Samples,
+    /// Ninja's log of a build.
+    Ninja,
     /// Chrome's and Dart's JSON.
     Json,
     /// A method trace.
@@ -178,6 +182,7 @@ impl Kind {
             // Field 1, of length: packets. A length of 91 or 123 is `[` or `{`.
             _ if is_packet(head) => Self::Perfetto,
             [b'{' | b'[', ..] => Self::Json,
+            _ if head.starts_with(ninja::MAGIC) => Self::Ninja,
             _ if framestats::begins(text) => Self::Frames,
             _ if listed_samples::begins(text) => Self::Samples,
             _ => Self::Text,

@@ -41,10 +41,65 @@ fn simpleperfs_protobuf_of_another_encoder_is_read_whole() {
         assert_eq!(read, written);
     }
     assert_eq!(trace.losses.lost["samples lost by the kernel"], 17);
-    assert_eq!(trace.losses.unread["context switches of simpleperf"], 2000);
+    assert_eq!(trace.losses.unread["context switches between samples"], 2000);
     let (_, said) =
         run_tool(directory.path(), &["convert", "samples.trace", "-o", "samples.pftrace"]);
-    assert!(said.contains("not read: 2000 context switches of simpleperf"), "{said}");
+    assert!(said.contains("not read: 2000 context switches between samples"), "{said}");
+}
+
+/// Samples with their stacks, the outermost frame first.
+const STACKS: &str = "with recursive s(id, depth, stack) as (\
+    select c.id, 1, m.name || '+' || f.rel_pc from stack_profile_callsite c join stack_profile_frame f on f.id = c.frame_id \
+    join stack_profile_mapping m on m.id = f.mapping where c.parent_id is null \
+    union all select c.id, s.depth + 1, stack || ';' || m.name || '+' || f.rel_pc from stack_profile_callsite c \
+    join stack_profile_frame f on f.id = c.frame_id join stack_profile_mapping m on m.id = f.mapping join s on s.id = c.parent_id) \
+    select p.ts, pid, tid, t.name, s.depth, stack from perf_sample p join thread t using (utid) join process using (upid) \
+    join s on s.id = p.callsite_id order by 1, 3";
+
+#[test]
+fn perf_data_has_the_samples_of_trace_processor() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    std::fs::copy(root().join("tests/traces/perf.data.gz"), path.join("perf.data.gz")).unwrap();
+    let trace = read_file(&path.join("perf.data.gz")).unwrap();
+    let name = |id| trace.names.text(id);
+    let row = |sample: &tracetee_trace::Sample| {
+        let mut frames: Vec<_> = trace.stacks.frames(sample.stack).collect();
+        frames.reverse();
+        let stack = frames
+            .iter()
+            .map(|frame| format!("{}+{}", name(frame.mapping), frame.rel_pc.cast_signed()));
+        let stack: Vec<String> = stack.collect();
+        let thread = trace.threads[&sample.tid].name(&trace.names);
+        (
+            sample.pid,
+            json!([sample.at_ns, sample.pid, sample.tid, thread, stack.len(), stack.join(";")]),
+        )
+    };
+    let ours: Vec<_> = trace.samples.iter().map(row).collect();
+    let rows = engine.rows_with(path, &["perf.data.gz"], &[STACKS], &["perf_record_skipped"]);
+    assert_eq!(ours.len(), rows[0][0].len());
+    let (parent, mut of_child) = (ours[0].0, 0);
+    for ((pid, ours), theirs) in ours.iter().zip(&rows[0][0]) {
+        let theirs: Value = serde_json::from_str(theirs).unwrap();
+        if *pid == parent {
+            assert_eq!(*ours, theirs);
+        } else {
+            // trace_processor does not give a forked process the mappings of its parent.
+            of_child += 1;
+            assert_eq!(ours.as_array().unwrap()[..5], theirs.as_array().unwrap()[..5]);
+            assert!(ours[5].as_str().unwrap().contains("/sampled+"), "{ours}");
+        }
+    }
+    assert!(of_child > 5, "{of_child}");
+    let (_, said) = run_tool(path, &["convert", "perf.data.gz", "-o", "out.pftrace"]);
+    let lost = "tracetee: dropped (not representable in perfetto): 1 earlier thread names\n";
+    assert_eq!(said, lost);
+    let query = "select count(*), min(ts), max(ts), count(distinct utid), count(callsite_id) from perf_sample";
+    let files = ["perf.data.gz", "out.pftrace"];
+    let counts = engine.rows_with(path, &files, &[query], &["perf_record_skipped"]);
+    assert_eq!(counts[0], counts[1]);
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Builder {
     pub(crate) fn thread(&mut self, tid: u32, pid: Option<u32>) -> Live {
         let known = match self.last {
             Some((last, live)) if last == tid => Some(live),
-            _ => self.by_tid.get(&tid).copied(),
+            _ => self.known(tid),
         };
         let live = match known {
             Some(live) => match (self.running.get(live.0), pid) {
@@ -99,6 +99,11 @@ impl Builder {
             running.is_pid_sure = true;
         }
         live
+    }
+
+    /// Returns the last thread with this id, if there is one.
+    pub(crate) fn known(&self, tid: u32) -> Option<Live> {
+        self.by_tid.get(&tid).copied()
     }
 
     /// A thread of a format in which a thread is known by its process and its id: another one may have the

@@ -1,8 +1,10 @@
-//! Samples of callstacks as `perf script` and simpleperf's `report-sample` list them, with or without their callchains.
+//! Samples of callstacks as `perf script` and simpleperf's `report-sample` list them, with or without their callchains, and in
+//! [`perf_data`].
 //!
 //! `perf script` prints a line for each sample, `COMM [PID/]TID [[CPU]] TIME: [COUNT] EVENT:`, and one for each frame, the innermost
 //! first; simpleperf prints a field a line, or writes its [`protobuf`].
 
+mod perf_data;
 mod protobuf;
 
 use crate::builder::Builder;
@@ -12,15 +14,17 @@ use crate::names::{NameId, Names};
 use crate::samples::{MAX_FRAMES, Sample, StackFrame};
 use crate::text::{self, TakeLine};
 use regex::bytes::{Captures, Regex};
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::sync::LazyLock;
 
 /// Begin of the header of `perf script --header`.
 const HEADER: &[u8] = b"# ========\n# captured on";
 /// Samples of another event than the first one, whose weights are in another unit.
 const OTHER_EVENT: &str = "stack samples of several events, whose weights become one sum";
-/// Blocks of simpleperf, which say when a thread runs.
-const SWITCHES: &str = "context switches of simpleperf";
+/// Records that say when a thread runs.
+const SWITCHES: &str = "context switches between samples";
+/// Limit of a binary file, which is in memory as a whole, and of what it contains in compressed form.
+const MAX_BYTES: u64 = 512 << 20;
 /// Samples of a thread that has ended, whose id is -1.
 const ENDED: &str = "samples of threads that had ended";
 /// Threads whose lines have no process' id.
@@ -49,9 +53,13 @@ pub(crate) fn begins(text: &[u8]) -> bool {
     let first = first.trim_ascii();
     let is_simpleperf = matches!(first, b"sample:" | b"meta_info:" | b"context_switch:");
     is_simpleperf
-        || text.starts_with(protobuf::MAGIC)
+        || is_binary(text)
         || text.starts_with(HEADER)
         || (text::split(first).is_err() && SAMPLE.is_match(first))
+}
+
+fn is_binary(head: &[u8]) -> bool {
+    head.starts_with(protobuf::MAGIC) || head.starts_with(perf_data::MAGIC)
 }
 
 /// Reads the samples, by time.
@@ -60,8 +68,21 @@ pub(crate) fn begins(text: &[u8]) -> bool {
 /// [`Error::NoTrace`] if there is no sample with a time.
 pub(crate) fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
     let mut reader = Reader::default();
-    if text.fill_buf().is_ok_and(|head| head.starts_with(protobuf::MAGIC)) {
-        protobuf::read(text, &mut reader)?;
+    if text.fill_buf().is_ok_and(is_binary) {
+        let mut whole = Vec::new();
+        // After a decompression error, the bytes before it are used; the last record is truncated.
+        let read = text.take(MAX_BYTES + 1).read_to_end(&mut whole);
+        if whole.len() as u64 > MAX_BYTES {
+            return Err(Error::NoTrace(format!("it has more than {MAX_BYTES} bytes")));
+        }
+        if whole.starts_with(perf_data::MAGIC) {
+            perf_data::read(&whole, &mut reader)?;
+        } else {
+            protobuf::read(&whole, &mut reader)?;
+        }
+        if let (Err(error), Some((_, why))) = (read, &mut reader.builder.trace.losses.truncated) {
+            *why = error.to_string();
+        }
     } else {
         text::read_lines(text, &mut reader)?;
         reader.put();

@@ -9,15 +9,12 @@ use crate::perfetto::stacks::BY_KERNEL;
 use crate::perfetto::wire::{Fields, Malformed, Value, bytes_of, low, numbers_of};
 use crate::samples::{MAX_FRAMES, StackFrame};
 use std::collections::HashMap;
-use std::io::{BufRead, Read};
 
 pub(super) const MAGIC: &[u8] = b"SIMPLEPERF";
 /// The same and the version.
 const HEAD: &[u8] = b"SIMPLEPERF\x01\0";
 /// The length after the last record.
 const END: [u8; 4] = [0; 4];
-/// Limit of a file, which is in memory as a whole.
-const MAX_BYTES: u64 = 256 << 20;
 /// Limit of its events, threads and symbols together.
 const MAX_NAMES: usize = 4 << 20;
 
@@ -44,15 +41,9 @@ struct Tables<'a> {
 /// Reads the samples.
 ///
 /// # Errors
-/// [`Error::At`] if the version is another one, [`Error::NoTrace`] if the file is too large.
-pub(super) fn read(text: impl BufRead, reader: &mut Reader) -> Result<(), Error> {
-    let mut whole = Vec::new();
-    // After a decompression error, the bytes before it are used; the last record is truncated.
-    let read = text.take(MAX_BYTES + 1).read_to_end(&mut whole);
-    let mut failed = read.err().map(|error| error.to_string());
-    if whole.len() as u64 > MAX_BYTES {
-        return Err(Error::NoTrace(format!("it has more than {MAX_BYTES} bytes")));
-    }
+/// [`Error::At`] if the version is another one.
+pub(super) fn read(whole: &[u8], reader: &mut Reader) -> Result<(), Error> {
+    let mut failed = None;
     let Some(records) = whole.strip_prefix(HEAD) else {
         let why = "the version of simpleperf's protobuf is not 1".to_owned();
         return Err(Error::At { offset: MAGIC.len() as u64, why });
