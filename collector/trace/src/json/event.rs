@@ -25,6 +25,8 @@ pub(crate) struct Event {
     pub(crate) id: i64,
     /// The process whose ids are counted; 0 for ids of all.
     pub(crate) owner: u32,
+    /// True if another process than the begin's may write the end.
+    pub(crate) is_shared: bool,
     pub(crate) args: NameId,
     /// The thread's processor time.
     pub(crate) cpu_ns: Option<u64>,
@@ -274,6 +276,7 @@ pub(crate) fn parse(
         scope,
         id,
         owner,
+        is_shared: text.id.is_some(),
         args,
         cpu_ns,
         bound,

@@ -93,6 +93,8 @@ struct Reader {
     /// Names of threads, which may be at the end.
     names: HashMap<(u32, u32), NameId>,
     profiles: Profiles,
+    /// Processes that began async slices last, by key without a process.
+    begun_by: HashMap<AsyncKey, u32>,
     /// Callstacks of events.
     attached: Vec<Attached>,
 }
@@ -278,12 +280,21 @@ impl Reader {
             }
             Kind::AsyncInstant | Kind::AsyncBegin | Kind::AsyncEnd => {
                 let (track, cookie, threads) = (event.scope, event.id, [key; 2]);
-                let key = AsyncKey { pid: event.owner, track, name: category, cookie };
+                let of_all = AsyncKey { pid: 0, track, name: category, cookie };
+                let mut key = AsyncKey { pid: event.owner, ..of_all };
                 if event.kind == Kind::AsyncEnd {
+                    // As in Perfetto, another process may end it.
+                    if event.is_shared && !builder.is_async_open(&key) {
+                        let begun = self.begun_by.get(&of_all).map(|&pid| AsyncKey { pid, ..key });
+                        key = begun.filter(|key| builder.is_async_open(key)).unwrap_or(key);
+                    }
                     if let Some(index) = builder.end_async(key, live, at_ns, name) {
                         builder.more_async_args(index, args);
                     }
                     return;
+                }
+                if event.is_shared {
+                    self.begun_by.insert(of_all, event.owner);
                 }
                 // A separate stack: slices nest, as in Dart's TimelineTask.
                 builder.trace.losses.nested_asyncs += u64::from(builder.is_async_open(&key));

@@ -384,6 +384,31 @@ fn equal_ids_of_other_scopes_and_processes_are_other_flows_and_slices() {
     assert!(a.cookie != b.cookie && trace.losses.nested_asyncs == 0);
 }
 
+#[test]
+fn an_async_slice_of_a_plain_id_may_end_in_another_process() {
+    let event = |ph, pid: u32, ts, id: &str| {
+        format!(r#"{{"ph":"{ph}","cat":"c","name":"x","pid":{pid},"tid":3,"ts":{ts},{id}}}"#)
+    };
+    let (plain, other, local) = (r#""id":5"#, r#""id":6"#, r#""id2":{"local":7}"#);
+    let events = [
+        event("b", 1, 10, plain),
+        event("e", 2, 30, plain),
+        // The process that began it ends its own, as long as it has one.
+        event("b", 1, 11, other),
+        event("b", 2, 12, other),
+        event("e", 1, 20, other),
+        event("e", 2, 21, other),
+        event("e", 2, 22, other),
+        event("b", 1, 13, local),
+        event("e", 2, 40, local),
+    ];
+    let trace = parsed(&format!("[{}]", events.join(",")));
+    let slices = trace.asyncs.iter().map(|one| (one.pid, one.start_ns / 1000, one.end_ns / 1000));
+    let open = crate::UNFINISHED / 1000;
+    assert_eq!(slices.collect::<Vec<_>>(), [(1, 10, 30), (1, 11, 20), (2, 12, 21), (1, 13, open)]);
+    assert_eq!((trace.losses.unmatched_async_ends, trace.losses.unclosed_asyncs), (2, 1));
+}
+
 proptest::proptest! {
     #[test]
     fn events_with_and_without_ends_nest_however_they_are_mixed(
