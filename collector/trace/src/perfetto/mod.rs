@@ -32,7 +32,7 @@ mod wall_clocks;
 pub(crate) mod wire;
 
 pub(crate) use check::begins_with_packet;
-pub use check::check;
+pub use check::{check, check_first};
 pub use copy::{Copied, SequenceIds, TrackIds, copy};
 pub(crate) use packets::MAX_UNPACKED_BYTES;
 pub use wall_clocks::wall_clocks;
@@ -40,7 +40,7 @@ pub use wall_clocks::wall_clocks;
 use crate::builder::{Builder, MAX_EVENTS};
 use crate::error::Error;
 use crate::kernel::KernelEvent;
-use crate::model::Trace;
+use crate::model::{Losses, Trace};
 use clock::{Clock, Clocks};
 use event::Event;
 use fields::packet;
@@ -90,13 +90,7 @@ pub fn read_within<R: BufRead>(
     } else if let Some(why) = reader.full.take() {
         losses.truncated = Some((end.at, why));
     }
-    if losses.lines == losses.bad_lines {
-        let why = losses.shown.first().map_or("it is empty", |bad| bad.why);
-        return Err(Error::NoTrace(format!(
-            "none of its {} packets is valid: {why}",
-            losses.lines
-        )));
-    }
+    reader.check()?;
     Ok(reader.finish())
 }
 
@@ -142,15 +136,17 @@ struct Reader {
     /// Buffer for JSON of arguments.
     json: String,
     full: Option<String>,
+    /// True if a packet was valid.
+    has_packet: bool,
 }
 
 impl packets::Take for Reader {
     fn packet(&mut self, packet: &[u8]) -> bool {
         self.builder.trace.losses.lines += 1;
-        if !packet.is_empty()
-            && let Err(why) = self.read_packet(packet)
-        {
-            self.bad(why, packet);
+        let read = if packet.is_empty() { Ok(()) } else { self.read_packet(packet) };
+        match read {
+            Ok(()) => self.has_packet = true,
+            Err(why) => self.bad(why, packet),
         }
         self.full = self.limit();
         self.full.is_none()
@@ -193,6 +189,16 @@ impl Reader {
 
     fn sequence(&mut self, id: u32) -> &mut Sequence {
         self.sequences.entry(id).or_default()
+    }
+
+    /// Fails if no packet so far was valid.
+    fn check(&self) -> Result<(), Error> {
+        let Losses { lines, shown, .. } = &self.builder.trace.losses;
+        if self.has_packet {
+            return Ok(());
+        }
+        let why = shown.first().map_or("it is empty", |bad| bad.why);
+        Err(Error::NoTrace(format!("none of its {lines} packets is valid: {why}")))
     }
 
     fn lost(&mut self, what: &'static str, count: u64) {

@@ -141,6 +141,7 @@ fn copy(
     for path in paths {
         let in_copy = || format!("cannot copy {}", path.display());
         let mapping = mapping_of(mapping, path)?;
+        perfetto::check_first(unpacked(path)?).with_context(in_copy)?;
         if is_whole && paths.len() == 1 && mapping.is_none() {
             io::copy(&mut unpacked(path)?, out).with_context(in_copy)?;
             continue;
