@@ -117,6 +117,44 @@ const FIRST_SWITCH: &str = "compact scheduler events before the first switch of 
 const MODE: &str = "perf sample field cpu_mode";
 
 #[test]
+fn a_switch_and_a_wakeup_of_one_microsecond_keep_their_order() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let switch = |cpu: u32, at: u32, prev: u32, state: &str, next: u32| {
+        format!(
+            " t-{prev} [00{cpu}] d..2 1.{at:06}: sched_switch: prev_comm=t prev_pid={prev} prev_prio=120 \
+             prev_state={state} ==> next_comm=t next_pid={next} next_prio=120\n"
+        )
+    };
+    let wake = |cpu: u32, at: u32, tid: u32| {
+        format!(
+            " w-99 [00{cpu}] d..2 1.{at:06}: sched_waking: comm=t pid={tid} prio=120 target_cpu=000\n"
+        )
+    };
+    let mut text = "# tracer: nop\n".to_owned();
+    // Each order of the two events, and of their processors; another event of one of them comes before.
+    for (index, (of_switch, of_wake)) in [(3, 5), (5, 3), (3, 5), (5, 3)].into_iter().enumerate() {
+        let (tid, at) = (7 + u32::try_from(index).unwrap(), 100 * u32::try_from(index).unwrap());
+        let (switch_out, wake_up) =
+            (switch(of_switch, at + 9, tid, "S", 0), wake(of_wake, at + 9, tid));
+        text += &switch(of_switch, at + 5, 0, "R", tid);
+        text += &wake(of_wake, at + 6, 99);
+        text += &if index < 2 { switch_out + &wake_up } else { wake_up + &switch_out };
+        text += &switch(of_switch, at + 20, 0, "R", tid);
+        text += &switch(of_switch, at + 30, tid, "S", 0);
+    }
+    std::fs::write(directory.path().join("in.ftrace"), &text).unwrap();
+    let mut out = std::fs::File::create(directory.path().join("out.pftrace")).unwrap();
+    let trace = read_file_with_events(&directory.path().join("in.ftrace")).unwrap();
+    write(&trace, Format::Perfetto, &mut out).unwrap();
+    let states = "select t.tid, (s.ts + 500) / 1000, s.state, (s.ts + s.dur + 500) / 1000 from thread_state s join thread t using (utid) \
+        where t.tid between 7 and 10 order by 1, 2, s.id";
+    let rows = engine.rows(directory.path(), &["in.ftrace", "out.pftrace"], &[states]);
+    assert_eq!(rows[0][0].len(), 2 * 5 + 2 * 4, "{:?}", rows[0][0]);
+    assert_eq!(rows[0], rows[1]);
+}
+
+#[test]
 fn a_rewritten_trace_has_the_rows_of_the_original() {
     let Some(engine) = Engine::new() else { return };
     let directory = tempfile::tempdir().unwrap();

@@ -46,17 +46,23 @@ impl<W: Write> Writer<'_, W> {
         self.packet(TracePacket { packages_list, ..TracePacket::default() })
     }
 
-    /// Events in the order of time: a packet has consecutive events of one processor.
+    /// Events in the order of time: a packet has consecutive events of one processor. Readers take events of one time and
+    /// several processors in any order: those of a text, whose times are in µs, keep its order by ns.
     fn kernel(&mut self) -> io::Result<()> {
         let trace = self.trace;
         let mut events: Vec<FtraceEvent> = Vec::new();
-        let mut of_cpu = 0;
+        let (mut of_cpu, mut last_ns) = (0, 0);
         for event in &trace.kernel {
+            let mut event = *event;
+            if trace.event_text(&event).is_some() {
+                event.at_ns = event.at_ns.max(last_ns + u64::from(event.cpu != of_cpu));
+                last_ns = event.at_ns;
+            }
             if event.cpu != of_cpu || events.len() >= MAX_EVENTS {
                 self.bundle(of_cpu, std::mem::take(&mut events))?;
                 of_cpu = event.cpu;
             }
-            events.push(self.kernel_event(event));
+            events.push(self.kernel_event(&event));
         }
         self.bundle(of_cpu, events)
     }
