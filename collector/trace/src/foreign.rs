@@ -36,6 +36,7 @@ const MAGICS: &[(&[u8], &str, &str)] = &[
         "a bug report's text (dumpstate)",
         BUGREPORT,
     ),
+    (b"9,0,i,vers,", "battery statistics (batterystats --checkin)", "open them in Perfetto"),
     (b"--------- beginning of", "a log (logcat)", NO_TIMES),
     (
         b"----- pid ",

@@ -7,7 +7,7 @@ use zip::{CompressionMethod, ZipArchive};
 /// Begin of an archive.
 pub(crate) const MAGIC: &[u8] = b"PK\x03\x04";
 /// Endings of traces' names, each also before `.gz` and `.zst`. Android's bug reports have `systrace.pftrace`, older ones `systrace.txt`.
-const ENDINGS: [&str; 9] = [
+const ENDINGS: [&str; 10] = [
     ".pftrace",
     ".perfetto-trace",
     ".ftrace",
@@ -17,6 +17,7 @@ const ENDINGS: [&str; 9] = [
     "systrace.txt",
     ".cpuprofile",
     "trace.json",
+    "perf.data",
 ];
 
 /// Returns the content of the first trace in an archive; `None` if no trace can be read.

@@ -67,7 +67,7 @@ COVERED = {
 }
 
 # Said: a message of the conversion that fits names what differs in the table.
-EVENTS = r"slices|tracks of no process|instants|sections|track event|legacy event|flow points|ftrace events?|kernel events|events other|packets|packet field|descriptor|interned data|markers|clock"
+EVENTS = r"slices|tracks without a process|instants|sections|track event|legacy event|flow points|ftrace events?|kernel events|events other|packets|packet field|descriptor|interned data|markers|clock"
 KERNEL = r"thread states|kernel events|ftrace|events other|packets of other machines|packet field|sched"
 WORDS = {
     "slice": EVENTS, "depth": EVENTS + "|overlap|tracks",
