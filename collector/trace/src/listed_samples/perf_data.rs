@@ -34,8 +34,9 @@ const AUXTRACE: u32 = 71;
 const COMPRESSED: u32 = 81;
 const COMPRESSED2: u32 = 83;
 
-/// Features: build ids of files, and simpleperf's symbols of files.
+/// Features: build ids of files; of simpleperf, facts about it, and symbols of files.
 const BUILD_IDS: usize = 2;
+const META_INFO: usize = 129;
 const FILE2: usize = 132;
 
 /// Fields of a sample by their bits in `sample_type`.
@@ -123,6 +124,7 @@ struct Symbols {
 
 #[derive(Default)]
 struct PerfData<'a> {
+    is_simpleperf: bool,
     events: Vec<Event>,
     event_by_id: HashMap<u64, usize>,
     build_ids: HashMap<NameId, NameId>,
@@ -245,6 +247,7 @@ impl<'a> PerfData<'a> {
             self.event(event, part(whole, at, bytes), names)?;
         }
         self.events.first()?;
+        self.is_simpleperf = features[META_INFO / 64] >> (META_INFO % 64) & 1 == 1;
         // After the records, in their order, are the places of features.
         let mut sections = part(whole, data_at.checked_add(data_bytes)?, u64::MAX);
         for feature in (0..256).filter(|&number| features[number / 64] >> (number % 64) & 1 == 1) {
@@ -476,9 +479,9 @@ impl<'a> PerfData<'a> {
                 space = if address == MARK_KERNEL { KERNEL } else { pid };
             } else {
                 of_process += usize::from(space != KERNEL);
-                // As in trace_processor: the call comes before the address to which it returns.
-                let is_caller = u64::from(!frames.is_empty());
-                frames.push(self.frame(space, address.saturating_sub(is_caller)));
+                // As in trace_processor: the call comes before the address to which it returns. simpleperf writes the call's.
+                let returns = u64::from(!frames.is_empty() && !self.is_simpleperf);
+                frames.push(self.frame(space, address.saturating_sub(returns)));
             }
         }
         if frames.is_empty() {
@@ -660,6 +663,14 @@ mod tests {
         assert_eq!(trace.losses.unread, unread.into());
         assert_eq!(trace.reshaped.values().sum::<u64>(), 1, "page-faults beside a clock");
         assert_eq!((trace.losses.bad_lines, trace.losses.truncated), (0, None));
+    }
+
+    #[test]
+    fn simpleperf_has_the_addresses_of_calls() {
+        let mut of_simpleperf = file(&records());
+        // The bit of its own feature, whose section is that of the symbols, which are gone.
+        of_simpleperf[72 + META_INFO / 8] |= 1 << (META_INFO % 8);
+        assert_eq!(rows(of_simpleperf)[1], "next 8/9 3 2200..2200 50 /old+1900;/a.so+1010");
     }
 
     #[test]
