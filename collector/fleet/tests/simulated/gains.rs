@@ -2,7 +2,10 @@
 //!
 //! Frames have several causes at once, and late ones delay the next. The same devices are made again with a cause that takes no
 //! time: all else in them stays. (A message before a frame is no cause here: the simulator plants it after frames in time only, so that
-//! a device without another cause has more of them.) Intervals are of a third of the devices, and must cover the share of all of them.
+//! a device without another cause has more of them. Nor is a game's screen planned: the simulator makes its frames after a late one
+//! calm.) Intervals are of a third of the devices, and must cover the share of all of them.
+//!
+//! `TRACETEE_TRIALS=24 TRACETEE_DEVICES=400` makes fewer plans of larger fleets, whose gains must all be within 4 %.
 
 use super::{fleet, report};
 use fastrand::Rng;
@@ -10,16 +13,22 @@ use std::sync::Mutex;
 use tracetee_fleet::report::fixes::Fix;
 use tracetee_simulate::{Plan, PlannedCause, PlannedPipeline, Plant};
 
-const PLANS: u64 = 200;
 const FRAMES: u64 = 24;
-/// Devices that send captures, and all.
-const SEEN: u64 = 20;
-const ALL: u64 = 60;
+/// Devices that send captures.
+const SENDING: u64 = 20;
+
+/// Plans, and devices that send captures: a third of all.
+fn sizes() -> [u64; 2] {
+    [("TRACETEE_TRIALS", 200), ("TRACETEE_DEVICES", SENDING)].map(|(name, usual)| {
+        std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
+    })
+}
 
 /// The report of a plan, beside its truth.
 #[derive(Debug, Default)]
 struct Outcome {
-    plan: u64,
+    number: u64,
+    plan: Plan,
     /// Predicted and true gains of the five best fixes, in the order of the report.
     gains: Vec<(u64, u64)>,
     is_close: bool,
@@ -28,7 +37,7 @@ struct Outcome {
 }
 
 /// Slice, plant, cause, key.
-const CAUSES: [(&str, Plant, &str, &str); 8] = [
+const CAUSES: [(&str, Plant, &str, &str); 10] = [
     ("inflate", Plant::Work, "inflate", "inflate"),
     ("Feed.bind", Plant::Work, "section", "Feed.bind"),
     ("Image.decode", Plant::Work, "section", "Image.decode"),
@@ -37,6 +46,13 @@ const CAUSES: [(&str, Plant, &str, &str); 8] = [
     ("Prices.load", Plant::Sleep, "sleep", "Prices.load"),
     ("Cart.await", Plant::Wait, "wait", "woken by worker"),
     ("Icons.read", Plant::Disk, "io", "Icons.read"),
+    ("Price.sum", Plant::Processor, "runnable", "waiting for a processor"),
+    (
+        "monitor contention with owner w (7) at void a.B.put() waiters=0 blocking from int a.B.get()",
+        Plant::Work,
+        "lock",
+        "a.B.get held by a.B.put",
+    ),
 ];
 
 fn plan(rng: &mut Rng) -> Plan {
@@ -84,11 +100,11 @@ fn late(plan: &Plan, seed: u64, devices: std::ops::Range<u64>) -> u64 {
     truths.map(|(_, version)| version.all.slow).sum()
 }
 
-fn outcome(number: u64) -> Outcome {
+fn outcome(number: u64, sending: u64) -> Outcome {
     let rng = &mut Rng::with_seed(7000 + number);
     let plan = plan(rng);
     assert_eq!(plan.fault(), None);
-    let (database, truth) = fleet(&plan, number, SEEN);
+    let (database, truth) = fleet(&plan, number, sending);
     let report = report(&database, None);
     let fixes = &report.apps[0].fixes;
     let before: u64 = truth.versions.values().map(|version| version.all.slow).sum();
@@ -98,52 +114,61 @@ fn outcome(number: u64) -> Outcome {
         fix.screen.is_none() && plan.causes.iter().any(is_fixed)
     };
     let best: Vec<&Fix> = fixes.rows.iter().filter(is_planted).take(5).collect();
-    let gain = |fix: &&Fix| before - late(&without(&plan, fix), number, 0..SEEN);
+    let gain = |fix: &&Fix| before - late(&without(&plan, fix), number, 0..sending);
     let gains: Vec<(u64, u64)> = best.iter().map(|fix| (fix.saved, gain(fix))).collect();
     // Of few frames, one is more than a tenth.
-    let is_close = |&(said, is): &(u64, u64)| said.abs_diff(is) * 10 <= is.max(10);
+    let percent = if sending > SENDING { 4 } else { 10 };
+    let is_close = |&(said, is): &(u64, u64)| said.abs_diff(is) * 100 <= is.max(10) * percent;
     let first = best[0];
-    let rest = |plan: &Plan| late(plan, number, SEEN..ALL);
+    let rest = |plan: &Plan| late(plan, number, sending..3 * sending);
     let all = before + rest(&plan);
     let saved = gains[0].1 + rest(&plan) - rest(&without(&plan, first));
     #[allow(clippy::cast_precision_loss, reason = "a few hundred frames")]
     let percent = saved as f64 * 100.0 / all as f64;
     let [low, high] = first.percent_from_to;
     Outcome {
-        plan: number,
+        number,
         is_close: gains.iter().all(is_close),
         is_covered: (low..=high).contains(&percent),
         is_ordered: gains.is_sorted_by(|a, b| a.1 >= b.1),
         gains,
+        plan,
     }
 }
 
 #[test]
 fn gains_are_those_of_a_rerun_without_the_cause() {
-    let (next, outcomes) = (Mutex::new(0..PLANS), Mutex::new(Vec::new()));
+    let [plans, sending] = sizes();
+    let (next, outcomes) = (Mutex::new(0..plans), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(number) = { next.lock().unwrap().next() } {
-                    let outcome = outcome(number);
+                    let outcome = outcome(number, sending);
                     outcomes.lock().unwrap().push(outcome);
                 }
             });
         }
     });
     let outcomes = outcomes.into_inner().unwrap();
-    let count = |is: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| is(outcome)).count();
-    for bad in outcomes
-        .iter()
-        .filter(|outcome| !(outcome.is_close && outcome.is_covered && outcome.is_ordered))
-    {
-        println!("plan {}: predicted and true {:?}", bad.plan, bad.gains);
+    let count =
+        |is: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| is(outcome)).count() as u64;
+    let is_shown = |outcome: &&Outcome| {
+        sending > SENDING || !(outcome.is_close && outcome.is_covered && outcome.is_ordered)
+    };
+    for Outcome { number, plan, gains, .. } in outcomes.iter().filter(is_shown) {
+        let (causes, is_queued) = (plan.causes_in_frame, plan.queued);
+        let has_flutter = !plan.pipelines.is_empty();
+        println!(
+            "plan {number}, {causes} causes a frame, queued {is_queued}, Flutter {has_flutter}: predicted and true {gains:?}"
+        );
     }
     let [close, covered, ordered] = [
         count(|outcome| outcome.is_close),
         count(|outcome| outcome.is_covered),
         count(|outcome| outcome.is_ordered),
     ];
-    println!("of {PLANS} plans: within 10 % {close}, covered {covered}, in order {ordered}");
-    assert!(close >= 190 && covered >= 190 && ordered >= 180);
+    println!("of {plans} plans: close {close}, covered {covered}, in order {ordered}");
+    let least = if sending > SENDING { plans } else { plans * 95 / 100 };
+    assert!(close >= least && covered >= plans * 95 / 100 && ordered >= plans * 90 / 100);
 }
