@@ -133,6 +133,10 @@ impl Database {
     /// # Errors
     /// As [`Database::open`]; [`Error::Missing`] if it does not exist.
     pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::reading(path, SharedEnd::default())
+    }
+
+    fn reading(path: &Path, end: SharedEnd) -> Result<Self, Error> {
         if !path.exists() {
             let message = format!(
                 "{} does not exist; run `tracetee collect` or `tracetee store rebuild` first",
@@ -149,7 +153,7 @@ impl Database {
         connection.pragma_update(None, "cache_size", -65_536)?;
         connection.pragma_update(None, "temp_store", "file")?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        let database = Self::new(connection, SharedEnd::default())?;
+        let database = Self::new(connection, end)?;
         match database.version()? {
             FILE_VERSION => Ok(database),
             found => Err(Error::Version { path: path.to_owned(), found }),

@@ -16,8 +16,10 @@ use crate::schema::LedgerScreenRow;
 use crate::table::Text;
 use foldhash::fast::RandomState;
 use rusqlite::types::ValueRef;
-use rusqlite::{Params, Row, params};
+use rusqlite::{Params, Row, Rows, params};
 use std::collections::{BTreeMap, HashSet};
+use std::panic::resume_unwind;
+use std::path::Path;
 use twox_hash::XxHash64;
 
 /// Largest number of rows of a device under a version that count: only a hostile device has so many causes.
@@ -25,13 +27,6 @@ const MOST_OF_DEVICE: u32 = 10_000;
 
 /// Maximum number of devices whose ledgers are compared: they have all frames of their days, where captures have a few.
 const MOST_LEDGER_DEVICES: usize = 10_000;
-
-/// Traits of a device under a version, and the frames that have them.
-struct Known {
-    device: Text,
-    traits: Traits,
-    frames: u64,
-}
 
 fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Error> {
     Ok(row.get_ref(column)?.as_str().unwrap_or_default())
@@ -42,6 +37,25 @@ fn count(row: &Row<'_>, column: usize) -> Result<u64, Error> {
         ValueRef::Integer(count) => u64::try_from(count).unwrap_or(0),
         _ => 0,
     })
+}
+
+/// Reads the traits of a device under a version: those with most frames, if the system was updated between two captures.
+fn traits(mut rows: Rows<'_>) -> Result<Option<Traits>, Error> {
+    let (mut most, mut traits) = (None, None);
+    while let Some(row) = rows.next()? {
+        let frames = count(row, 5)?;
+        if most < Some(frames) {
+            most = Some(frames);
+            traits = Some(Traits {
+                model: Text::from(text(row, 0)?),
+                api: count(row, 1)?,
+                hz: count(row, 2)?,
+                quick_ns: count(row, 6)? / frames.max(1),
+                is_test: count(row, 3)? > 0 || count(row, 4)? > 0,
+            });
+        }
+    }
+    Ok(traits)
 }
 
 fn hash_of(device: &str) -> u64 {
@@ -61,10 +75,27 @@ impl Database {
         has_test_devices: bool,
     ) -> Result<Vec<Fleet>, Error> {
         let _snapshot = self.snapshot()?;
-        self.check_devices(app)?;
-        let mut fleets =
-            vec![self.devices(MOST_DEVICES, app, versions, segment, has_test_devices)?];
-        fleets.extend(self.ledger_fleets(app, versions, "", segment, has_test_devices)?);
+        let (state, end) = (self.changes()?, self.end.clone());
+        let read =
+            |database: &Self| database.ledger_fleets(app, versions, "", segment, has_test_devices);
+        let path = self.connection.path().filter(|path| !path.is_empty());
+        let mut fleets = std::thread::scope(|scope| {
+            let beside = move |path| {
+                let other = Self::reading(Path::new(path), end)?;
+                let _snapshot = other.snapshot()?;
+                // Another state, if somebody has written since.
+                let is_same = other.changes()? == state;
+                is_same.then(|| read(&other)).transpose()
+            };
+            let beside = path.map(|path| scope.spawn(move || beside(path)));
+            self.check_devices(app)?;
+            let captures = self.devices(MOST_DEVICES, app, versions, segment, has_test_devices)?;
+            let ledgers =
+                beside.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            let ledgers = ledgers.transpose()?.flatten();
+            let ledgers = ledgers.map_or_else(|| read(self), Ok)?;
+            Ok::<Vec<Fleet>, Error>([captures].into_iter().chain(ledgers).collect())
+        })?;
         let has_some =
             |fleet: &Fleet| fleet.devices.iter().any(|device| !device.days[0].is_empty());
         if !fleets.iter().any(has_some) {
@@ -93,15 +124,20 @@ impl Database {
         let numbers = [api, hz].map(|limits| limits.map(u64::cast_signed));
         let parameters = params![app, from, to, model.as_deref(), numbers[0], numbers[1]];
         let (chosen, sampled_from) = self.sample(sql, parameters, most)?;
+        let mut devices: Vec<&String> = chosen.values().collect();
+        devices.sort_unstable();
         let mut builder = Builder::new(Source::Captures, segment, has_test_devices);
+        let sql = "SELECT model, api, hz, debuggable, emulator, frames, quick_ns FROM device_traits \
+                   WHERE app = ? AND ver = ? AND device = ? ORDER BY model, api, hz, debuggable, emulator";
+        let mut of_device = self.connection.prepare_cached(sql)?;
+        let sql = "SELECT day, screen, cause, cause_key, frames, ns FROM device_values \
+                   WHERE app = ? AND ver = ? AND device = ? LIMIT ?";
+        let mut statement = self.connection.prepare_cached(sql)?;
         for (version, ver) in versions.into_iter().enumerate() {
-            let known = self.known(app, ver, &chosen)?;
-            let sql = "SELECT day, screen, cause, cause_key, frames, ns FROM device_values \
-                       WHERE app = ? AND ver = ? AND device = ? LIMIT ?";
-            let mut statement = self.connection.prepare_cached(sql)?;
-            for Known { device, traits, .. } in known {
-                builder.device(version, &device, traits);
-                let mut rows = statement.query(params![app, ver, &*device, MOST_OF_DEVICE])?;
+            for device in &devices {
+                let Some(traits) = traits(of_device.query([app, ver, device])?)? else { continue };
+                builder.device(version, device, traits);
+                let mut rows = statement.query(params![app, ver, device, MOST_OF_DEVICE])?;
                 while let Some(row) = rows.next()? {
                     let [day, screen, cause] = [text(row, 0)?, text(row, 1)?, text(row, 2)?];
                     if cause.is_empty() {
@@ -231,41 +267,6 @@ impl Database {
         Ok((chosen, (all.len() > most).then_some(all.len() as u64)))
     }
 
-    /// Reads the traits of chosen devices under a version.
-    fn known(
-        &self,
-        app: &str,
-        ver: &str,
-        chosen: &BTreeMap<u64, String>,
-    ) -> Result<Vec<Known>, Error> {
-        let sql = "SELECT device, model, api, hz, debuggable, emulator, frames, quick_ns \
-                   FROM device_traits WHERE app = ? AND ver = ? ORDER BY device";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([app, ver])?;
-        let mut known: Vec<Known> = Vec::new();
-        while let Some(row) = rows.next()? {
-            let device = text(row, 0)?;
-            if !chosen.contains_key(&hash_of(device)) {
-                continue;
-            }
-            let frames = count(row, 6)?;
-            let traits = Traits {
-                model: Text::from(text(row, 1)?),
-                api: count(row, 2)?,
-                hz: count(row, 3)?,
-                quick_ns: count(row, 7)? / frames.max(1),
-                is_test: count(row, 4)? > 0 || count(row, 5)? > 0,
-            };
-            match known.last_mut().filter(|last| last.device == device) {
-                // The system was updated between two captures: most frames decide.
-                Some(last) if last.frames >= frames => {}
-                Some(last) => (last.traits, last.frames) = (traits, frames),
-                None => known.push(Known { device: Text::from(device), traits, frames }),
-            }
-        }
-        Ok(known)
-    }
-
     /// Returns the versions of an app, the earliest first.
     ///
     /// # Errors
@@ -287,6 +288,29 @@ impl Database {
 mod tests {
     use super::*;
     use crate::change::observations::Device;
+    use crate::sums::tests::pool;
+
+    #[test]
+    fn a_file_that_two_connections_read_has_the_fleets_of_tables_in_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("tables.sqlite");
+        let fleets = |database: &Database| {
+            let versions = database.versions("com.a").unwrap();
+            let versions = [0, 1].map(|index| &*versions[index]);
+            database.fleets("com.a", versions, &Segment::default(), true)
+        };
+        let [in_memory, of_file] = [Path::new(":memory:"), &file].map(|path| {
+            let mut database = Database::open(path).unwrap();
+            database.insert(&pool()).unwrap();
+            fleets(&database).unwrap()
+        });
+        assert_eq!(of_file.len(), 3);
+        assert_eq!(format!("{of_file:?}"), format!("{in_memory:?}"));
+        let other = rusqlite::Connection::open(&file).unwrap();
+        other.execute_batch("UPDATE ledger_days SET sessions = sessions + 1").unwrap();
+        let error = fleets(&Database::read(&file).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("ledger_days"), "{error}");
+    }
 
     #[test]
     fn a_sample_has_the_same_devices_under_both_versions_and_of_its_segment() {
