@@ -61,7 +61,7 @@ const SOFTWARE: u32 = 1;
 const IS_FREQUENCY: u64 = 1 << 10;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 
-/// Of a record's `misc`: the processor's mode; a process that executes a file; a mapping with its build id.
+/// Of a record's `misc`: the processor's mode; a process that was found, not forked; a mapping with its build id.
 const MODE: u16 = 7;
 const MODE_KERNEL: u16 = 1;
 const EXEC: u16 = 1 << 13;
@@ -389,9 +389,6 @@ impl<'a> PerfData<'a> {
                 if let Some(live) = known.filter(|&live| reader.builder.pid(live) == Some(pid)) {
                     reader.builder.name(live, at_ns, comm);
                 }
-                if misc & EXEC != 0 {
-                    self.mappings.remove(&pid);
-                }
             }
             FORK => {
                 let ([pid, parent], [tid, by]) = (pair(&mut body)?, pair(&mut body)?);
@@ -632,7 +629,7 @@ mod tests {
             // It inherits the mappings and the name.
             other(FORK, 0, 2100, &words(&[task(8, 6), task(9, 6), 2100])),
             sample(2200, (8, 9), 72, &[MARK_USER, 0x4_1010, 0x4_1900]),
-            // Another program: nothing is mapped.
+            // Another program: what it does not map anew stays, because frames of the old one follow.
             comm(EXEC, 2300, 8, 9, "next"),
             sample(2400, (8, 9), 71, &[MARK_USER, 0x4_1010]),
             sample(2500, (u64::from(KERNEL), u64::from(KERNEL)), 71, &[]),
@@ -646,7 +643,7 @@ mod tests {
     const ROWS: [&str; 3] = [
         "later 6/6 3 1950..2000 50 +99998;/b.so+31f;inner;[kernel]+5",
         "next 8/9 3 2200..2200 50 /old+18ff;inner",
-        "next 8/9 3 2350..2400 50 +41010",
+        "next 8/9 3 2350..2400 50 inner",
     ];
 
     #[test]
