@@ -46,8 +46,8 @@ type Of = Result<u32, ThreadRole>;
 pub(crate) struct Claims {
     /// Begin and end, disjoint.
     claimed: HashMap<Of, BTreeMap<u64, u64>, Seeded>,
-    /// Times in which a thread made a late frame: begin, end and index of the frame, disjoint.
-    own: HashMap<u32, BTreeMap<u64, (u64, usize)>, Seeded>,
+    /// Times in which threads made a late frame, by the frame's index: thread, begin and end.
+    own: HashMap<usize, Vec<(u32, u64, u64)>, Seeded>,
 }
 
 impl Claims {
@@ -57,11 +57,12 @@ impl Claims {
         for (frame, windows) in windows.iter().enumerate() {
             for window in windows {
                 let Ok(tid) = window.thread else { continue };
-                let own = claims.own.entry(tid).or_default();
-                let last = own.range(..window.to_ns).next_back();
-                if last.is_none_or(|(_, &(end_ns, _))| end_ns <= window.own_from_ns) {
-                    own.insert(window.own_from_ns, (window.to_ns, frame));
-                    claims.claim(Ok(tid), (window.own_from_ns, window.to_ns), usize::MAX);
+                let (from_ns, to_ns) = (window.own_from_ns, window.to_ns);
+                let claimed = claims.claimed.entry(Ok(tid)).or_default();
+                let last = claimed.range(..to_ns).next_back();
+                if last.is_none_or(|(_, &end_ns)| end_ns <= from_ns) {
+                    claimed.insert(from_ns, to_ns);
+                    claims.own.entry(frame).or_default().push((tid, from_ns, to_ns));
                 }
             }
         }
@@ -82,12 +83,11 @@ impl Claims {
             claimed.remove(&one_from_ns);
         }
         claimed.insert(begin_ns, end_ns);
-        let own = thread.ok().and_then(|tid| self.own.get(&tid)).into_iter();
-        let own = own.flat_map(|own| own.range(..to_ns).rev());
-        let own = own.take_while(|&(_, &(one_to_ns, _))| one_to_ns > from_ns);
-        let own = own.filter(|&(_, &(_, whose))| whose == frame);
-        let own = own
-            .map(|(&one_from_ns, &(one_to_ns, _))| one_to_ns.min(to_ns) - one_from_ns.max(from_ns));
+        let own = self.own.get(&frame).into_iter().flatten();
+        let own = own.filter(|&&(tid, ..)| thread == Ok(tid));
+        let own = own.map(|&(_, one_from_ns, one_to_ns)| {
+            one_to_ns.min(to_ns).saturating_sub(one_from_ns.max(from_ns))
+        });
         carried_ns - own.sum::<u64>()
     }
 }
