@@ -17,6 +17,8 @@ use std::rc::Rc;
 
 pub(super) const MAGIC: &[u8] = b"PERFILE2";
 const HEADER_BYTES: u64 = 104;
+/// Limit of records that are kept until all are sorted.
+const MAX_RECORDS: usize = 8 << 20;
 /// Limit of mappings, also of those that forked processes inherit.
 const MAX_MAPPINGS: usize = 4 << 20;
 
@@ -161,6 +163,10 @@ pub(super) fn read(whole: &[u8], reader: &mut Reader) -> Result<(), Error> {
         let rest = file.index(&decompressed, trace);
         trace.losses.bad_lines += u64::from(!rest.is_empty());
     }
+    if file.records.len() >= MAX_RECORDS {
+        let why = format!("has more than {MAX_RECORDS} records");
+        trace.losses.truncated = Some((whole.len() as u64, why));
+    }
     let mut records = std::mem::take(&mut file.records);
     records.sort_by_key(|&(at_ns, _)| at_ns);
     trace.losses.lines = 0;
@@ -241,10 +247,14 @@ impl<'a> PerfData<'a> {
             numbers::<12>(&mut header)?;
         (size >= HEADER_BYTES).then_some(())?;
         let event_bytes = usize::try_from(event_bytes).ok().filter(|&bytes| bytes > 16)?;
+        // Events have ids of their own: all together are no more than the file.
+        let mut rest_bytes = whole.len();
         for event in part(whole, events_at, events_bytes).chunks_exact(event_bytes) {
             let (event, mut ids) = event.split_at_checked(event_bytes - 16)?;
             let [at, bytes] = numbers(&mut ids)?;
-            self.event(event, part(whole, at, bytes), names)?;
+            let ids = part(whole, at, bytes);
+            rest_bytes = rest_bytes.checked_sub(ids.len())?;
+            self.event(event, ids, names)?;
         }
         self.events.first()?;
         self.is_simpleperf = features[META_INFO / 64] >> (META_INFO % 64) & 1 == 1;
@@ -332,12 +342,15 @@ impl<'a> PerfData<'a> {
                     let bytes = numbers(&mut body).map_or(0, |[bytes]| bytes);
                     self.compressed.extend(part(body, 0, bytes));
                 }
-                // Its data follow it.
+                // Data that are no records follow this record.
                 AUXTRACE => {
                     let bytes = numbers(&mut body).map_or(0, |[bytes]| bytes);
                     rest = part(rest, bytes, u64::MAX);
                 }
                 MMAP | MMAP2 | COMM | FORK | SAMPLE | LOST | LOST_SAMPLES => {
+                    if self.records.len() >= MAX_RECORDS {
+                        break;
+                    }
                     last_ns = self.time(record).unwrap_or(last_ns);
                     self.records.push((last_ns, record));
                 }
@@ -710,6 +723,29 @@ mod tests {
         assert!(error(pipe).contains("pipe"));
         assert!(error(whole[..100].to_vec()).contains("header"));
         assert!(error(file(&[])).contains("no samples"));
+    }
+
+    #[test]
+    fn ids_and_records_are_limited() {
+        // Each of 1,000 events has all of the file as its ids.
+        let ids = [0, 0, 1, TID, 0, 0, 0, u64::MAX];
+        let header = [HEADER_BYTES, 64, HEADER_BYTES, 64_000, 0, 0, 0, 0, 0, 0, 0, 0];
+        let events = [MAGIC.to_vec(), words(&header), words(&ids.repeat(1000))].concat();
+        let error = read_any(Cursor::new(events)).unwrap_err().to_string();
+        assert!(error.contains("header is damaged"), "{error}");
+        // A few KB become more records than are kept.
+        let lost = record(LOST, 0, &[]).repeat(1000);
+        let mut stream = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+        let first = records().concat();
+        std::io::Write::write_all(&mut stream, &first).unwrap();
+        for _ in 0..=MAX_RECORDS / 1000 {
+            std::io::Write::write_all(&mut stream, &lost).unwrap();
+        }
+        let stream = stream.finish().unwrap();
+        assert!(stream.len() < 60_000, "{}", stream.len());
+        let trace = read_any(Cursor::new(file(&[record(COMPRESSED, 0, &stream)]))).unwrap();
+        assert_eq!((trace.samples.len(), trace.losses.lines), (3, MAX_RECORDS as u64));
+        assert!(trace.losses.truncated.is_some_and(|(_, why)| why.contains("8388608 records")));
     }
 
     #[test]
