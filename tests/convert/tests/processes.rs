@@ -115,7 +115,7 @@ fn files_that_are_no_traces_are_named_as_what_they_are() {
     for (name, reason) in [
         ("run.trace", "is not a trace: it is a directory, a bundle of Apple's Instruments"),
         ("a.zip", "is not a trace: it is a ZIP archive (as a bug report or an APK) in which"),
-        ("perf.data", "is not a trace: it is perf.data of simpleperf or perf"),
+        ("perf.data", "is invalid at byte 8: the header is damaged, or perf wrote to a pipe"),
         ("heap.hprof", "is not a trace: it is a heap dump (HPROF)"),
         ("x.xml", "is not a trace: it is an export of Apple's Instruments"),
     ] {
