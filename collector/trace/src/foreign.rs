@@ -31,12 +31,6 @@ const MAGICS: &[(&[u8], &str, &str)] = &[
     (b"Rar!\x1A\x07", "a RAR archive", UNPACK),
     (b"\x10\0\x04FxT\x16\0", "a trace of Fuchsia (FXT)", "open it in Perfetto"),
     (b"\xC1\x1F\xFC\xC1", "a CTF stream (LTTng)", "print it with `babeltrace2`"),
-    (
-        b"========================================================\n== dumpstate",
-        "a bug report's text (dumpstate)",
-        BUGREPORT,
-    ),
-    (b"9,0,i,vers,", "battery statistics (batterystats --checkin)", "open them in Perfetto"),
     (b"--------- beginning of", "a log (logcat)", NO_TIMES),
     (
         b"----- pid ",
@@ -50,8 +44,6 @@ const NO_TRACE_IN_ZIP: &str =
 const INSTRUMENTS: &str = "traces of Apple's Instruments are not read";
 const PPROF: &str =
     "protobuf without packets, as a profile of pprof; open that with `go tool pprof`";
-const BUGREPORT: &str =
-    "it has no trace; there may be one beside it in the bug report's ZIP archive";
 
 /// Describes a file and what to do with it, if its first bytes match a known unsupported kind.
 pub(crate) fn named(head: &[u8]) -> Option<String> {

@@ -1,5 +1,5 @@
-//! Reads traces (Perfetto's protobuf, ftrace text, Chrome's and Dart's JSON, method traces, perf.data, Ninja's logs, and listings
-//! of frames and samples) into one model: threads with slices, counters, instants, async slices and flows.
+//! Reads traces (Perfetto's protobuf, ftrace text, Chrome's and Dart's JSON, method traces, perf.data, Ninja's logs, the battery's
+//! history, and listings of frames and samples) into one model: threads with slices, counters, instants, async slices and flows.
 //!
 //! The journey: [`open()`] decompresses a file (gzip, zstd, atrace's zlib); [`perfetto`], [`text`], [`json`] or [`method`]
 //! parses it; [`builder`] pairs and nests the events and puts them into the [`model`]; [`timeline`] returns them by time,
@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod battery;
 mod builder;
 pub mod dump;
 mod error;
@@ -133,6 +134,7 @@ fn read_by<R: Read + Seek + 'static>(file: R, keeps_events: bool) -> Result<Trac
         Kind::Frames => framestats::read(unpacked),
         Kind::Samples => listed_samples::read(unpacked),
         Kind::Ninja => ninja::read(unpacked),
+        Kind::Battery => battery::read(unpacked),
         Kind::Json => json::read(unpacked),
         Kind::Method => method::read(unpacked).map(|trace| trace.to_trace()),
         Kind::Perfetto => {
@@ -152,6 +154,8 @@ pub enum Kind {
     Samples,
     /// Ninja's log of a build.
     Ninja,
+    /// The battery's history, alone or in a bug report's text.
+    Battery,
     /// Chrome's and Dart's JSON.
     Json,
     /// A method trace.
@@ -183,6 +187,7 @@ impl Kind {
             _ if is_packet(head) => Self::Perfetto,
             [b'{' | b'[', ..] => Self::Json,
             _ if head.starts_with(ninja::MAGIC) => Self::Ninja,
+            _ if battery::begins(text) => Self::Battery,
             _ if framestats::begins(text) => Self::Frames,
             _ if listed_samples::begins(text) => Self::Samples,
             _ => Self::Text,

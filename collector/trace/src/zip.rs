@@ -20,7 +20,7 @@ const ENDINGS: [&str; 10] = [
     "perf.data",
 ];
 
-/// Returns the content of the first trace in an archive; `None` if no trace can be read.
+/// Returns the content of the first trace in an archive, or of a bug report's text; `None` if none can be read.
 pub(crate) fn trace<R: Read + Seek + 'static>(file: R) -> Option<Box<dyn Read>> {
     let mut archive = ZipArchive::new(file).ok()?;
     let is_trace = |name: &str| {
@@ -31,8 +31,12 @@ pub(crate) fn trace<R: Read + Seek + 'static>(file: R) -> Option<Box<dyn Read>> 
     // macOS adds a file of attributes to each.
     let names: Vec<_> = names.filter(|(_, name)| !name.starts_with("__MACOSX/")).collect();
     let named = names.iter().find(|(_, name)| is_trace(name));
+    // The battery's history is in a bug report's text.
+    let is_report = |name: &str| name.starts_with("bugreport-") && name.ends_with(".txt");
+    let report = || names.iter().find(|(_, name)| is_report(name));
     // A single file may have any name.
-    let index = named.or(names.first().filter(|_| names.len() == 1))?.0;
+    let alone = || names.first().filter(|_| names.len() == 1);
+    let index = named.or_else(report).or_else(alone)?.0;
     let found = archive.by_index_raw(index).ok().filter(|found| !found.encrypted())?;
     let (method, from, bytes) = (found.compression(), found.data_start()?, found.compressed_size());
     drop(found);
@@ -78,6 +82,24 @@ mod tests {
                 let _ = opened.map(|mut opened| opened.read_to_end(&mut Vec::new()));
             }
         }
+    }
+
+    #[test]
+    fn a_bug_reports_text_is_read_unless_a_trace_is_beside_it() {
+        let opened = |names: &[&str]| {
+            let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+            for name in names {
+                archive.start_file(*name, SimpleFileOptions::default()).unwrap();
+                archive.write_all(name.as_bytes()).unwrap();
+            }
+            let mut text = String::new();
+            let archive = Cursor::new(archive.finish().unwrap().into_inner());
+            open(archive).unwrap().read_to_string(&mut text).unwrap();
+            text
+        };
+        let (report, trace) = ("bugreport-a-b.txt", "FS/data/misc/a.pftrace");
+        assert_eq!(opened(&["main_entry.txt", "FS/bugreport-.txt", report]), report);
+        assert_eq!(opened(&["main_entry.txt", report, trace]), trace);
     }
 
     #[test]

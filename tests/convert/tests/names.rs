@@ -1,4 +1,5 @@
-//! Names of threads, by Perfetto's own trace_processor: those of a process dump and of the scheduler.
+//! Names, by Perfetto's own trace_processor: those of threads, from a process dump and from the scheduler, and those of the items
+//! of the battery's history.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -137,4 +138,47 @@ fn real_threads_have_names_by_their_dump_beside_a_column_of_processes() {
         assert_eq!(known, 0, "{output}: {nameless:?}");
         assert!(threads.len() > 90, "{output}: {threads:?}");
     }
+}
+
+#[test]
+fn each_item_of_the_batterys_history_has_perfettos_name_and_value() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let mut history = "9,0,i,vers,36,211,SPB5,SPB5\n\
+        9,hsp,0,10217,\"com.android.systemui\"\n9,hsp,1,1000,\"*alarm*:a,\"b\"\"\n\
+        9,h,0:RESET:TIME:1629844355125\n9,h,5,+w=0\n9,h,6,+w=1,+w,-w\n9,h,7,-w=0\n9,h,8,-w=1\n"
+        .to_owned();
+    for item in include_str!("../../../collector/trace/src/battery.txt").lines() {
+        let mut words = item.split(' ');
+        let (kind, name) = (words.next().unwrap(), words.next().unwrap());
+        let items: Vec<String> = match kind {
+            "event" => vec![format!("+{name}=0"), format!("-{name}=1"), format!("{name}=0")],
+            _ => {
+                let values = words
+                    .skip(1)
+                    .filter(|&value| value != "-")
+                    .map(|value| format!("{name}={value}"));
+                let states = ["+", "-"].map(|sign| format!("{sign}{name}"));
+                // The battery's level, charge, voltage, status and plug have no signs; the last two have no numbers.
+                let is_of_battery = ["Bl", "Bcc", "Bv", "Bs", "Bp"].contains(&name);
+                let states = states.into_iter().filter(|_| !is_of_battery && name != "w");
+                let number = Some(format!("{name}=7")).filter(|_| !["Bs", "Bp"].contains(&name));
+                values.chain(states).chain(number).collect()
+            }
+        };
+        for item in items {
+            writeln!(history, "9,h,100,{item}").unwrap();
+        }
+    }
+    std::fs::write(path.join("in.txt"), history).unwrap();
+    assert_eq!(converted(path, &["in.txt"], "out.pftrace"), "");
+    let queries = [
+        "SELECT ts, t.name, value FROM counter c JOIN track t ON t.id = c.track_id ORDER BY 1, 2, 3",
+        "SELECT ts, dur, t.name AS track, s.name FROM slice s JOIN track t ON t.id = s.track_id ORDER BY 1, 2, 3, 4",
+    ];
+    let rows = engine.rows(path, &["in.txt", "out.pftrace"], &queries);
+    let [expected, found] = &rows[..] else { panic!("{} files", rows.len()) };
+    assert!(expected[0].len() > 150 && expected[1].len() > 60, "{expected:?}");
+    assert_eq!(found, expected);
 }
