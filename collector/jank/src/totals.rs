@@ -83,7 +83,7 @@ impl Judged {
     ) -> BTreeMap<Evidence, Self> {
         let mut all: BTreeMap<Evidence, Self> = BTreeMap::new();
         // The variance of a capture's own number, whose share of missed vsyncs varies randomly.
-        let mut variance = 0;
+        let (mut variance, mut sure) = (0, 0);
         for frame in frames {
             let sum = all.entry(frame.evidence).or_default();
             sum.frames += 1;
@@ -97,17 +97,20 @@ impl Judged {
                     _ => SURE,
                 };
                 variance += missed.likely * (1_000 - missed.likely);
+                sure += u64::from(missed == SURE && frame.evidence == Evidence::Markers);
                 sum.missed.add(missed);
             }
         }
         for (&evidence, judged) in &mut all {
             let Missed { likely, least, most } = judged.missed;
-            let variance = if evidence == Evidence::Markers { variance } else { 0 };
+            let by_markers = evidence == Evidence::Markers;
+            let (variance, sure) = if by_markers { (variance, sure) } else { (0, 0) };
             let with_chance = |error: u64| (error * error + 4 * variance).isqrt();
             let least = likely.saturating_sub(with_chance(likely - least));
             let most = (likely + with_chance(most - likely)).min(judged.late * 1_000);
-            let [likely, least, most] = [likely, least, most].map(|sum| (sum + 500) / 1_000);
-            judged.missed = Missed { likely, least, most };
+            // The interval has every number that is within it in part: one frame is 0 to 1 of them.
+            let (least, most) = ((least / 1_000).max(sure), most.div_ceil(1_000));
+            judged.missed = Missed { likely: (likely + 500) / 1_000, least, most };
         }
         all
     }
