@@ -1,7 +1,7 @@
 //! The battery's history (`dumpsys batterystats --checkin`), alone or in the text of a bug report: the device's states as
 //! counters, its events as instants, and wake locks.
 
-use crate::builder::{Builder, Live};
+use crate::builder::Builder;
 use crate::error::Error;
 use crate::model::{MAX_NS, Trace};
 use crate::names::NameId;
@@ -23,6 +23,8 @@ const ITEMS: &str = include_str!("battery.txt");
 const NAMES_WAKE_LOCKS: u64 = 36;
 /// Limit of the texts that events refer to; Android keeps some thousand.
 const MAX_TEXTS: usize = 1 << 16;
+/// Limit of the items; a bug report has some 20,000.
+const MAX_ITEMS: usize = 1 << 20;
 
 /// True if a text begins as a history or a bug report does.
 pub(crate) fn begins(text: &[u8]) -> bool {
@@ -34,28 +36,26 @@ pub(crate) fn begins(text: &[u8]) -> bool {
 /// # Errors
 /// [`Error::Broken`] if it cannot be read, [`Error::NoTrace`] if it has no items.
 pub(crate) fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
-    let mut builder = Builder::default();
-    let device = builder.new_thread(0, None);
     let items = ITEMS.lines().filter_map(|line| {
         let mut words = line.split(' ');
         let (kind, short) = (words.next()?, words.next()?);
         Some((short, Item { kind, name: words.next()?, values: words.collect() }))
     });
-    let mut reader = Reader {
-        builder,
-        device,
-        items: items.collect(),
-        texts: HashMap::new(),
-        in_history: false,
-        version: 0,
-        at_ms: 0,
-    };
+    let mut reader = Reader { items: items.collect(), ..Reader::default() };
     read_lines(text, &mut reader)?;
-    if reader.builder.trace.span_ns.is_none() {
+    let Reader { mut builder, mut markers, .. } = reader;
+    if markers.is_empty() {
         let why = "the bug report has no trace and no history of the battery";
         return Err(Error::NoTrace(why.to_owned()));
     }
-    Ok(reader.builder.finish())
+    // The time of day may be set back.
+    markers.sort_by_key(|&(at_ns, _)| at_ns);
+    let device = builder.new_thread(0, None);
+    for (at_ns, marker) in markers {
+        builder.at(device, at_ns);
+        _ = builder.mark(device, at_ns, marker, &Details::default());
+    }
+    Ok(builder.finish())
 }
 
 struct Item {
@@ -64,9 +64,10 @@ struct Item {
     values: Vec<&'static str>,
 }
 
+#[derive(Default)]
 struct Reader {
     builder: Builder,
-    device: Live,
+    markers: Vec<(u64, Marker<NameId>)>,
     /// Items by their names in the history.
     items: HashMap<&'static str, Item>,
     /// The user id and the text that an index in the history means.
@@ -133,11 +134,12 @@ impl Reader {
         let at_ns = self.at_ms.checked_mul(1_000_000).filter(|&ns| ns <= MAX_NS)?;
         for part in parts.filter(|part| !part.is_empty()) {
             match self.marker(part) {
+                Some(_) if self.markers.len() >= MAX_ITEMS => {
+                    self.builder.not_read("items of the battery's history", 1);
+                }
                 Some(marker) => {
-                    let at_ns = self.builder.at(self.device, at_ns);
-                    for marker in [Some(marker), self.screen_state(part)].into_iter().flatten() {
-                        _ = self.builder.mark(self.device, at_ns, marker, &Details::default());
-                    }
+                    let markers = [Some(marker), self.screen_state(part)].into_iter().flatten();
+                    self.markers.extend(markers.map(|marker| (at_ns, marker)));
                 }
                 // A lock that nobody names, as in trace_processor.
                 None if matches!(part, "+w" | "-w") => {}
@@ -254,6 +256,21 @@ mod tests {
             let unknown = trace.losses.unread["unknown items of the battery's history"];
             assert_eq!((unknown, trace.losses.bad_lines), (2, 2));
         }
+    }
+
+    #[test]
+    fn items_are_in_the_order_of_time_also_if_the_time_of_day_is_set_back() {
+        let trace =
+            read_text("9,0,i,vers,36\n9,h,0:TIME:9000\n9,h,7,+S\n9,h,1:TIME:2000\n9,h,5,-S\n");
+        let counters = trace.counters.iter().map(|one| (one.at_ns / 1_000_000, one.value));
+        assert_eq!(
+            counters.collect::<Vec<_>>(),
+            [(2005, 0.0), (2005, 1.0), (9007, 1.0), (9007, 2.0)]
+        );
+        assert_eq!(
+            (trace.losses.out_of_order, trace.span_ns),
+            (0, Some((2_005_000_000, 9_007_000_000)))
+        );
     }
 
     #[test]
