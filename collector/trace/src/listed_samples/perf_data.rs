@@ -164,7 +164,7 @@ pub(super) fn read(whole: &[u8], reader: &mut Reader) -> Result<(), Error> {
         trace.losses.bad_lines += u64::from(!rest.is_empty());
     }
     if file.records.len() >= MAX_RECORDS {
-        let why = format!("has more than {MAX_RECORDS} records");
+        let why = format!("only the first {MAX_RECORDS} records are read");
         trace.losses.truncated = Some((whole.len() as u64, why));
     }
     let mut records = std::mem::take(&mut file.records);
