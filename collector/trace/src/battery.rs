@@ -141,8 +141,9 @@ impl Reader {
                     let markers = [Some(marker), self.screen_state(part)].into_iter().flatten();
                     self.markers.extend(markers.map(|marker| (at_ns, marker)));
                 }
-                // A lock that nobody names, as in trace_processor.
-                None if matches!(part, "+w" | "-w") => {}
+                None if matches!(part, "+w" | "-w") => {
+                    self.builder.not_read("wake locks without a name", 1);
+                }
                 None => self.builder.not_read("unknown items of the battery's history", 1),
             }
         }
@@ -256,8 +257,9 @@ mod tests {
             });
             let expected = [("*alarm*:a,\"b\"", "WakeLocks", 1_000_250, 1_000_300)];
             assert_eq!(asyncs.collect::<Vec<_>>(), expected);
-            let unknown = trace.losses.unread["unknown items of the battery's history"];
-            assert_eq!((unknown, trace.losses.bad_lines), (2, 2));
+            let unread = |what| trace.losses.unread[what];
+            assert_eq!(unread("unknown items of the battery's history"), 2);
+            assert_eq!((unread("wake locks without a name"), trace.losses.bad_lines), (1, 2));
         }
     }
 

@@ -147,7 +147,7 @@ fn each_item_of_the_batterys_history_has_perfettos_name_and_value() {
     let path = directory.path();
     let mut history = "9,0,i,vers,36,211,SPB5,SPB5\n\
         9,hsp,0,10217,\"com.android.systemui\"\n9,hsp,1,1000,\"*alarm*:a,\"b\"\"\n\
-        9,h,0:RESET:TIME:1629844355125\n9,h,5,+w=0\n9,h,6,+w=1,+w,-w\n9,h,7,-w=0\n9,h,8,-w=1\n"
+        9,h,0:RESET:TIME:1629844355125\n9,h,5,+w=0\n9,h,6,+w=1\n9,h,7,-w=0\n9,h,8,-w=1\n"
         .to_owned();
     for item in include_str!("../../../collector/trace/src/battery.txt").lines() {
         let mut words = item.split(' ');
