@@ -58,6 +58,12 @@ impl Found {
         }
     }
 
+    /// Returns the time of the draws, if there are any. Those of a damaged trace overlap.
+    pub(crate) fn draw_ns(&self) -> Option<u64> {
+        let sum = |sum: u64, (_, slice): &(u32, Slice)| sum.saturating_add(slice.duration_ns());
+        (!self.draws.is_empty()).then(|| self.draws.iter().fold(0, sum))
+    }
+
     /// The time at which it began.
     pub(crate) fn start_ns(&self) -> u64 {
         self.called_ns.unwrap_or(self.ui.start_ns)

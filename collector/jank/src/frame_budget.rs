@@ -90,7 +90,7 @@ pub(crate) fn edges(trace: &Trace, name: &str) -> Vec<u64> {
 /// True if an interval is the period of a rate.
 fn fits(hz: u64, interval_ns: u64) -> bool {
     let period_ns = 1_000_000_000 / hz;
-    interval_ns.abs_diff(period_ns) * 100 <= period_ns * TOLERANCE_PERCENT
+    interval_ns.abs_diff(period_ns) <= period_ns * TOLERANCE_PERCENT / 100
 }
 
 /// Returns the rate whose period is nearest to an interval, if one fits.

@@ -425,8 +425,6 @@ fn other(found: &Found, screens: &Screens, judged: &Judged, cadences: &Cadences)
 
 /// The fields of a frame that do not depend on its deadline.
 fn base(found: &Found, screens: &Screens, start_ns: u64, dur_ns: u64) -> Frame {
-    let draws = found.draws.iter();
-    let render_ns: u64 = draws.map(|(_, slice)| slice.duration_ns()).sum();
     Frame {
         pipeline: found.pipeline,
         vsync_id: found.vsync_id,
@@ -435,7 +433,7 @@ fn base(found: &Found, screens: &Screens, start_ns: u64, dur_ns: u64) -> Frame {
         ui_tid: found.ui_tid,
         ui_start_ns: found.ui.start_ns,
         ui_ns: found.ui.duration_ns(),
-        render_ns: (!found.draws.is_empty()).then_some(render_ns),
+        render_ns: found.draw_ns(),
         dur_ns,
         frozen: dur_ns > FROZEN_NS,
         ..Frame::default()

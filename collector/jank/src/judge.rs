@@ -69,13 +69,12 @@ pub(crate) struct Judged {
 
 impl Judged {
     pub(crate) fn new(found: &Found, period_ns: u64) -> Self {
-        let draw_ns = found.draws.iter().map(|(_, slice)| slice.duration_ns());
         Self {
             pipeline: found.pipeline,
             tid: found.ui_tid,
             is_loop: found.is_loop,
             ui_ns: found.ui.duration_ns(),
-            draw_ns: (!found.draws.is_empty()).then(|| draw_ns.sum()),
+            draw_ns: found.draw_ns(),
             dur_ns: found.end_ns().saturating_sub(found.start_ns()),
             period_ns,
         }

@@ -22,6 +22,8 @@ const MISSED_EVENTS: u64 = 1_000;
 const LEAST_SILENCE_NS: u64 = 100_000_000;
 /// Without the scheduler, a silence of all threads of the process for this time may be a stop: Android ends a hang of 5 s.
 const LEAST_DOUBT_NS: u64 = 5_000_000_000;
+/// No frame lasts an hour: one of its times is damaged, or of another clock.
+const MOST_NS: u64 = 3_600_000_000_000;
 
 /// Sums of the times in which the process stood still, and of the frames that are not judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -33,7 +35,7 @@ pub struct StoodStill {
     /// Frames that are left out because the process stood still in them.
     pub frames: u64,
     /// Frames that are left out because records of theirs are missing: the next frame begins inside of them, the states of
-    /// their threads contradict each other, or the scheduler is silent.
+    /// their threads contradict each other, or the scheduler is silent; or because they last over an hour.
     pub torn_frames: u64,
     /// Frames that are left out because no thread of the process recorded anything in them for 5 s and more: it hung, or
     /// stood still.
@@ -151,6 +153,7 @@ impl Still {
                         .is_some_and(|thread| has_lost(thread, slice.start_ns, slice.end_ns, looks))
                 };
                 let is_torn = found.is_torn
+                    || to_ns - from_ns > MOST_NS
                     || within(&self.silent, from_ns, to_ns) > 0
                     || lacks((found.ui_tid, found.ui))
                     || found.last_draw().is_some_and(lacks);

@@ -92,7 +92,7 @@ impl Judged {
             if frame.slow {
                 sum.late += 1;
                 let missed = match frame.evidence {
-                    Evidence::Markers if frame.jank_ns * 5 < period_ns * 3 => JUST_OVER,
+                    Evidence::Markers if frame.jank_ns < (period_ns * 3).div_ceil(5) => JUST_OVER,
                     Evidence::Markers if frame.jank_ns < CERTAIN * period_ns => FAR_OVER,
                     _ => SURE,
                 };

@@ -49,6 +49,11 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
+/// True if a part is at least this share of a whole.
+pub(crate) fn is_share(part: u64, whole: u64, percent: u64) -> bool {
+    u128::from(part) * 100 >= u128::from(whole) * u128::from(percent)
+}
+
 /// Writes a share in percent with one decimal.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {

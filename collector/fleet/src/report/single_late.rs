@@ -32,14 +32,14 @@ impl SingleReport {
 /// Writes states as shares of their sum: `97 % asleep, 3 % running`; nothing if they are not known.
 pub(super) fn states(times: &StateTimes) -> String {
     let total_ns = times.total_ns().max(1);
-    let mut shares: Vec<(u64, &str)> = [
+    let mut shares: Vec<(u128, &str)> = [
         (times.running_ns, ThreadState::Running),
         (times.runnable_ns, ThreadState::Runnable),
         (times.asleep_ns, ThreadState::Asleep),
         (times.uninterruptible_ns, ThreadState::Uninterruptible),
         (times.io_ns, ThreadState::Io),
     ]
-    .map(|(ns, state)| (ns * 100 / total_ns, state.name()))
+    .map(|(ns, state)| (u128::from(ns) * 100 / u128::from(total_ns), state.name()))
     .to_vec();
     shares.retain(|&(percent, _)| percent > 0);
     shares.sort_by_key(|&(percent, _)| std::cmp::Reverse(percent));

@@ -4,7 +4,7 @@ use super::fleet_text::push_title;
 use super::single::SingleReport;
 use super::single_late::in_brackets;
 use super::table::{left, right, table};
-use super::{counted, grouped, ms, percent};
+use super::{counted, grouped, is_share, ms, percent};
 use std::fmt::Write;
 use tracetee_jank::{
     Interaction, LongKind, LongSlice, Named, Pipeline, PipelineTotals, Startup, Totals,
@@ -160,7 +160,7 @@ fn push_startup(text: &mut String, startup: &Startup) {
     );
     for phase in &startup.phases {
         let causes = phase.causes.iter().take(CAUSES);
-        let causes = causes.filter(|cause| cause.self_ns * 100 >= phase.dur_ns * LEAST_PERCENT);
+        let causes = causes.filter(|cause| is_share(cause.self_ns, phase.dur_ns, LEAST_PERCENT));
         let causes: Vec<_> = causes
             .map(|cause| {
                 let states = in_brackets(&cause.states);

@@ -1,8 +1,8 @@
 //! One sentence about a late frame: how late it was, and what made most of that.
 
-use super::ms;
 use super::single_judged::lateness;
 use super::single_rows::{PartRow, Worst};
+use super::{is_share, ms};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tracetee_jank::{
@@ -21,7 +21,7 @@ impl Worst {
     /// frame, if it is known: [`MAIN`], or the name of another.
     pub(super) fn sentence(&self, path: &[Step], begins: Option<&str>) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
-        let is_delayed = self.delayed_ns > 0 && self.delayed_ns * 3 >= self.overrun_ns;
+        let is_delayed = self.delayed_ns > 0 && self.delayed_ns >= self.overrun_ns.div_ceil(3);
         let delayed = || format!("an earlier frame delayed it by {}", ms(self.delayed_ns));
         let said = is_delayed.then(delayed).into_iter().chain(self.largest(path, begins));
         let said = said.collect::<Vec<_>>().join("; ");
@@ -72,10 +72,10 @@ impl Worst {
             return Some(cause);
         }
         // A reader would wonder how so little made the frame so late.
-        let is_small = |ns: u64| ns * 3 < total_ns && ns < self.overrun_ns;
+        let is_small = |ns: u64| ns < total_ns.div_ceil(3) && ns < self.overrun_ns;
         let several = |ns: u64| if is_small(ns) { ", the largest of several causes" } else { "" };
         // A single wait says more than many short sections, unless they took far longer.
-        let in_all = self.ran_in_all(begins).filter(|&(ns, _)| ns * 2 > most_ns * 3);
+        let in_all = self.ran_in_all(begins).filter(|&(ns, _)| is_share(ns, most_ns, 150));
         if let Some((ns, work)) = in_all.filter(|_| is_small(most_ns)) {
             return Some(format!("{work}{}", several(ns)));
         }
@@ -148,7 +148,7 @@ fn meanwhile(part: &PartRow, path: &[Step]) -> Option<String> {
         // A thread that only passes a message on has short steps, which are joined to others'.
         waits.retain(|wait| {
             let ns: u64 = wait.iter().map(|step| step.to_ns - step.from_ns).sum();
-            ns * 5 >= part.self_ns * 4 && ns * 4 <= part.self_ns * 5
+            is_share(ns, part.self_ns, 80) && is_share(part.self_ns, ns, 80)
         });
     }
     // By thread and by what it did, in each section and in all.

@@ -5,7 +5,7 @@ use super::single::SingleReport;
 use super::single_rows::{CauseRow, FrameRow, Worst};
 use super::table::{broken, columns_of_terminal};
 use super::tone::{Tone, plain};
-use super::{counted, grouped, ms, percent};
+use super::{counted, grouped, is_share, ms, percent};
 use crate::rows::UNKNOWN;
 use std::fmt::Write;
 use tracetee_jank::{BudgetSource, Level, Named, Pipeline, ThreadRole};
@@ -148,7 +148,7 @@ impl SingleReport {
     /// Writes what to do about the first causes.
     fn push_actions(&self, text: &mut String) {
         let overrun_ns: u64 = self.causes.iter().map(|cause| cause.overrun_ns).sum();
-        let large = |cause: &&CauseRow| cause.overrun_ns * 100 >= overrun_ns * ACTION_PERCENT;
+        let large = |cause: &&CauseRow| is_share(cause.overrun_ns, overrun_ns, ACTION_PERCENT);
         for row in self.causes.iter().take(ACTIONS).take_while(large) {
             let _ = writeln!(text, "  {}: {}: {}", row.cause.name(), shown(&row.key), row.action);
         }
@@ -231,7 +231,7 @@ fn push_worst(text: &mut String, worst: &Worst) {
     // As many as explain the frame.
     let mut explained_ns = 0;
     for part in worst.parts.iter().take(MOST_PARTS) {
-        if explained_ns * 100 >= worst.dur_ns * EXPLAINED_PERCENT {
+        if is_share(explained_ns, worst.dur_ns, EXPLAINED_PERCENT) {
             break;
         }
         explained_ns += part.self_ns + part.carried_ns;

@@ -154,6 +154,7 @@ fn with_states(slices: &[FrameSliceRow]) -> HashSet<u64, RandomState> {
         *known_ns += slice.running_ns + slice.runnable_ns + slice.asleep_ns + slice.blocked_ns;
         *self_ns += slice.self_ns;
     }
-    let is_known = |&(_, (known_ns, self_ns)): &(u64, (u64, u64))| known_ns * 10 >= self_ns * 9;
+    let is_known =
+        |&(_, (known_ns, self_ns)): &(u64, (u64, u64))| known_ns >= self_ns - self_ns / 10;
     times.into_iter().filter(is_known).map(|(frame, _)| frame).collect()
 }

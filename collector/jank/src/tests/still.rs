@@ -234,3 +234,18 @@ fn a_silence_of_all_threads_without_a_note_or_the_scheduler_is_a_hang_or_a_stop(
         judged("", &[system(1_100_000, event)], false);
     }
 }
+
+#[test]
+fn a_frame_of_an_hour_has_a_damaged_time_and_is_left_out() {
+    for (stop_us, is_damaged) in [(3_500_000_000, false), (8_000_000_000_000_000, true)] {
+        let (mut lines, _) = frames(20, stop_us, true);
+        // Draws that overlap, as such times can make them.
+        for tid in 201..205 {
+            lines.push(mark(("RenderThread", tid), 1_000_100, "B|100|DrawFrame 27"));
+            lines.push(mark(("RenderThread", tid), 1_300_000 + stop_us, "E|100"));
+        }
+        let analysis = analyzed_with(NOTES_STOPS, lines);
+        assert_eq!(analysis.stood_still.torn_frames > 0, is_damaged, "{stop_us}");
+        assert_eq!(analysis.totals.frozen == 0, is_damaged, "{stop_us}");
+    }
+}
