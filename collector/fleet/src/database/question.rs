@@ -23,6 +23,8 @@ use std::time::Duration;
 pub const MOST_ROWS: usize = 200;
 /// Time of a question.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// Steps of SQLite's machine between two looks at the clock: a step with two long texts takes tens of ms.
+const STEPS: i32 = 100;
 /// Begin of the names of the views that may read the tables. A statement that contains it is refused.
 const INNER: &str = "tracetee_visible_";
 /// Bytes of the values of an answer.
@@ -81,7 +83,10 @@ impl Database {
             return Err(Error::Refused(format!("a statement must not contain {INNER}")));
         }
         let mut database = Self::read(path)?;
-        database.restrict(only)?;
+        let others = database.restrict(only)?;
+        if let Some(name) = hidden(sql, &others) {
+            return Err(Error::Refused(format!("access to {name} is prohibited")));
+        }
         database.within(Some(TIME_LIMIT), is_unwanted, || {
             database.answer_of(sql, parameters).map_err(|error| match error {
                 // These are errors in the question, unlike a timeout or damage.
@@ -96,8 +101,8 @@ impl Database {
         })
     }
 
-    /// Makes the views, and sets limits and authorizer.
-    fn restrict(&mut self, only: Option<&[String]>) -> Result<(), Error> {
+    /// Makes the views, and sets limits and authorizer; returns the names of what a question may not see.
+    fn restrict(&mut self, only: Option<&[String]>) -> Result<HashSet<String>, Error> {
         let apps = only.map_or_else(String::new, |only| {
             let apps: Vec<String> = only.iter().map(|app| quoted_text(app)).collect();
             format!(" WHERE app IN ({})", apps.join(", "))
@@ -119,7 +124,10 @@ impl Database {
         for (limit, most) in LIMITS {
             connection.set_limit(limit, most)?;
         }
+        let end = self.end.clone();
+        connection.progress_handler(STEPS, Some(move || end.is_reached()))?;
         let is_all = only.is_none();
+        let hidden = others.clone();
         connection.authorizer(Some(move |asked: AuthContext<'_>| {
             if is_allowed(&asked, is_all, &others) {
                 Authorization::Allow
@@ -127,7 +135,7 @@ impl Database {
                 Authorization::Deny
             }
         }))?;
-        Ok(())
+        Ok(hidden)
     }
 
     fn answer_of(&self, sql: &str, parameters: &[&str]) -> Result<Answered, Error> {
@@ -153,6 +161,51 @@ impl Database {
         }
         Ok(answered)
     }
+}
+
+/// Returns the first name of a statement that is none of the views: a schema, or one of `others`. The authorizer does not see
+/// all tables: `USING` and `NATURAL` compare columns without asking it.
+fn hidden(sql: &str, others: &HashSet<String>) -> Option<String> {
+    let names = names(sql);
+    let is_schema = |name: &str, next: Option<&String>| {
+        matches!(name, "main" | "temp") && next.is_some_and(|next| next == ".")
+    };
+    let is_hidden = |(index, name): &(usize, &String)| {
+        is_schema(name, names.get(index + 1))
+            || others.contains(*name)
+            || ["sqlite_", "pragma_"].iter().any(|begin| name.starts_with(begin))
+    };
+    names.iter().enumerate().find(is_hidden).map(|(_, name)| name.clone())
+}
+
+/// Returns the words, quoted texts (without quotes) and signs of a statement, in lower case, without comments.
+fn names(sql: &str) -> Vec<String> {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii();
+    let mut names = Vec::new();
+    let mut rest = sql;
+    while let Some(first) = rest.chars().next() {
+        let after = |end: &str, from: usize| {
+            let text = rest.get(from..).unwrap_or_default();
+            text.find(end).map_or(rest.len(), |bytes| from + bytes + end.len())
+        };
+        let bytes = match first {
+            '-' if rest.starts_with("--") => after("\n", 2),
+            '/' if rest.starts_with("/*") => after("*/", 2),
+            '[' => after("]", 1),
+            // Two of them within are one; as two texts, they are no name.
+            '\'' | '"' | '`' => after(first.encode_utf8(&mut [0; 4]), 1),
+            _ if is_word(first) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+            _ => first.len_utf8(),
+        };
+        let (name, others) = rest.split_at(bytes);
+        rest = others;
+        let is_comment = name.starts_with("--") || name.starts_with("/*");
+        if !is_comment && !first.is_whitespace() {
+            let is_quote = |c| matches!(c, '\'' | '"' | '`' | '[' | ']');
+            names.push(name.trim_matches(is_quote).to_lowercase());
+        }
+    }
+    names
 }
 
 /// True if a statement may do something. `others`: names of other tables, of modules, and of tables that questions do not see.

@@ -45,6 +45,12 @@ fn a_question_counts_the_rows_of_the_apps_that_may_be_seen() {
         ("WITH captures AS (SELECT 1) SELECT count(*) FROM captures", 1, 1),
         ("SELECT max((SELECT count(*) FROM captures c WHERE c.app = d.app)) FROM captures d", 3, 5),
         ("SELECT count(*) FROM json_each('[1,2]')", 2, 2),
+        (
+            "SELECT count(*) FROM captures a JOIN captures b USING (capture_id) -- main.captures",
+            3,
+            8,
+        ),
+        ("SELECT count(*) FROM captures WHERE app <> 'it''s main.captures'", 3, 8),
         ("SELECT count(*) FROM captures WHERE app = 'theirs'", 0, 5),
         (
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<9) SELECT count(*) FROM n",
@@ -75,6 +81,13 @@ fn nothing_but_the_views_is_read_and_nothing_is_written() {
         "WITH \"TRACETEE_visible_captures\" AS (SELECT * FROM main.captures) SELECT 1",
         "SELECT * FROM captures UNION ALL SELECT * FROM main.captures",
         "SELECT (SELECT app FROM main.captures WHERE app <> c.app) FROM captures c",
+        // Columns that are compared by their names, with whatever values, do not reach the authorizer.
+        "WITH x(app) AS (VALUES ('theirs')) SELECT app, count(*) FROM x JOIN main.captures USING (app)",
+        "WITH x(app) AS (VALUES ('theirs')) SELECT count(*) FROM x NATURAL JOIN \"main\"/**/. -- x\n[captures]",
+        "WITH x(app) AS (VALUES ('theirs')) SELECT count(*) FROM x JOIN 'Main'.capture_rollups USING (app)",
+        "WITH x(name) AS (VALUES ('captures')) SELECT count(*) FROM x JOIN sqlite_schema USING (name)",
+        "WITH x(name) AS (VALUES ('main')) SELECT count(*) FROM x JOIN pragma_database_list USING (name)",
+        "WITH x(number) AS (VALUES (1)) SELECT count(*) FROM x NATURAL JOIN `changes`",
         // Other tables, and the schema, which has the apps of the view.
         "SELECT * FROM contributions",
         "SELECT count(*) FROM contributions",
