@@ -4,7 +4,7 @@ use super::findings::{Keeper, MOST_FINDINGS};
 use super::store::{tables_in, with_tables};
 use crate::args::{AnswerFormat, BisectArgs, GuardArgs};
 use crate::terminal::{print, print_report};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::path::Path;
 use std::process::ExitCode;
 use tracetee_fleet::change::answer::{Answer, Verdict, answer};
@@ -14,6 +14,7 @@ use tracetee_fleet::change::segment::Segment;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::Tone;
 use tracetee_server::make_private;
+use tracetee_trace::shown;
 
 /// Exit status of a stop, and of "not yet".
 const STOP: u8 = 1;
@@ -81,6 +82,12 @@ pub(crate) fn bisect(args: &BisectArgs) -> Result<()> {
     let BisectArgs { app, cause, screen, store, format } = args;
     let read = |tables: &Path| bisected(&Database::read(tables)?, app, screen.as_deref());
     let comparisons = with_tables(store, |tables, _| read(tables))?;
+    let mut rows = comparisons.iter().flat_map(|comparison| &comparison.rows).peekable();
+    if let Some(cause) = cause.as_deref().filter(|_| rows.peek().is_some())
+        && !rows.any(|row| row.is_of(cause))
+    {
+        bail!("no version has the cause {}: {app}'s report lists the causes", shown(cause));
+    }
     let found = changes(comparisons, cause.as_deref());
     print(&match format {
         AnswerFormat::Text if found == Changes::default() => {

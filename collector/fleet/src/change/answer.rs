@@ -55,6 +55,9 @@ pub struct Answer {
     pub level: f64,
     /// Origin of the coverage and of the power: ledgers, if enough devices have some.
     pub source: Source,
+    /// The change of the total.
+    #[serde(skip)]
+    all: Estimate,
     /// The part of the later version that is compared.
     pub coverage: Coverage,
     /// Findings, the strongest first.
@@ -84,11 +87,11 @@ pub fn answer(fleets: &[Fleet], rise_percent: f64) -> Answer {
     let power = power(&all, coverage.compared, rise_percent, looks.len());
     let verdict = match (found.findings.is_empty(), power.missing()) {
         (false, _) => Verdict::Stop,
-        (true, Some(0)) if !coverage.is_unknown() => Verdict::Go,
+        (true, Some(0)) if !coverage.is_unknown() && !all.is_sum_apart(false) => Verdict::Go,
         _ => Verdict::NotYet,
     };
     let Findings { findings, moved } = found;
-    Answer { verdict, level: LEVEL, source, coverage, findings, moved, power }
+    Answer { verdict, level: LEVEL, source, all, coverage, findings, moved, power }
 }
 
 fn power(all: &Estimate, devices: u64, rise_percent: f64, fleets: usize) -> Power {
@@ -146,6 +149,9 @@ impl Answer {
         }
         let _ = writeln!(text, "{}", coverage.to_text(self.source, versions));
         let _ = writeln!(text, "{}", coverage.devices_text(versions));
+        if self.all.percent <= 0.0 && self.all.is_sum_apart(false) {
+            let _ = writeln!(text, "all jank changed by {}", self.all.size_and_sum());
+        }
         let Power { rise_percent, devices, needed } = self.power;
         let rise =
             format!("all jank by {rise_percent:.0} % with a power of {:.0} %", 100.0 * POWER);

@@ -34,16 +34,23 @@ pub fn changes(comparisons: Vec<Comparison>, cause: Option<&str>) -> Changes {
     let mut found = Changes::default();
     let tests = real(comparisons.len() as u64);
     for Comparison { source, from, to, verdict, sentence, rows, .. } in comparisons {
-        if verdict == Verdict::Unknown {
+        let is_asked = |row: &Difference| cause.is_none_or(|cause| row.is_of(cause));
+        if verdict == Verdict::Unknown && (cause.is_none() || !rows.iter().any(is_asked)) {
             found.unknown.push(format!("{sentence} ({})", source.unit()));
         }
-        for mut difference in rows {
+        for mut difference in rows.into_iter().filter(is_asked) {
             // By Bonferroni's rule, as many as there are comparisons.
             difference.p = (difference.p * tests).min(1.0);
             let is_sure = matches!(difference.verdict, Verdict::Worse | Verdict::Better);
-            let name = difference.cause.as_deref().unwrap_or_default();
-            let is_of = cause.is_none_or(|cause| cause == difference.key || cause == name);
-            if is_sure && is_of && difference.p < LEVEL {
+            if cause.is_some() && difference.verdict == Verdict::Unknown {
+                let [before, version] = [&from, &to].map(|version| shown(version));
+                found.unknown.push(format!(
+                    "Cannot know whether {version} is worse than {before} in {} ({})",
+                    difference.to_text(),
+                    source.unit()
+                ));
+            }
+            if is_sure && difference.p < LEVEL {
                 found.changes.push(Change {
                     before: from.clone(),
                     version: to.clone(),

@@ -7,6 +7,7 @@
 //! before their update.
 
 use super::constants::{DAYS_BEFORE, EARLY_IN, FLOOR, FLOOR_DEATHS, LEAST_ALIKE, USUAL_FRAMES};
+use super::estimate::QUANTILE;
 use super::observations::{Device, Fleet, Sums};
 use super::{Series, Source};
 use crate::ledger::NS_OF_MS;
@@ -215,6 +216,8 @@ impl<'a> Days<'a> {
 pub(crate) struct Values {
     /// Value of each compared row: its time, as a share of the usual time for its frames on each screen.
     pub(crate) shares: Vec<f64>,
+    /// The same, of all of its time: the largest times of `shares` are cut.
+    pub(crate) uncut: Vec<f64>,
     /// Share of a usual value that is added to each.
     pub(crate) floor: f64,
     /// Mean times, ms per thousand frames: of devices that update, before it and after it, then of the others, before the release and since.
@@ -245,7 +248,7 @@ impl Days<'_> {
 
     /// Returns the values of some series, each on a screen of its own. Mean times are those in the frames of `screens`.
     pub(crate) fn values(&self, design: &Design, series: &[u32], screens: &[u32]) -> Values {
-        let [mut times, mut usual] = [(); 2].map(|()| vec![0.0; self.rows.len()]);
+        let [mut times, mut uncut, mut usual] = [(); 3].map(|()| vec![0.0; self.rows.len()]);
         for &series in series {
             let frames = self.frames_on(&[self.fleet.screen_of[series as usize]]);
             let of_rows = self.times[series as usize].iter().filter(|(row, _)| frames[*row] > 0.0);
@@ -257,6 +260,7 @@ impl Days<'_> {
             for (row, ns) in of_rows {
                 let time = ns.min(most * frames[*row]);
                 times[*row] += time;
+                uncut[*row] += ns;
                 sum += time;
             }
             let mean = sum / frames.iter().sum::<f64>().max(1.0);
@@ -275,7 +279,10 @@ impl Days<'_> {
             let [sum, of_frames] = &mut sums[usize::from(!is_updated) * 2 + usize::from(is_after)];
             (*sum, *of_frames) = (*sum + time, *of_frames + frames);
         }
-        let share = |row: &Compared| times[row.row] / usual[row.row].max(f64::MIN_POSITIVE);
+        let shares = |times: &[f64]| {
+            let share = |row: &Compared| times[row.row] / usual[row.row].max(f64::MIN_POSITIVE);
+            design.rows.iter().map(share).collect()
+        };
         let mut floor = FLOOR;
         if self.fleet.source == Source::Deaths {
             let all: f64 = design.rows.iter().map(|row| usual[row.row]).sum();
@@ -284,7 +291,8 @@ impl Days<'_> {
         }
         Values {
             floor,
-            shares: design.rows.iter().map(share).collect(),
+            shares: shares(&times),
+            uncut: shares(&uncut),
             ms_in_1000: sums.map(|[times, frames]: [f64; 2]| times / frames.max(1.0) / 1e3),
             devices: with.iter().filter(|with| **with).count() as u64,
         }
@@ -329,6 +337,27 @@ impl Design {
             scores[row.device] += row.part() * value;
         }
         scores
+    }
+
+    /// Returns the interval of the change of the sum of values, 95 %, percent of the sum without the change.
+    pub(crate) fn sum_percent_interval(&self, values: &[f64]) -> Option<[f64; 2]> {
+        let (mut change, mut information, mut later, mut weight) = (0.0, 0.0, 0.0, 0.0);
+        for (row, value) in self.rows.iter().zip(values) {
+            change += row.weight * row.update * value;
+            if row.is_later {
+                information += row.weight * row.update;
+                later += row.weight * value;
+                weight += row.weight;
+            }
+        }
+        let change = change / information;
+        let without = later / weight - change;
+        let rest =
+            |(row, value): (&Compared, &f64)| value - if row.is_later { change } else { 0.0 };
+        let scores = self.scores(self.rows.iter().zip(values).map(rest).collect());
+        let spread = scores.iter().map(|score| score * score).sum::<f64>().sqrt();
+        let ends = [-QUANTILE, QUANTILE].map(|errors| change + errors * spread / information);
+        (information > 0.0 && without > 0.0).then(|| ends.map(|end| 100.0 * end / without))
     }
 
     /// Returns the spread of the sum of the scores if values depend neither on the update nor on the device. A small group of devices

@@ -3,24 +3,26 @@
 use super::Source;
 use super::constants::{LEAST_DEVICES, LEAST_UNKNOWN};
 use super::control::{Days, Design};
+use super::estimate::Estimate;
+use super::findings::FACTOR;
 use super::observations::{Fleet, Sums, get};
 use crate::significance::real;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use tracetee_trace::shown;
 
 /// Limit of named screens.
 const MOST_SCREENS: usize = 20;
 
-/// A screen that only the later version has.
+/// A screen that only one of the versions has.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct LaterScreen {
+pub struct OwnScreen {
     /// Name, or empty.
     pub screen: String,
-    /// Share of the later version's frames.
+    /// Share of that version's frames.
     pub frames: f64,
-    /// Share of the later version's jank.
+    /// Share of that version's jank.
     pub jank: f64,
 }
 
@@ -48,7 +50,12 @@ pub struct Coverage {
     /// Share of the later version's jank that is compared.
     pub jank: f64,
     /// Screens that only the later version has, most jank first.
-    pub later_screens: Vec<LaterScreen>,
+    pub later_screens: Vec<OwnScreen>,
+    /// Screens that only the earlier version has, most jank first.
+    pub earlier_screens: Vec<OwnScreen>,
+    /// Their jank, ms per thousand frames of the earlier version.
+    #[serde(skip)]
+    earlier_ms: f64,
 }
 
 impl Coverage {
@@ -96,12 +103,43 @@ impl Coverage {
             if counts[0] > 0 && !is_shared(number) {
                 let screen = get(&fleet.screens, number).cloned().unwrap_or_default().to_string();
                 let [frames, jank] = share(*counts);
-                found.later_screens.push(LaterScreen { screen, frames, jank });
+                found.later_screens.push(OwnScreen { screen, frames, jank });
             }
         }
-        found.later_screens.sort_by(|a, b| b.jank.total_cmp(&a.jank));
-        found.later_screens.truncate(MOST_SCREENS);
+        found.later_screens = most(found.later_screens);
+        let gone = (0..).zip(&of_screens).filter(|(_, [frames, _])| *frames == 0);
+        found.add_earlier(fleet, &gone.map(|(screen, _)| screen).collect());
         found
+    }
+
+    /// Adds the screens that only the earlier version has; the later one has no frames of these.
+    fn add_earlier(&mut self, fleet: &Fleet, screens: &BTreeSet<u32>) {
+        if screens.is_empty() {
+            return;
+        }
+        let (mut all, mut of_screens) = ([0; 2], BTreeMap::new());
+        for sums in fleet.devices.iter().flat_map(|device| &device.days[0]) {
+            add(Some(&mut all), totals(fleet, sums, &|_| true));
+            for &(screen, _) in sums.frames.iter().filter(|on| screens.contains(&on.0)) {
+                let counts = totals(fleet, sums, &|other| other == screen);
+                add(Some(of_screens.entry(screen).or_insert([0; 2])), counts);
+            }
+        }
+        let [frames, ns] = all.map(|all| real(all.max(1)));
+        for (number, [own_frames, own_ns]) in of_screens {
+            let screen = get(&fleet.screens, number).cloned().unwrap_or_default().to_string();
+            let (own_frames, own_ns) = (real(own_frames), real(own_ns));
+            self.earlier_ms += own_ns / frames / 1e3;
+            let own = OwnScreen { screen, frames: own_frames / frames, jank: own_ns / ns };
+            self.earlier_screens.push(own);
+        }
+        self.earlier_screens = most(std::mem::take(&mut self.earlier_screens));
+    }
+
+    /// Returns true if a rise may be the content of screens that are gone, which is on others now.
+    pub(crate) fn may_have_moved(&self, all: &Estimate) -> bool {
+        let jank: f64 = self.earlier_screens.iter().map(|screen| screen.jank).sum();
+        jank >= LEAST_UNKNOWN && self.earlier_ms * FACTOR >= all.change_ms()
     }
 
     /// Returns true if enough devices are compared for a verdict.
@@ -109,13 +147,14 @@ impl Coverage {
         self.compared.min(self.controls) >= LEAST_DEVICES
     }
 
-    /// Returns true if nothing is known about the whole: too few devices are compared, or much of the later version is on
-    /// screens that only it has.
+    /// Returns true if nothing is known about the whole: too few devices are compared, or much of a version is on screens that
+    /// only it has.
     pub(crate) fn is_unknown(&self) -> bool {
-        let sum =
-            |part: fn(&LaterScreen) -> f64| -> f64 { self.later_screens.iter().map(part).sum() };
-        !self.is_enough()
-            || sum(|screen| screen.frames).max(sum(|screen| screen.jank)) >= LEAST_UNKNOWN
+        let is_much = |screens: &[OwnScreen]| {
+            let sum = |part: fn(&OwnScreen) -> f64| screens.iter().map(part).sum::<f64>();
+            sum(|screen| screen.frames).max(sum(|screen| screen.jank)) >= LEAST_UNKNOWN
+        };
+        !self.is_enough() || is_much(&self.later_screens) || is_much(&self.earlier_screens)
     }
 
     /// Returns sentences that say which part is compared.
@@ -127,15 +166,19 @@ impl Coverage {
             percent(self.frames),
             percent(self.jank)
         );
-        for LaterScreen { screen, frames, jank } in self.later_screens.iter().take(3) {
-            let screen = if screen.is_empty() { "no name" } else { screen };
-            let _ = write!(
-                text,
-                " Not compared: the screen {}, which {from} does not have, with {} of the frames and {} of the jank.",
-                shown(screen),
-                percent(*frames),
-                percent(*jank)
-            );
+        for (screens, other, own) in
+            [(&self.later_screens, &from, &to), (&self.earlier_screens, &to, &from)]
+        {
+            for OwnScreen { screen, frames, jank } in screens.iter().take(3) {
+                let screen = if screen.is_empty() { "no name" } else { screen };
+                let _ = write!(
+                    text,
+                    " Not compared: the screen {}, which {other} does not have, with {} of the {base} and {} of the {all} of {own}.",
+                    shown(screen),
+                    percent(*frames),
+                    percent(*jank)
+                );
+            }
         }
         text
     }
@@ -167,6 +210,13 @@ impl Coverage {
 
 fn add(to: Option<&mut [u64; 2]>, counts: [u64; 2]) {
     to.into_iter().flatten().zip(counts).for_each(|(sum, one)| *sum = sum.saturating_add(one));
+}
+
+/// Returns the screens with the most jank.
+fn most(mut screens: Vec<OwnScreen>) -> Vec<OwnScreen> {
+    screens.sort_by(|a, b| b.jank.total_cmp(&a.jank));
+    screens.truncate(MOST_SCREENS);
+    screens
 }
 
 /// Returns frames and time past the deadlines on some screens.

@@ -15,7 +15,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use std::collections::BTreeMap;
 
 /// Quantile of the normal distribution for an interval of 95 %.
-const QUANTILE: f64 = 1.96;
+pub(super) const QUANTILE: f64 = 1.96;
 /// Limit of a reported change, as a logarithm: a factor of 148.
 const MOST: f64 = 5.0;
 /// Steps in which the chance of a false alarm is reported: one in N. The standard errors behind it are estimates, so a chance below
@@ -39,6 +39,9 @@ pub struct Estimate {
     pub percent_interval: [f64; 2],
     /// Standard score of "no change": positive if the later version has more.
     pub score: f64,
+    /// Interval of the change of the sum of all devices, 95 %, percent; of all jank alone. `percent` is of a usual device: a few that
+    /// change much more than the others change the sum alone.
+    pub sum_percent_interval: Option<[f64; 2]>,
     /// Standard error of the logarithm of the change.
     #[serde(skip)]
     pub error: f64,
@@ -54,7 +57,30 @@ impl Estimate {
         if *before == 0.0 && *after > 0.0 {
             return "new".to_owned();
         }
-        format!("{percent:+.0} % ({low:+.0} to {high:+.0})")
+        // Limits are no measurements.
+        let is_most = |change: &f64| *change >= self::percent(MOST);
+        let high = if is_most(high) { "no limit".to_owned() } else { format!("{high:+.0}") };
+        let size = if is_most(percent) {
+            format!("over {:.0} times", MOST.exp().floor())
+        } else {
+            format!("{percent:+.0} %")
+        };
+        format!("{size} ({low:+.0} to {high})")
+    }
+
+    /// Returns true if the sum of all devices surely rose, though a usual device has no more, or fell, though that one has more.
+    pub(crate) fn is_sum_apart(&self, has_more: bool) -> bool {
+        self.sum_percent_interval
+            .is_some_and(|[low, high]| if has_more { high < 0.0 } else { low > 0.0 })
+    }
+
+    /// Returns the change of a usual device and that of the sum as a text.
+    pub(crate) fn size_and_sum(&self) -> String {
+        let [low, high] = self.sum_percent_interval.unwrap_or_default();
+        format!(
+            "{} on a usual device, that of all devices together by {low:+.0} to {high:+.0} %: a few changed far more than the others",
+            self.size()
+        )
     }
 
     /// Returns true if devices that updated were compared with others.
@@ -120,8 +146,9 @@ pub(crate) fn estimate(
     series: &[u32],
     screens: &[u32],
 ) -> Estimate {
-    let Values { shares, floor, ms_in_1000: [was, is, control_was, control_is], devices } =
-        days.values(design, series, screens);
+    let values = days.values(design, series, screens);
+    let Values { shares, floor, ms_in_1000: [was, is, control_was, control_is], devices, .. } =
+        values;
     let known = Estimate {
         devices,
         ms_in_1000: [was, is],
@@ -184,7 +211,9 @@ pub(super) fn all_jank(days: &Days<'_>) -> (Design, Estimate) {
     let all: Vec<_> = days.series().filter(|one| one.0.cause.is_empty()).map(|one| one.1).collect();
     let screens = days.screens(&all);
     let design = days.design(&screens);
-    let estimate = estimate(days, &design, &all, &screens);
+    let mut estimate = estimate(days, &design, &all, &screens);
+    let uncut = days.values(&design, &all, &screens).uncut;
+    estimate.sum_percent_interval = design.sum_percent_interval(&uncut);
     (design, estimate)
 }
 

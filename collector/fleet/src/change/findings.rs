@@ -23,7 +23,7 @@ const LEAST_ERRORS: f64 = 4.0;
 /// Cause of ends of processes.
 pub(crate) const DEATH: Text = Text::new_static("death");
 /// A fall may explain a rise between its half and its double.
-const FACTOR: f64 = 2.0;
+pub(crate) const FACTOR: f64 = 2.0;
 
 /// A cause that rose, or all jank.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -94,9 +94,9 @@ impl<'a> Look<'a> {
 /// Turns rises into findings. The significance level covers all fleets together.
 pub(crate) fn findings(looks: &[Look<'_>]) -> Findings {
     let mut found = Findings::default();
-    let all: Vec<(&Days<'_>, Changes)> = looks
-        .iter()
-        .filter(|look| look.coverage.is_enough())
+    let share = 1.0 / real(looks.len().max(1) as u64);
+    let looks = || looks.iter().filter(|look| look.coverage.is_enough());
+    let all: Vec<(&Days<'_>, Changes)> = looks()
         .map(|look| {
             let is_on_screens = look.days.fleet.source != Source::Deaths;
             let name_of = |series: &Series| {
@@ -106,8 +106,11 @@ pub(crate) fn findings(looks: &[Look<'_>]) -> Findings {
             (&look.days, Changes::new(&look.days, look.all, name_of))
         })
         .collect();
-    let alarms = alarms(&all, 1.0 / real(looks.len().max(1) as u64));
-    for ((days, changes), alarms) in all.iter().zip(&alarms) {
+    for (((days, changes), alarms), look) in all.iter().zip(&alarms(&all, share)).zip(looks()) {
+        if look.coverage.may_have_moved(&look.all) {
+            found.moved.extend(alarms.values().cloned());
+            continue;
+        }
         let (groups, moved) = groups(days, changes, alarms);
         found.moved.extend(moved);
         for Group { mut rises, .. } in groups {
@@ -135,7 +138,8 @@ fn groups(
     changes: &Changes,
     alarms: &BTreeMap<Series, Rise>,
 ) -> (Vec<Group>, Vec<Rise>) {
-    let is_moved = changes.moved(alarms);
+    let rises = alarms.iter().map(|(series, rise)| (series, &rise.estimate)).collect();
+    let is_moved = changes.moved(days, &rises);
     let mut moved = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
     // The strongest first, causes before all jank, one screen before all screens.
@@ -148,7 +152,7 @@ fn groups(
             .then(a_series.cmp(b_series))
     });
     for (series, rise) in order {
-        if is_moved.contains(&series) {
+        if is_moved.contains(series) {
             moved.push(rise.clone());
             continue;
         }
@@ -243,27 +247,38 @@ fn alarms(all: &[(&Days<'_>, Changes)], share: f64) -> Vec<BTreeMap<Series, Rise
 
 impl Changes {
     /// Returns the causes whose rise is the fall of a sibling.
-    fn moved<'a>(&'a self, alarms: &'a BTreeMap<Series, Rise>) -> Vec<&'a Series> {
+    pub(super) fn moved(
+        &self,
+        days: &Days<'_>,
+        alarms: &BTreeMap<&Series, &Estimate>,
+    ) -> Vec<Series> {
+        let screens = |series: &Series| self.by_name.get(series).map(|(own, _)| days.screens(own));
+        let has_all = |sibling: &Series, series: &Series| match (screens(sibling), screens(series))
+        {
+            (Some(known), Some(own)) => own.iter().all(|screen| known.contains(screen)),
+            _ => false,
+        };
         let mut taken: Vec<&Series> = Vec::new();
         let mut moved = Vec::new();
-        for (series, rise) in alarms.iter().filter(|(series, _)| !series.cause.is_empty()) {
-            if alarms.contains_key(&series.total()) {
+        for (&series, rise) in alarms.iter().filter(|(series, _)| !series.cause.is_empty()) {
+            if alarms.contains_key(&&series.total()) {
                 continue;
             }
             let siblings = self.by_name.iter().filter(|(other, _)| {
-                other.screen == series.screen && !other.cause.is_empty() && *other != series
+                let is_other = !other.cause.is_empty() && *other != series;
+                is_other && other.screen == series.screen && has_all(other, series)
             });
             let fall = siblings
                 .filter(|(sibling, _)| !alarms.contains_key(sibling) && !taken.contains(sibling))
                 .filter_map(|(sibling, (_, own))| {
-                    let ratio = -own.change_ms() / rise.estimate.change_ms();
+                    let ratio = -own.change_ms() / rise.change_ms();
                     let is_as_much = (1.0 / FACTOR..=FACTOR).contains(&ratio);
                     (own.score < -LEAST_ERRORS && is_as_much).then_some((sibling, ratio.ln().abs()))
                 })
                 .min_by(|(_, a), (_, b)| a.total_cmp(b));
             if let Some((sibling, _)) = fall {
                 taken.push(sibling);
-                moved.push(series);
+                moved.push(series.clone());
             }
         }
         moved
