@@ -57,7 +57,7 @@ pub struct Answer {
     pub source: Source,
     /// The change of the total.
     #[serde(skip)]
-    all: Estimate,
+    pub all: Estimate,
     /// The part of the later version that is compared.
     pub coverage: Coverage,
     /// Findings, the strongest first.

@@ -329,7 +329,7 @@ mod tests {
     fn a_sum_that_rises_while_a_usual_device_improves_is_neither_better_nor_a_go() {
         let few = |factor: f64| {
             move |number: u32, is_later: bool| {
-                let change = if number % 11 == 0 { factor } else { 0.5 };
+                let change = if number.is_multiple_of(11) { factor } else { 0.5 };
                 let ms = if is_later { 100.0 * change } else { 100.0 };
                 [(500, [ms, ms, 0.0]), (0, [0.0; 3])]
             }
