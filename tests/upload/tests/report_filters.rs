@@ -44,6 +44,7 @@ fn the_page_has_the_answers_of_the_command() {
         ("compare=2.0", 400, "compare: not two versions"),
         ("version=2.1&compare=2.0..2.1", 400, "version and compare"),
         ("version=9.9", 404, "the store has no captures, version 9.9"),
+        ("screen=Fed", 404, "the store has no frames, screen Fed"),
     ] {
         for path in ["/", "/report.json"] {
             let answer = get(&format!("{path}?{query}"));

@@ -327,17 +327,31 @@ impl FleetReport {
         all.filter(is_one).map(|comparison| comparison.verdict)
     }
 
-    /// Checks that an app or a version that was asked for has captures.
+    /// Checks that an app, a version or a screen that was asked for has captures.
     ///
     /// # Errors
     /// [`Error::Missing`] if it has none.
     pub fn check_found(&self, ask: &Ask) -> Result<(), Error> {
         let app = ask.app.as_ref().filter(|app| !app.is_empty());
-        if !self.apps.is_empty() || (app.is_none() && ask.has_all_devices()) {
+        let is_all = app.is_none() && ask.has_all_devices();
+        let has_frames = |app: &AppReport| {
+            app.unfinished.is_some() || !app.screens.is_empty() || !app.causes.is_empty()
+        };
+        let found = Self::new(ask);
+        let (noun, screen) = match &found.screen {
+            Some(screen) if !self.apps.is_empty() => ("frames", Some(screen.clone())),
+            _ => ("captures", None),
+        };
+        let is_found = if screen.is_some() {
+            self.apps.iter().any(has_frames)
+        } else {
+            !self.apps.is_empty() || is_all
+        };
+        if is_found {
             return Ok(());
         }
         let of_app = app.map_or_else(String::new, |app| format!(" of the app {app}"));
-        let filters = Self { screen: None, ..Self::new(ask) }.filters();
-        Err(Error::Missing(format!("the store has no captures{of_app}{filters}")))
+        let filters = Self { screen, ..found }.filters();
+        Err(Error::Missing(format!("the store has no {noun}{of_app}{filters}")))
     }
 }

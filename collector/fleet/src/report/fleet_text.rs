@@ -30,7 +30,10 @@ impl FleetReport {
     pub fn to_terminal(&self) -> String {
         let mut text = String::new();
         if self.apps.is_empty() {
-            text.push_str("No captures yet.\n");
+            let _ = match &self.since {
+                Some(since) => writeln!(text, "No captures since {since}."),
+                None => writeln!(text, "No captures yet."),
+            };
         }
         for app in &self.apps {
             let _ = writeln!(text, "{}{}", Tone::Title.of(&shown(&app.app)), self.filters());
