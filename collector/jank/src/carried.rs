@@ -51,19 +51,22 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Reserves for each late frame the time in which threads made it. Another frame may wait for that work first.
+    /// Reserves for each late frame the time in which threads made it. Another frame may wait for that work first. Of frames
+    /// that a thread made at once, the one that ended first has the time: the others waited for it, whatever their vsyncs.
     pub(crate) fn reserve(windows: &[Vec<Window>]) -> Self {
         let mut claims = Self::default();
-        for (frame, windows) in windows.iter().enumerate() {
-            for window in windows {
-                let Ok(tid) = window.thread else { continue };
-                let (from_ns, to_ns) = (window.own_from_ns, window.to_ns);
-                let claimed = claims.claimed.entry(Ok(tid)).or_default();
-                let last = claimed.range(..to_ns).next_back();
-                if last.is_none_or(|(_, &end_ns)| end_ns <= from_ns) {
-                    claimed.insert(from_ns, to_ns);
-                    claims.own.entry(frame).or_default().push((tid, from_ns, to_ns));
-                }
+        let all = windows.iter().enumerate();
+        let all = all.flat_map(|(frame, all)| all.iter().map(move |window| (frame, window)));
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|(_, window)| window.to_ns);
+        for (frame, window) in all {
+            let (Ok(tid), to_ns) = (window.thread, window.to_ns) else { continue };
+            let claimed = claims.claimed.entry(Ok(tid)).or_default();
+            let before_ns = claimed.last_key_value().map_or(0, |(_, &end_ns)| end_ns);
+            let from_ns = window.own_from_ns.max(before_ns);
+            if from_ns < to_ns {
+                claimed.insert(from_ns, to_ns);
+                claims.own.entry(frame).or_default().push((tid, from_ns, to_ns));
             }
         }
         claims
@@ -123,7 +126,13 @@ mod tests {
         assert_eq!(claims.claim(Ok(2), (10, 40), 0), 10, "another waits for it first");
         assert_eq!(claims.claim(Ok(2), (15, 20), 1), 5, "it waits for the other");
         assert_eq!(claims.claim(Ok(2), (20, 30), 1), 0, "its own");
-        // A damaged trace: of two that a thread made at once, one has the time.
+        // Of two that a thread made at once, the one that ended first has the time, and the other what is left.
+        let mut claims = Claims::reserve(&[vec![window(0, 0, 30)], vec![window(0, 5, 20)]]);
+        assert_eq!(claims.claim(Ok(2), (0, 30), 0), 15, "it waits for the one that ends first");
+        assert_eq!(claims.claim(Ok(2), (5, 20), 1), 0);
+        let mut claims = Claims::reserve(&[vec![window(0, 0, 30)], vec![window(0, 5, 20)]]);
+        assert_eq!(claims.claim(Ok(2), (5, 30), 1), 10, "the rest is the other's");
+        // A damaged trace: they end at once.
         let mut claims = Claims::reserve(&[vec![window(0, 0, 10)], vec![window(0, 5, 10)]]);
         assert_eq!([0, 1].map(|frame| claims.claim(Ok(2), (5, 10), frame)), [0, 5]);
     }
