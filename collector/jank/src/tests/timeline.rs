@@ -394,6 +394,51 @@ fn a_busy_render_thread_begins_with_a_frame_when_it_wakes_the_main_thread() {
 }
 
 #[test]
+fn a_render_thread_that_wakes_the_main_thread_twice_in_a_takeover_takes_one_frame_over() {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.switch(9_000, 0, 0, "R", MAIN);
+    text.switch(9_000, 1, 0, "R", RENDER);
+    text.switch(12_000, 0, MAIN, "S", 0);
+    // For the frame, and for the lock that the thread still had.
+    for (from_us, to_us) in [(29_000, 29_050), (29_100, 32_000), (45_000, 46_000)] {
+        text.wake(from_us, RENDER, MAIN);
+        text.switch(from_us, 0, 0, "R", MAIN);
+        text.switch(to_us, 0, MAIN, "S", 0);
+    }
+    text.switch(58_000, 1, RENDER, "S", 0);
+    let mut trace = text.trace();
+    let actual = Some(ActualFrame { jank: 64, ..ActualFrame::default() });
+    let second = frame(MAIN, 8, 60_000_000, actual);
+    trace.frames.push(TimelineFrame { start_ns: 20_000_000, ..second });
+    let frames = by_timeline(&mut trace).frames;
+    let times = frames.iter().map(|one| (one.ui_ns / 1_000_000, one.render_ns));
+    assert_eq!(times.collect::<Vec<_>>(), [(19, Some(11_000_000)), (25, Some(13_000_000))]);
+}
+
+#[test]
+fn the_wait_for_a_takeover_that_the_main_thread_began_itself_is_not_the_next_frame_s() {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.switch(1_000, 1, RENDER, "S", 0);
+    text.switch(9_000, 0, 0, "R", MAIN);
+    text.wake(12_000, MAIN, RENDER);
+    text.switch(12_000, 1, 0, "R", RENDER);
+    text.switch(12_250, 0, MAIN, "S", 0);
+    for (from_us, to_us) in [(15_000, 18_000), (45_000, 46_000)] {
+        text.wake(from_us, RENDER, MAIN);
+        text.switch(from_us, 0, 0, "R", MAIN);
+        text.switch(to_us, 0, MAIN, "S", 0);
+    }
+    text.switch(58_000, 1, RENDER, "S", 0);
+    let mut trace = text.trace();
+    let actual = Some(ActualFrame { jank: 64, ..ActualFrame::default() });
+    let second = frame(MAIN, 8, 60_000_000, actual);
+    trace.frames.push(TimelineFrame { start_ns: 13_000_000, ..second });
+    let frames = by_timeline(&mut trace).frames;
+    let times = frames.iter().map(|one| (one.ui_ns / 1_000_000, one.render_ns));
+    assert_eq!(times.collect::<Vec<_>>(), [(2, Some(28_000_000)), (32, Some(13_000_000))]);
+}
+
+#[test]
 fn without_the_scheduler_the_main_thread_works_on_a_frame_in_its_sections() {
     let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
     text.slice(MAIN, 11_000, 12_000, "Recomposer:recompose");
