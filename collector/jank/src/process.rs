@@ -160,13 +160,25 @@ impl Process {
     }
 }
 
-/// Names that show frames.
 /// Returns the threads of a process.
 pub(crate) fn threads_of(trace: &Trace, pid: u32) -> impl Iterator<Item = (u32, &Thread)> {
     let all = trace.threads.iter().map(|(&tid, thread)| (tid, thread));
     all.filter(move |&(tid, thread)| thread.pid.unwrap_or(tid) == pid)
 }
 
+/// True for SurfaceFlinger, which shows the frames of apps and has none: by its name, or by a section of its main thread, if the
+/// trace does not have the name.
+pub(crate) fn is_compositor(trace: &Trace, pid: u32, name: &str) -> bool {
+    let composes = trace.names.select(|name| COMPOSES.contains(&name));
+    let has = |main: &Thread| main.named(&composes).next().is_some();
+    name.rsplit('/').next() == Some("surfaceflinger") || trace.threads.get(&pid).is_some_and(has)
+}
+
+/// Sections of SurfaceFlinger's main thread in which it composes, before Android 12 and since then.
+const COMPOSES: [&str; 4] =
+    ["handleMessageRefresh", "handleMessageInvalidate", "doComposition", "postComposition"];
+
+/// Names that show frames.
 struct Markers {
     /// Of the views, on a main thread.
     views: NameSet,
@@ -206,8 +218,13 @@ impl Markers {
         {
             counts.entry(frame.pid).or_default().timeline += 1;
         }
-        // A trace in which no app has more than `doFrame`s does not show which of them draws.
         let names = trace.process_names();
+        for (&pid, counts) in &mut counts {
+            if !counts.others.is_empty() && is_compositor(trace, pid, names.of(pid)) {
+                *counts = Counts::default();
+            }
+        }
+        // A trace in which no app has more than `doFrame`s does not show which of them draws.
         let has_drawn = |(&pid, counts): (&u32, &Counts)| {
             counts.drawn() > 0 && !is_system_process(names.of(pid))
         };

@@ -21,12 +21,15 @@ pub(crate) use summary::by_pipeline;
 
 use crate::found::Found;
 use crate::pipeline::Pipeline;
-use crate::process::Process;
+use crate::process::{Process, is_compositor};
 use std::collections::{BTreeMap, HashSet};
 use tracetee_trace::{Seeded, Thread, Trace};
 
 /// Appends the frames of all other pipelines of the process to those of the views, and sorts them by their begin.
 pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {
+    if is_compositor(trace, process.pid, &process.name) {
+        return;
+    }
     let own: BTreeMap<u32, &Thread> = process.threads(trace).collect();
     let mut others = flutter::find(trace, &own);
     let raster: HashSet<u32, Seeded> = others.iter().flat_map(Found::tids).collect();

@@ -249,3 +249,21 @@ fn an_app_that_was_touched_comes_before_one_that_draws_more() {
     }
     assert_eq!(chosen(&all), 50, "90 draws nothing");
 }
+
+#[test]
+fn surfaceflinger_swaps_the_buffers_of_the_display_and_has_no_frames_of_an_app() {
+    let frames = ["0:Choreographer#doFrame", "0:traversal"].repeat(9);
+    let swaps = ["0:handleMessageRefresh", "0:eglSwapBuffers"].repeat(9);
+    for (name, sections, is_app) in [
+        ("surfaceflinger", &swaps[1..2].repeat(9)[..], false),
+        ("/system/bin/surfaceflinger", &swaps[1..2].repeat(9), false),
+        ("<...>", &swaps, false),
+        ("com.game", &swaps[1..2].repeat(9), true),
+    ] {
+        let trace = processes(&[("com.app", 10, &frames), (name, 50, sections)]);
+        let others = find(&trace, Which::Pid(10)).unwrap().process.others;
+        assert_eq!(others.len(), usize::from(is_app), "{name}");
+        let frames = find(&trace, Which::Pid(50)).unwrap().frames;
+        assert_eq!(frames.is_empty(), !is_app, "{name}");
+    }
+}
