@@ -83,8 +83,11 @@ pub(crate) fn attribute(
         watch.check()?;
         let mut of_frame = OfFrame::new(index, names, waits);
         let mut path: Vec<Step> = Vec::new();
-        for window in windows {
-            let first = windows.first().map(|first| first.role);
+        for (order, window) in windows.iter().enumerate() {
+            let is_begin = order == 0;
+            // The thread was with earlier frames in all of it.
+            let is_other = window.role == ThreadRole::Render && window.own_from_ns == window.to_ns;
+            let earlier_until_ns = if is_other { window.to_ns } else { earlier_until_ns };
             let (role, ns) = (window.role, window.to_ns - window.from_ns);
             let pieces_of = |tid| {
                 let thread = trace.threads.get(&tid).unwrap_or(&empty);
@@ -196,8 +199,8 @@ pub(crate) fn attribute(
                 let Some(&(cause, is_for_draw)) = numbers.get(&key) else { continue };
                 let (from_ns, to_ns) = (span.from_ns, span.to_ns);
                 let is_given = judged.is_given(tid, &span, frame.start_ns, looks);
-                let is_first = key.0 == (role, tid) && Some(role) == first;
-                let is_for_draw = is_for_draw && Some(role) == first;
+                let is_first = is_begin && key.0 == (role, tid) && tid == frame.ui_tid;
+                let is_for_draw = is_for_draw && is_begin;
                 path.push(Step { from_ns, to_ns, cause, is_first, is_given, is_for_draw });
             }
         }

@@ -20,6 +20,8 @@ pub(crate) struct Found {
     /// First slice of the frame; of a loop, the time from the last frame's end to this one's.
     pub(crate) ui: Slice,
     pub(crate) draws: Vec<(u32, Slice)>,
+    /// True if the render thread was busy with earlier frames from the begin of this one until its draw.
+    pub(crate) is_behind: bool,
     /// Time until which the graphics processor worked, if a thread of the app waited for it to complete.
     pub(crate) gpu_ns: Option<u64>,
     /// Next vsync that SurfaceFlinger skipped, because the display did not have the frame before yet.
@@ -50,6 +52,7 @@ impl Found {
             called_ns: None,
             ui,
             draws: Vec::new(),
+            is_behind: false,
             gpu_ns: None,
             pending_ns: None,
             waited: None,

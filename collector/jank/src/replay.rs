@@ -291,7 +291,7 @@ impl<'a> Late<'a> {
         let ui_end_ns = first.map_or(frame.start_ns, |first| first.to_ns);
         let drawn = windows.iter().rev().find(|window| window.thread.is_ok());
         let drawn_ns = drawn.map_or(ui_end_ns, |drawn| drawn.to_ns);
-        let tid = first.and_then(|first| first.thread.ok());
+        let tid = first.and_then(|first| first.thread.ok()).map(|_| frame.ui_tid);
         Self { index, frame, tid, ui_end_ns, drawn_ns, steps }
     }
 

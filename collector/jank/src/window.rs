@@ -33,7 +33,7 @@ pub(crate) struct Window {
     pub(crate) thread: Result<u32, &'static str>,
     /// Begin.
     pub(crate) from_ns: u64,
-    /// Begin of the thread's work on the frame, which lasts to the end.
+    /// Begin of the thread's work on the frame, which lasts to the end; the end, if the thread was with earlier frames.
     pub(crate) own_from_ns: u64,
     /// End.
     pub(crate) to_ns: u64,
@@ -61,7 +61,11 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
         }
     };
     let done_ns = frame.timeline.map_or(end_ns, |verdict| verdict.end_ns);
-    push(found.role, Ok(found.ui_tid), found.ui.start_ns, found.ui.end_ns);
+    match draw {
+        // The main thread worked meanwhile, which delayed nothing.
+        Some((tid, draw)) if found.is_behind => push(render, Ok(tid), draw.start_ns, draw.start_ns),
+        _ => push(found.role, Ok(found.ui_tid), found.ui.start_ns, found.ui.end_ns),
+    }
     match draw {
         Some((tid, draw)) => push(render, Ok(tid), draw.start_ns, draw.end_ns),
         None if found.is_moved => push(render, Err(MOVED), 0, done_ns),

@@ -46,10 +46,10 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
     let others = trace.frames.iter().filter(|frame| !frame.is_display && frame.pid != process.pid);
     let is_moved = main.is_some_and(|main| !gets_vsyncs(main));
     let moved: BTreeSet<i64> = others.filter(|_| is_moved).map(|frame| frame.token).collect();
-    // When each render thread began to take the last frame over from the main thread.
-    let mut taken_ns = vec![0; renders.len()];
+    let mut before = vec![Before::default(); renders.len()];
     let frame = |(token, (start_ns, end_ns)): (i64, (u64, u64))| {
-        let draws = renders.iter().zip(&mut taken_ns).filter_map(|(&(tid, render), taken_ns)| {
+        let mut is_behind = false;
+        let draws = renders.iter().zip(&mut before).filter_map(|(&(tid, render), before)| {
             let wakes_of = |thread, from_ns: u64, waker| {
                 let wakes = wakes(thread, from_ns, end_ns);
                 let wakes = wakes.filter(move |wake| wake.at_ns >= from_ns);
@@ -57,7 +57,7 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
             };
             let handed_ns = wakes_of(render, start_ns, process.pid).last();
             let synced_ns = || {
-                let worked_ns = ran_until_ns(main?, (*taken_ns, end_ns), TAKEOVER_NS)?;
+                let worked_ns = ran_until_ns(main?, (before.taken_ns, end_ns), TAKEOVER_NS)?;
                 wakes_of(main?, start_ns.max(worked_ns), tid).next()
             };
             let begun_ns = handed_ns.or_else(synced_ns);
@@ -67,7 +67,7 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
                 let mut wakes = wakes_of(main?, at_ns, tid);
                 wakes.next().filter(|&at_ns| worked_ns.is_none_or(|worked_ns| at_ns < worked_ns))
             });
-            *taken_ns = waited_ns.or(begun_ns).unwrap_or(*taken_ns);
+            before.taken_ns = waited_ns.or(begun_ns).unwrap_or(before.taken_ns);
             let begun_ns = begun_ns.or_else(|| awake_ns(render, start_ns, end_ns));
             let is_vsync = |waker: u32| {
                 let waker = trace.threads.get(&waker);
@@ -78,17 +78,54 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
                 wakes.find(|wake| wake.at_ns >= start_ns && is_vsync(wake.waker))
             };
             let begun_ns = begun_ns.or_else(|| given_ns().map(|wake| wake.at_ns))?;
-            Some((tid, slice(begun_ns, drawn_ns(render, begun_ns, end_ns))))
+            let draw = slice(begun_ns, drawn_ns(render, begun_ns, end_ns));
+            is_behind |= before.is_busy(render, start_ns, handed_ns, draw);
+            Some((tid, draw))
         });
         let draws: Vec<(u32, Slice)> = draws.collect();
         let handed_ns = draws.iter().map(|(_, draw)| draw.start_ns).max();
         let handed_ns =
             handed_ns.unwrap_or_else(|| worked_ns(&sections, &starts, start_ns, end_ns));
+        let is_behind = is_behind && draws.len() == 1;
         let is_moved = draws.is_empty() && handed_ns == start_ns && moved.contains(&token);
         let ui = slice(start_ns, handed_ns);
-        Found { draws, is_moved, ..Found::new(Pipeline::Views, process.pid, Some(token), ui) }
+        Found {
+            draws,
+            is_behind,
+            is_moved,
+            ..Found::new(Pipeline::Views, process.pid, Some(token), ui)
+        }
     };
     all.into_iter().map(frame).collect()
+}
+
+/// A render thread's work on the frames before one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before {
+    /// Begin of the last takeover of a frame from the main thread.
+    taken_ns: u64,
+    /// Begin of the draws without a pause, and their end.
+    busy_ns: u64,
+    drawn_ns: u64,
+}
+
+impl Before {
+    /// Adds a draw. Returns true if the thread had others from the begin of its frame on, so that the frame waited for them.
+    fn is_busy(
+        &mut self,
+        render: &Thread,
+        start_ns: u64,
+        handed: Option<u64>,
+        draw: Slice,
+    ) -> bool {
+        let is_next = || awake_ns(render, self.drawn_ns, draw.start_ns) == Some(self.drawn_ns);
+        let is_busy = handed.is_none() && (self.drawn_ns >= draw.start_ns || is_next());
+        if !is_busy {
+            self.busy_ns = draw.start_ns;
+        }
+        self.drawn_ns = draw.end_ns.max(self.drawn_ns);
+        is_busy && self.busy_ns <= start_ns
+    }
 }
 
 /// A part of a frame, which no section shows.

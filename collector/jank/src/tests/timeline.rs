@@ -4,8 +4,8 @@ use crate::found::Found;
 use crate::tests::sched_text::{MAIN, PEER, RENDER, SF_APP, Text, WORKER};
 use crate::window::windows;
 use crate::{
-    Analysis, Cause, Evidence, Frame, Options, Outcome, Pipeline, ThreadRole, TimelineVerdict,
-    analyze,
+    Analysis, Cause, Evidence, Frame, Options, Outcome, Part, Pipeline, ThreadRole,
+    TimelineVerdict, analyze,
 };
 use Outcome::{App, Display, Dropped, InTime, Stuffing, System, Undrawn, Unknown};
 use tracetee_trace::{ActualFrame, NO_PARENT, NameId, Slice, TimelineFrame, Trace};
@@ -436,6 +436,44 @@ fn the_wait_for_a_takeover_that_the_main_thread_began_itself_is_not_the_next_fra
     let frames = by_timeline(&mut trace).frames;
     let times = frames.iter().map(|one| (one.ui_ns / 1_000_000, one.render_ns));
     assert_eq!(times.collect::<Vec<_>>(), [(2, Some(28_000_000)), (32, Some(13_000_000))]);
+}
+
+#[test]
+fn a_frame_waits_for_a_render_thread_that_is_busy_with_earlier_ones_whatever_the_main_thread_does()
+{
+    for sleeps in [false, true] {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.switch(9_000, 0, 0, "R", MAIN);
+        text.switch(9_000, 1, 0, "R", RENDER);
+        text.switch(12_000, 0, MAIN, "S", 0);
+        // The render thread takes two frames over; a worker wakes the main thread between them.
+        for (waker, at_us) in [(RENDER, 29_000), (WORKER, 38_000), (RENDER, 45_000)] {
+            text.wake(at_us, waker, MAIN);
+            text.switch(at_us, 0, 0, "R", MAIN);
+            text.switch(at_us + 1_000, 0, MAIN, "S", 0);
+        }
+        if sleeps {
+            text.switch(42_000, 1, RENDER, "S", 0);
+            text.wake(43_000, WORKER, RENDER);
+            text.switch(43_000, 1, 0, "R", RENDER);
+        }
+        text.switch(58_000, 1, RENDER, "S", 0);
+        let mut trace = text.trace();
+        let actual = Some(ActualFrame { jank: 64, ..ActualFrame::default() });
+        let second = frame(MAIN, 8, 60_000_000, actual);
+        trace.frames.push(TimelineFrame { start_ns: 30_000_000, ..second });
+        let analysis = by_timeline(&mut trace);
+        let of = |thread| {
+            let parts = analysis.parts.iter().filter(|part| part.frame == 1);
+            let of_thread = parts.filter(move |part| part.thread == thread);
+            let ns = |part: &Part| (part.self_ns / 1_000_000, part.carried_ns / 1_000_000);
+            of_thread.map(ns).fold((0, 0), |sum, (own, carried)| (sum.0 + own, sum.1 + carried))
+        };
+        let times = (of(ThreadRole::Main).0, of(ThreadRole::Render));
+        // Of the 15 ms until the takeover, the render thread made the first frame for 10.
+        assert_eq!(times, if sleeps { (15, (13, 0)) } else { (0, (18, 10)) });
+        assert_eq!(analysis.frames[1].ui_ns, 15_000_000);
+    }
 }
 
 #[test]
