@@ -85,9 +85,12 @@ pub(crate) fn attribute(
         let mut path: Vec<Step> = Vec::new();
         for (order, window) in windows.iter().enumerate() {
             let is_begin = order == 0;
-            // The thread was with earlier frames in all of it.
-            let is_other = window.role == ThreadRole::Render && window.own_from_ns == window.to_ns;
-            let earlier_until_ns = if is_other { window.to_ns } else { earlier_until_ns };
+            let earlier_until_ns = match window.role {
+                // It was with earlier frames in all of it.
+                ThreadRole::Render if window.own_from_ns == window.to_ns => window.to_ns,
+                ThreadRole::Render => 0,
+                _ => earlier_until_ns,
+            };
             let (role, ns) = (window.role, window.to_ns - window.from_ns);
             let pieces_of = |tid| {
                 let thread = trace.threads.get(&tid).unwrap_or(&empty);

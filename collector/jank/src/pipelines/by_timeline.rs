@@ -96,6 +96,9 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
             ..Found::new(Pipeline::Views, process.pid, Some(token), ui)
         }
     };
+    // A render thread may animate a frame before it takes over one whose vsync was earlier.
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_by_key(|&(_, (_, end_ns))| end_ns);
     all.into_iter().map(frame).collect()
 }
 
