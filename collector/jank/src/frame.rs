@@ -60,6 +60,8 @@ pub struct Frame {
     /// Time by which the frame had to be complete: a period after `start_ns`, SurfaceFlinger's vsync then, or as
     /// FrameTimeline says.
     pub deadline_ns: u64,
+    /// Periods until the deadline of a turn of a loop, whose frames take so many; 0 of other frames.
+    pub cadence: u64,
     /// FrameTimeline's verdict, if the trace has one.
     pub timeline: Option<TimelineVerdict>,
     /// Time on that thread.

@@ -413,6 +413,7 @@ fn other(found: &Found, screens: &Screens, judged: &Judged, cadences: &Cadences)
     let deadline_ns = if slow { end_ns - jank_ns } else { end_ns.max(start_ns + judged.period_ns) };
     Frame {
         deadline_ns,
+        cadence: if judged.is_loop { cadences.periods(judged) } else { 0 },
         outcome: if slow { Outcome::App } else { Outcome::InTime },
         dropped,
         level: Level::from_dropped(dropped),

@@ -100,7 +100,8 @@ impl Cadences {
         Self(all.iter_mut().map(|(&thread, taken)| (thread, median(taken))).collect())
     }
 
-    fn periods(&self, frame: &Judged) -> u64 {
+    /// Returns the cadence of a frame's loop.
+    pub(crate) fn periods(&self, frame: &Judged) -> u64 {
         self.0.get(&(frame.pipeline, frame.tid)).copied().unwrap_or(1)
     }
 }

@@ -252,6 +252,7 @@ fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
         ui_ns: frame.ui_ns,
         render_ns: frame.render_ns,
         dropped: frame.dropped,
+        cadence: frame.cadence,
         evidence: frame.evidence,
         outcome: frame.outcome,
         screen: frame.screen.as_deref().map(str::to_owned),

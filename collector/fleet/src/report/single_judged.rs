@@ -40,10 +40,12 @@ impl SingleReport {
     }
 }
 
-/// Writes how late a frame is: missed vsyncs, and by whom; or that it is over one period.
+/// Writes how late a frame is: missed vsyncs, and by whom; or that it is over one period, or over those that its loop takes.
 pub(super) fn lateness(worst: &Worst) -> String {
-    if worst.evidence == Evidence::Markers {
-        return "over one period".to_owned();
+    match (worst.evidence, worst.cadence) {
+        (Evidence::Markers, 0 | 1) => return "over one period".to_owned(),
+        (Evidence::Markers, periods) => return format!("over {periods} periods"),
+        _ => {}
     }
     let way = match worst.outcome {
         Outcome::App => String::new(),

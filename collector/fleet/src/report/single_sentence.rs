@@ -300,11 +300,20 @@ mod tests {
             ui_ns: 0,
             render_ns: None,
             dropped: 1,
+            cadence: 0,
             evidence: Evidence::Buffers,
             outcome: Outcome::App,
             screen: None,
             sentence: String::new(),
             parts,
+        }
+    }
+
+    #[test]
+    fn a_turn_of_a_loop_is_over_the_periods_that_the_loop_takes() {
+        for (cadence, over) in [(0, "one period"), (1, "one period"), (2, "2 periods")] {
+            let late = Worst { cadence, evidence: Evidence::Markers, ..worst(Vec::new()) };
+            assert_eq!(late.sentence(&[], None), format!("16.0 ms over {over}"));
         }
     }
 
