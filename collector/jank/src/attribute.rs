@@ -94,7 +94,7 @@ pub(crate) fn attribute(
             let (role, ns) = (window.role, window.to_ns - window.from_ns);
             let pieces_of = |tid| {
                 let thread = trace.threads.get(&tid).unwrap_or(&empty);
-                let found = pieces(thread, window.from_ns, window.to_ns, looks);
+                let found = pieces(thread, &trace.names, window.from_ns, window.to_ns, looks);
                 found.map(|found| (tid, found)).ok_or(OVERLAPPING)
             };
             let (tid, found) = match window.thread.and_then(pieces_of) {
@@ -150,7 +150,8 @@ pub(crate) fn attribute(
                 // The wait is attributed to the other thread's work while it worked.
                 let inside = waits.followed(tid, piece, wait, cause).and_then(|followed| {
                     let thread = trace.threads.get(&followed.1)?;
-                    let inside = pieces(thread, piece.span.from_ns, piece.span.to_ns, looks)?;
+                    let inside =
+                        pieces(thread, &trace.names, piece.span.from_ns, piece.span.to_ns, looks)?;
                     Some((followed, inside))
                 });
                 let Some((followed, inside)) = inside else {

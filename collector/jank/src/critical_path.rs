@@ -105,7 +105,8 @@ impl Paths<'_> {
         let empty = Thread::default();
         let thread = self.trace.threads.get(&tid).unwrap_or(&empty);
         let is_full = raw.len() >= MAX_RAW_STEPS;
-        let found = if is_full { None } else { pieces(thread, from_ns, to_ns, looks) };
+        let found =
+            if is_full { None } else { pieces(thread, &self.trace.names, from_ns, to_ns, looks) };
         let Some(found) = found else {
             let cut = Raw::without_thread(LIMIT, from_ns, to_ns);
             raw.push(Raw { tid: Some(tid), depth, ..cut });

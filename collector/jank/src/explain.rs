@@ -194,7 +194,8 @@ fn states(
             continue;
         }
         let thread = window.thread.ok().and_then(|tid| trace.threads.get(&tid));
-        let found = thread.and_then(|thread| pieces(thread, window.from_ns, window.to_ns, looks));
+        let found = thread
+            .and_then(|thread| pieces(thread, &trace.names, window.from_ns, window.to_ns, looks));
         let Some(found) = found else {
             sum.add(ThreadState::Unknown, window.to_ns - window.from_ns);
             continue;

@@ -1,7 +1,7 @@
 //! A thread's time between two moments, cut where its innermost slice or its scheduler state changes.
 
 use crate::states::{Span, spans};
-use tracetee_trace::{NO_PARENT, Thread};
+use tracetee_trace::{NO_PARENT, Names, Thread};
 
 /// Time in which a thread had one innermost slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +34,22 @@ impl Piece {
 /// the budget, is used up.
 pub(crate) fn pieces(
     thread: &Thread,
+    names: &Names,
     from_ns: u64,
     to_ns: u64,
     looks: &mut u64,
 ) -> Option<Vec<Piece>> {
-    let segments = segments(thread, from_ns, to_ns, looks)?;
+    let mut segments = segments(thread, from_ns, to_ns, looks)?;
+    for segment in &mut segments {
+        segment.slice = segment.slice.map(|index| monitor_wait(thread, names, index));
+    }
+    segments.dedup_by(|next, last| {
+        let is_same = next.slice == last.slice;
+        if is_same {
+            last.to_ns = next.to_ns;
+        }
+        is_same
+    });
     let spans = spans(thread, from_ns, to_ns, looks)?;
     let mut pieces = Vec::with_capacity(segments.len() + spans.len());
     let mut spans = spans.into_iter().peekable();
@@ -57,6 +68,20 @@ pub(crate) fn pieces(
         }
     }
     Some(pieces)
+}
+
+/// Returns the slice that describes the wait of an innermost slice. ART writes two slices for a wait for a monitor; the outer
+/// one names the methods, the inner one only the owner's thread.
+fn monitor_wait(thread: &Thread, names: &Names, index: u32) -> u32 {
+    let is_named = |index: u32, begin: &str| {
+        let slice = thread.slices.get(index as usize);
+        slice.is_some_and(|slice| names.text(slice.name).starts_with(begin))
+    };
+    let parent = thread.slices.get(index as usize).map_or(NO_PARENT, |slice| slice.parent);
+    let is_twice = parent != NO_PARENT
+        && is_named(index, "Lock contention on a monitor lock")
+        && is_named(parent, "monitor contention with owner ");
+    if is_twice { parent } else { index }
 }
 
 /// Returns which slice of a thread was the innermost one between two moments, in order and without gaps. Returns

@@ -143,7 +143,7 @@ pub(super) fn divide(
                 lineages.entry(stretch.tid).or_insert_with(|| Lineage::new(stretch.role, thread));
             // Stretches do not overlap, so that each slice is looked at once, and those around a stretch once more.
             let found = awake.into_iter().filter_map(|(from_ns, to_ns)| {
-                pieces(thread, from_ns, to_ns, &mut u64::MAX.clone())
+                pieces(thread, &trace.names, from_ns, to_ns, &mut u64::MAX.clone())
             });
             for piece in found.flatten() {
                 let kin = match piece.slice {

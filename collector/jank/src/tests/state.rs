@@ -11,7 +11,7 @@ use crate::{
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
-use tracetee_trace::{NO_PARENT, NO_WAKER, NameId, Slice, State, Thread};
+use tracetee_trace::{NO_PARENT, NO_WAKER, NameId, Names, Slice, State, Thread};
 
 fn thread(states: &[(u64, u8)], slices: &[(u64, u64, u32)]) -> Thread {
     let state = |&(at_ns, kind): &(u64, u8)| State { at_ns, kind, cpu: 0, waker: NO_WAKER };
@@ -87,7 +87,7 @@ fn pieces_end_where_a_slice_or_a_state_does_and_have_a_duration() {
         &[(5, 9, NO_PARENT), (10, 40, NO_PARENT), (20, 30, 1), (50, 60, NO_PARENT)],
     );
     let mut looks = 100;
-    let found = pieces(&thread, 10, 50, &mut looks).unwrap();
+    let found = pieces(&thread, &Names::default(), 10, 50, &mut looks).unwrap();
     let piece =
         |piece: &Piece| (piece.slice, piece.span.from_ns, piece.span.to_ns, piece.span.state);
     let found: Vec<_> = found.iter().map(piece).collect();

@@ -44,6 +44,36 @@ fn a_lock_names_the_thread_that_held_it() {
 }
 
 #[test]
+fn of_two_nested_sections_of_a_wait_for_a_monitor_the_one_with_the_methods_counts() {
+    let monitor = format!(
+        "monitor contention with owner worker ({WORKER}) at void a.Store.save()(Store.java:1) waiters=0 \
+         blocking from int a.Feed.count()(Feed.java:2)"
+    );
+    let inner = format!("Lock contention on a monitor lock (owner tid: {WORKER})");
+    let found = [true, false].map(|is_nested| {
+        let mut text = Text::new(HZ_100);
+        text.switch(9_000, 0, 0, "R", MAIN);
+        text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+        text.slice(MAIN, 12_000, 38_000, &monitor);
+        if is_nested {
+            text.slice(MAIN, 12_100, 37_900, &inner);
+        }
+        text.switch(13_000, 0, MAIN, "S", 0);
+        text.slice(WORKER, 12_600, 36_000, "Cache.put");
+        text.wake(37_000, WORKER, MAIN);
+        text.switch(37_500, 0, 0, "R", MAIN);
+        text.mark(MAIN, 40_000, "E|100");
+        text.slice(RENDER, 39_000, 40_000, "DrawFrame");
+        let analysis = analyzed(&text);
+        (parts(&analysis, 0), format!("{:?}", analysis.explanations[0].path))
+    });
+    let key = "a.Feed.count held by a.Store.save".to_owned();
+    let expected = (ThreadRole::Main, Cause::Lock, key, 25_500);
+    assert!(found[1].0.contains(&expected), "{:?}", found[1]);
+    assert_eq!(found[0], found[1]);
+}
+
+#[test]
 fn a_frame_that_only_the_delay_of_the_one_before_made_late_has_its_cause() {
     // The first takes 14 ms, in a lock; the next is due 4 ms before its end and takes 8 ms, or 25 by itself.
     for (second_us, section, cause) in
