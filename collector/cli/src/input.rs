@@ -6,7 +6,7 @@ use crate::terminal::note;
 use anyhow::{Context, Result, bail};
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
@@ -14,27 +14,44 @@ use tempfile::TempDir;
 use tracetee_trace::quoted;
 use tracetee_trace::{Error, Kind, Losses, Mapping};
 
-/// Maximum bytes of stdin: the limit of a file's content.
-const MAX_STDIN_BYTES: u64 = tracetee_trace::MAX_TEXT_BYTES;
+/// Maximum bytes of stdin or a pipe: the limit of a file's content.
+const MAX_SPOOLED_BYTES: u64 = tracetee_trace::MAX_TEXT_BYTES;
 
-/// Replaces `-` among the inputs by a file with what stdin has: commands read an input more than once. The file exists as
-/// long as the result.
-pub(crate) fn with_stdin(paths: &mut [PathBuf]) -> Result<Option<TempDir>> {
-    let mut given = paths.iter_mut().filter(|path| path.as_os_str() == "-");
-    let Some(first) = given.next() else { return Ok(None) };
-    if given.next().is_some() {
-        bail!("stdin (-) is given twice; it can be read once");
+/// Replaces each input that can be read only once (`-`, a pipe, a FIFO) by a file with its content: commands read an input
+/// more than once. The files exist as long as the result.
+pub(crate) fn spooled<'a>(
+    inputs: impl IntoIterator<Item = &'a mut PathBuf>,
+) -> Result<Vec<TempDir>> {
+    let mut given = HashSet::new();
+    let mut directories = Vec::new();
+    for input in inputs {
+        let is_stdin = input.as_os_str() == "-";
+        let found = std::fs::metadata(&*input);
+        if !is_stdin && !found.is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            continue;
+        }
+        let name = if is_stdin { "stdin (-)".to_owned() } else { input.display().to_string() };
+        if !given.insert(input.clone()) {
+            bail!("{name} is given twice; it can be read once");
+        }
+        let failed = || format!("cannot create a file for {name}");
+        let directory = tempfile::tempdir().with_context(failed)?;
+        let file_name = input.file_name().filter(|_| !is_stdin).unwrap_or("stdin".as_ref());
+        let path = directory.path().join(file_name);
+        let mut file = File::create(&path).with_context(failed)?;
+        let unread = || format!("cannot read {name}");
+        let source: Box<dyn Read> = match is_stdin {
+            true => Box::new(io::stdin().lock()),
+            false => Box::new(File::open(&*input).with_context(unread)?),
+        };
+        let bytes = io::copy(&mut source.take(MAX_SPOOLED_BYTES + 1), &mut file);
+        if bytes.with_context(unread)? > MAX_SPOOLED_BYTES {
+            bail!("{name} has more than {MAX_SPOOLED_BYTES} bytes");
+        }
+        *input = path;
+        directories.push(directory);
     }
-    let directory = tempfile::tempdir().context("cannot create a file for stdin")?;
-    let path = directory.path().join("stdin");
-    let mut file = File::create(&path).context("cannot create a file for stdin")?;
-    let mut stdin = io::stdin().lock().take(MAX_STDIN_BYTES + 1);
-    let bytes = io::copy(&mut stdin, &mut file).context("cannot read stdin")?;
-    if bytes > MAX_STDIN_BYTES {
-        bail!("stdin has more than {MAX_STDIN_BYTES} bytes");
-    }
-    *first = path;
-    Ok(Some(directory))
+    Ok(directories)
 }
 
 /// Reads a mapping file, if one was given.

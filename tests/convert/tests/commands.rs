@@ -338,3 +338,27 @@ fn every_command_that_takes_a_trace_takes_perfetto_s_from_stdin_and_compressed()
     let said = refused(path, &["convert", "-", "-", "-o", "x.json"]);
     assert!(said.contains("stdin (-) is given twice"), "{said}");
 }
+
+#[test]
+fn an_input_that_is_a_fifo_is_read_once_and_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    // More than a pipe holds, and than one read of it gives.
+    write(path, "in.ftrace", &frames(2_000));
+    let expected = std::fs::read(path.join("in.ftrace")).unwrap();
+    let tool = tracetee_tests::tracetee();
+    let run = |line: &str| {
+        let mut command = std::process::Command::new("bash");
+        let output = command.args(["-c", line]).env("T", tool).current_dir(path).output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        output.stdout
+    };
+    let _ = run("timeout 60 $T convert <(cat in.ftrace) -o out.ftrace");
+    assert!(std::fs::read(path.join("out.ftrace")).unwrap() == expected);
+    let fifo = "mkfifo fifo && { cat in.ftrace > fifo & timeout 60 $T report fifo --format json; }";
+    assert!(run(fifo) == run("$T report in.ftrace --format json"));
+    assert!(
+        run("timeout 60 $T dmtracedump <(cat in.ftrace) -d <(cat in.ftrace)")
+            == run("$T dmtracedump in.ftrace -d in.ftrace")
+    );
+}

@@ -41,7 +41,7 @@ use crate::EXIT_OWN_FAILURE;
 #[cfg(target_os = "linux")]
 use crate::agent_library;
 use crate::args::{Cli, Command, LinuxCommand};
-use crate::input::with_stdin;
+use crate::input::spooled;
 use crate::progress;
 #[cfg(target_os = "linux")]
 use crate::terminal::print;
@@ -93,18 +93,18 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
     let done = match cli.command {
         Command::Report(mut args) => {
             progress::begin("analyzing");
-            let _stdin = with_stdin(&mut args.captures)?;
+            let _spooled = spooled(&mut args.captures)?;
             return report::report(&args);
         }
         Command::Convert(mut args) => {
             progress::begin("converting");
             args.quiet = cli.quiet;
-            let _stdin = with_stdin(&mut args.inputs)?;
+            let _spooled = spooled(&mut args.inputs)?;
             convert::convert(&args)
         }
         Command::Dmtracedump(mut args) => {
             progress::begin("reading");
-            let _stdin = with_stdin(std::slice::from_mut(&mut args.trace))?;
+            let _spooled = spooled([&mut args.trace].into_iter().chain(&mut args.diff))?;
             dmtracedump::dmtracedump(&args)
         }
         Command::Completions { shell } => manual::completions(shell),
