@@ -237,3 +237,35 @@ fn a_capture_in_perfetto_s_format_joined_with_a_trace_of_the_sdk_splits_no_threa
         assert_eq!(joined.slices, whole.slices, "{inputs:?}");
     }
 }
+
+#[test]
+fn a_text_joined_with_a_trace_of_the_sdk_keeps_the_kernel_s_events() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let mark = |at_us: u64, payload: &str| (1_000_000 + at_us, PID, payload.to_owned());
+    std::fs::write(path.join("sdk.pftrace"), sdk(&[mark(10, "B|90|outer"), mark(40, "E|90")]))
+        .unwrap();
+    let system = format!(
+        "{HEADER}\
+         <idle>-0  (-----) [000] d..2 1.000005: sched_switch: prev_comm=swapper prev_pid=0 prev_prio=120 \
+         prev_state=R ==> next_comm=app next_pid=90 next_prio=120\n\
+         app-90  (   90) [000] d..2 1.000050: sched_switch: prev_comm=app prev_pid=90 prev_prio=120 \
+         prev_state=S ==> next_comm=swapper next_pid=0 next_prio=120\n"
+    );
+    std::fs::write(path.join("system.ftrace"), system).unwrap();
+    let switches = |name: &str| {
+        let trace = read_any(std::fs::File::open(path.join(name)).unwrap()).unwrap();
+        trace.kernel_events.get("sched_switch").copied()
+    };
+    let _ = converted(path, &["sdk.pftrace", "system.ftrace"], "both.pftrace");
+    assert_eq!(switches("both.pftrace"), Some(2));
+    // They are left out if the Perfetto trace has events of the kernel itself.
+    let _ = converted(path, &["system.ftrace"], "system.pftrace");
+    let text = text(&[mark(10, "B|90|outer"), mark(40, "E|90")]);
+    let wake = "app-90  (   90) [000] d..2 1.000051: sched_waking: comm=b pid=91 prio=120 target_cpu=000\n";
+    std::fs::write(path.join("own.ftrace"), [&*text, wake.as_bytes()].concat()).unwrap();
+    let _ = converted(path, &["system.pftrace", "own.ftrace"], "both.pftrace");
+    assert_eq!(switches("both.pftrace"), Some(2));
+    let trace = read_any(std::fs::File::open(path.join("both.pftrace")).unwrap()).unwrap();
+    assert_eq!(trace.kernel_events.get("sched_waking"), None);
+}

@@ -20,7 +20,7 @@ fn say_others(path: &Path, events: &BTreeMap<String, u64>) {
 }
 
 /// Reads all inputs as one trace, on one clock. The events of the kernel in a text are read for a format that can
-/// represent them; a joined Perfetto trace has them itself.
+/// represent them, unless a joined Perfetto trace has them itself.
 pub(super) fn read(
     args: &ConvertArgs,
     mapping: Option<&Mapping>,
@@ -29,9 +29,12 @@ pub(super) fn read(
     has_kernel_events: bool,
 ) -> Result<Trace> {
     let perfetto = copies.first().copied();
+    let copied: Vec<Trace> =
+        copies.iter().map(|path| tracetee_trace::read_file(path)).collect::<Result<_, _>>()?;
+    let is_of_apps = copied.iter().all(|trace| trace.kernel_events.is_empty());
     let mut traces = Vec::new();
     for path in paths {
-        let keeps = has_kernel_events && (copies.is_empty() || kind(path)? == Kind::Perfetto);
+        let keeps = has_kernel_events && (is_of_apps || kind(path)? == Kind::Perfetto);
         let read = if keeps { read_file_with_events } else { read_file };
         let mut trace = read(path)?;
         if !args.quiet {
@@ -106,8 +109,8 @@ pub(super) fn read(
             refuse_same_switches((first_path, *first), (second_path, *second))?;
         }
     }
-    for path in copies {
-        drop_twins(args, path, paths, &mut traces, &shifts_ns)?;
+    for (path, reference) in copies.iter().zip(&copied) {
+        drop_twins(args, (path, reference), paths, &mut traces, &shifts_ns)?;
     }
     let mut trace = match traces.len() {
         1 if shifts_ns.iter().all(|&shift| shift == 0) => traces.pop().unwrap_or_default(),
@@ -187,16 +190,15 @@ fn tracks(path: &Path) -> Result<TrackIds> {
 /// Removes the records that are also in the Perfetto trace, which is copied unchanged.
 fn drop_twins(
     args: &ConvertArgs,
-    path: &Path,
+    (path, reference): (&Path, &Trace),
     paths: &[&PathBuf],
     traces: &mut [Trace],
     shifts_ns: &[i64],
 ) -> Result<()> {
-    let reference = tracetee_trace::read_file(path)?;
     let mut twins = 0;
     for ((trace, &shift_ns), own) in traces.iter_mut().zip(shifts_ns).zip(paths) {
-        refuse_same_switches((path, (&reference, 0)), (own, (trace, shift_ns)))?;
-        *trace = tracetee_trace::without_twins(trace, shift_ns, &reference);
+        refuse_same_switches((path, (reference, 0)), (own, (trace, shift_ns)))?;
+        *trace = tracetee_trace::without_twins(trace, shift_ns, reference);
         twins += trace.losses.twins;
     }
     say_twins(args, twins);
