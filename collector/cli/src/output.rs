@@ -82,6 +82,7 @@ impl Target {
 mod modes {
     use std::fs::{File, Metadata, Permissions};
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    use std::path::Path;
 
     /// Mode of a new file, before the umask.
     const NEW_FILE: u32 = 0o666;
@@ -90,6 +91,12 @@ mod modes {
 
     pub(super) fn has_one_name(found: &Metadata) -> bool {
         found.nlink() == 1
+    }
+
+    /// Returns the identity of a regular file, which all of its names and links share.
+    pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+        let found = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
+        Some((found.dev(), found.ino()))
     }
 
     pub(super) fn of_new_file(builder: &mut tempfile::Builder<'_, '_>) {
@@ -111,9 +118,14 @@ mod modes {
 #[cfg(not(unix))]
 mod modes {
     use std::fs::{File, Metadata};
+    use std::path::{Path, PathBuf};
 
     pub(super) const fn has_one_name(_: &Metadata) -> bool {
         true
+    }
+
+    pub(super) fn identity(path: &Path) -> Option<PathBuf> {
+        path.canonicalize().ok().filter(|path| path.is_file())
     }
 
     pub(super) const fn of_new_file(_: &mut tempfile::Builder<'_, '_>) {}
@@ -121,6 +133,21 @@ mod modes {
     pub(super) const fn keep_owner(_: &File, _: &Metadata) -> bool {
         true
     }
+}
+
+/// Refuses an output that is one of the inputs, also by another name or a link: the input would be lost.
+pub(crate) fn refuse_input<'a>(
+    output: &Path,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<()> {
+    let Some(written) = modes::identity(output) else { return Ok(()) };
+    for input in inputs {
+        if modes::identity(input).is_some_and(|read| read == written) {
+            let (output, input) = (output.display(), input.display());
+            anyhow::bail!("cannot write {output}: it is the same file as the input {input}");
+        }
+    }
+    Ok(())
 }
 
 /// Path of stdout, for which `-` stands.

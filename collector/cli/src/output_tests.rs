@@ -61,6 +61,27 @@ fn a_regular_file_keeps_its_mode_its_owner_and_the_links_to_it() {
 }
 
 #[test]
+fn an_output_that_is_an_input_by_any_name_is_refused() {
+    let directory = TempDir::new().unwrap();
+    let [file, link, second, other] =
+        ["file", "link", "second", "other"].map(|name| directory.path().join(name));
+    std::fs::write(&file, "trace").unwrap();
+    std::fs::write(&other, "trace").unwrap();
+    symlink("file", &link).unwrap();
+    std::fs::hard_link(&file, &second).unwrap();
+    for output in [&file, &link, &second] {
+        let error = refuse_input(output, [&other, &file]).unwrap_err().to_string();
+        assert!(error.contains("it is the same file as the input"), "{error}");
+        assert!(error.contains(&*output.to_string_lossy()), "{error}");
+    }
+    refuse_input(&file, [&other]).unwrap();
+    refuse_input(&directory.path().join("absent"), [&other, &file]).unwrap();
+    // A device may be read and written.
+    let null = PathBuf::from("/dev/null");
+    refuse_input(&null, [&null]).unwrap();
+}
+
+#[test]
 fn a_fifo_and_a_device_are_written_and_stay_what_they_are() {
     let directory = TempDir::new().unwrap();
     let (fifo, null) = (directory.path().join("fifo"), directory.path().join("null"));

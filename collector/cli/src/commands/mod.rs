@@ -42,6 +42,7 @@ use crate::EXIT_OWN_FAILURE;
 use crate::agent_library;
 use crate::args::{Cli, Command, LinuxCommand};
 use crate::input::spooled;
+use crate::output::refuse_input;
 use crate::progress;
 #[cfg(target_os = "linux")]
 use crate::terminal::print;
@@ -93,17 +94,25 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
     let done = match cli.command {
         Command::Report(mut args) => {
             progress::begin("analyzing");
+            if let Some(output) = &args.output {
+                refuse_input(output, args.captures.iter().chain(&args.mapping))?;
+            }
             let _spooled = spooled(&mut args.captures)?;
             return report::report(&args);
         }
         Command::Convert(mut args) => {
             progress::begin("converting");
             args.quiet = cli.quiet;
+            refuse_input(&args.output, args.inputs.iter().chain(&args.mapping))?;
             let _spooled = spooled(&mut args.inputs)?;
             convert::convert(&args)
         }
         Command::Dmtracedump(mut args) => {
             progress::begin("reading");
+            if let Some(output) = &args.graph {
+                let inputs = [&args.trace].into_iter().chain(&args.diff).chain(&args.mapping);
+                refuse_input(output, inputs)?;
+            }
             let _spooled = spooled([&mut args.trace].into_iter().chain(&mut args.diff))?;
             dmtracedump::dmtracedump(&args)
         }
