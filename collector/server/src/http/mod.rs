@@ -273,8 +273,8 @@ impl Collector {
         let Some(tokens) = self.tokens() else { return Ok(None) };
         let connection = request.extensions.get::<Arc<Connection>>();
         let token = text(&request.headers, http::AUTHORIZATION).and_then(tokens::digest_of);
-        let found =
-            token.map(|token| self.look_up(connection, named, &token, || tokens.find(&token)));
+        let found = token
+            .map(|token| self.look_up(connection, named, &token, || tokens.find(&token, named)));
         let found = found.transpose().inspect_err(|_| {
             connection.into_iter().for_each(|connection| connection.give_way());
         })?;

@@ -135,7 +135,7 @@ impl Tokens {
     /// the token sends. TOKEN may be `sha256:` and its digest in hexadecimal digits, or `user:NAME` for a reader.
     ///
     /// # Errors
-    /// When the file is unreadable, a line is malformed, a token is short, or there is none.
+    /// When the file is unreadable, a line is malformed, a token is short, a token sends for two apps, or there is none.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the token file {}", path.display()))?;
@@ -181,6 +181,13 @@ impl Tokens {
                     "line {number}: an earlier line gives this token another right; use two tokens"
                 );
             }
+            // A capture names its app, but a device could name another one: the token decides.
+            if right == Right::Send && apps.iter().any(|earlier| earlier != app) {
+                bail!(
+                    "line {number}: an earlier line gives this token to another app; a token that uploads decides under \
+                     which app captures are stored, so use a token for each app"
+                );
+            }
             apps.push(app.to_owned());
         }
         if !known.values().any(|(right, _)| *right == Right::Send) {
@@ -212,11 +219,13 @@ impl Tokens {
         (!apps.is_empty()).then_some(Viewer { apps, person })
     }
 
-    /// Returns the app of the token with this digest, the last one that the file gives it, and its right. The table's hash
-    /// is randomly keyed, and a guesser cannot choose digests, so the time of a look-up reveals nothing about the tokens.
-    pub(crate) fn find(&self, digest: &[u8; 32]) -> Option<(&str, Right)> {
+    /// Returns the right of the token with this digest, and its app: the one that the request names, if the token has it. The
+    /// table's hash is randomly keyed, and a guesser cannot choose digests, so the time of a look-up reveals nothing about
+    /// the tokens.
+    pub(crate) fn find(&self, digest: &[u8; 32], named: Option<&str>) -> Option<(&str, Right)> {
         let (right, apps) = self.known.get(digest)?;
-        Some((apps.last()?, *right))
+        let named = apps.iter().find(|app| *app == ALL || Some(app.as_str()) == named);
+        Some((named.or(apps.first())?, *right))
     }
 }
 
@@ -262,11 +271,26 @@ mod tests {
         let digest = hex::encode(Hash::hash(b"token-of-a-device"));
         let hashed = Tokens::parse(&format!("com.a sha256:{digest}\n")).unwrap();
         let find = |tokens: &Tokens, text: &str| {
-            tokens.find(&digest_of(text)?).map(|(app, right)| (app.to_owned(), right))
+            tokens.find(&digest_of(text)?, None).map(|(app, right)| (app.to_owned(), right))
         };
         let device = find(&hashed, "Bearer token-of-a-device");
         assert_eq!(device, Some(("com.a".to_owned(), Right::Send)));
         assert_eq!(find(&hashed, &format!("Bearer sha256:{digest}")), None);
+    }
+
+    #[test]
+    fn a_token_of_several_apps_serves_the_app_that_the_request_names() {
+        let text = "com.z 0123456789abcdef\n\
+                    com.a token-for-mappings mappings\ncom.b token-for-mappings mappings\n\
+                    * token-of-an-admin admin\ncom.a token-of-an-admin admin\n";
+        let tokens = Tokens::parse(text).unwrap();
+        let find =
+            |token: &str, app| tokens.find(&Hash::hash(token.as_bytes()), Some(app)).unwrap().0;
+        assert_eq!(find("token-for-mappings", "com.a"), "com.a");
+        assert_eq!(find("token-for-mappings", "com.b"), "com.b");
+        assert_ne!(find("token-for-mappings", "com.z"), "com.z");
+        assert_eq!(find("token-of-an-admin", "com.b"), ALL);
+        assert_eq!(find("0123456789abcdef", "com.a"), "com.z");
     }
 
     #[test]
@@ -304,7 +328,7 @@ mod tests {
         let text = "# two apps\ncom.a 0123456789abcdef\ncom.b ABCDEFGHIJKLMNOP # new\n\ncom.b second-token-of-b\n\
                     com.a third-token-for-names mappings\n";
         let tokens = Tokens::parse(text).unwrap();
-        let find = |token: &str| tokens.find(&digest_of(&format!("Bearer {token}"))?);
+        let find = |token: &str| tokens.find(&digest_of(&format!("Bearer {token}"))?, None);
         assert_eq!(find("0123456789abcdef"), Some(("com.a", Right::Send)));
         assert_eq!(find("second-token-of-b"), Some(("com.b", Right::Send)));
         assert_eq!(find("third-token-for-names"), Some(("com.a", Right::Mappings)));
@@ -319,6 +343,10 @@ mod tests {
         assert_eq!(error("com.a 0123456789abcdef everything\n"), form);
         let both = "com.a 0123456789abcdef\ncom.a 0123456789abcdef mappings\n";
         assert!(error(both).starts_with("line 2: an earlier line gives this token another right"));
+        let two_apps = "com.a 0123456789abcdef\ncom.b 0123456789abcdef upload\n";
+        assert!(error(two_apps).starts_with("line 2: an earlier line gives this token to another"));
+        let twice = "com.a 0123456789abcdef\ncom.a 0123456789abcdef upload\n";
+        assert!(Tokens::parse(twice).is_ok(), "the same app");
         for (line, why) in [
             ("* 0123456789abcdef", "only read, admin and metrics may be of all apps"),
             ("com.a 0123456789abcdef metrics", "metrics are of all apps"),
