@@ -120,15 +120,33 @@ fn create(path: &Path, content: &[u8], mode: u32) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// The collector's port where the URL has none.
+const PORT: u16 = 8440;
+
+/// Returns the host of a URL, and the port that it names.
+fn host_and_port(url: &str) -> (&str, Option<u16>) {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    let split = authority.rsplit_once(':');
+    let split = split.and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    split.map_or((authority, None), |(host, port)| (host, Some(port)))
+}
+
 fn checklist(app: &str, out: &Path, url: &str, token: &str, public: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let out = out.display();
-    let is_local = url.starts_with("http://");
-    let (listen, tls) = if is_local {
-        ("127.0.0.1:8440", "")
-    } else {
-        ("0.0.0.0:8440", " \\\n        --tls-cert chain.pem --tls-key tls-key.pem")
+    let is_plain = url.starts_with("http://");
+    let (host, named_port) = host_and_port(url);
+    let port = named_port.unwrap_or(PORT);
+    let apps_port = named_port.unwrap_or(if is_plain { 80 } else { 443 });
+    let is_local = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
+    let listen = match host {
+        "[::1]" => host,
+        // An emulator reaches its machine's 127.0.0.1 at 10.0.2.2.
+        "localhost" | "127.0.0.1" | "10.0.2.2" => "127.0.0.1",
+        _ => "0.0.0.0",
     };
+    let tls = if is_plain { "" } else { " \\\n        --tls-cert chain.pem --tls-key tls-key.pem" };
     let mut text = format!(
         "wrote {TOKENS}, {KEY}, {PUBLIC_KEY}, {REMOTE} and {SIGNATURE} to {out}
 
@@ -144,7 +162,7 @@ In the app's manifest, below <application>:
 
 On the server:
 
-    tracetee collect --listen {listen} --store store --token-file {out}/{TOKENS} \\
+    tracetee collect --listen {listen}:{port} --store store --token-file {out}/{TOKENS} \\
         --config {out}/{REMOTE}{tls}
 
 Read the reports at {url}/: the password is the token of {out}/{TOKENS} that has \"read\" behind it. Prometheus needs the one with
@@ -155,12 +173,22 @@ With each release, for the names that R8 has shortened:
     tracetee store mapping upload mapping.txt --app {app} --version VERSION --url {url} --token-file {out}/{TOKENS}
 "
     );
-    if is_local {
-        text.push_str(
+    if named_port.is_none() {
+        let _ = writeln!(
+            text,
+            "\nThe URL has no port, so apps connect to port {apps_port}: let a proxy forward it to port {port}."
+        );
+    }
+    if is_plain && listen == "0.0.0.0" {
+        text.push_str("\nhttp:// is for trials: others on the network can read the tokens. Devices of users need https://.\n");
+    }
+    if is_local && is_plain {
+        let _ = write!(
+            text,
             "
-For a phone at this machine: adb reverse tcp:8440 tcp:8440, and android:usesCleartextTraffic=\"true\" in the debug
+For a phone at this machine: adb reverse tcp:{apps_port} tcp:{port}, and android:usesCleartextTraffic=\"true\" in the debug
 build's manifest.
-",
+"
         );
     }
     let _ = write!(
@@ -220,6 +248,31 @@ mod tests {
         for secret in [KEY, TOKENS] {
             let mode = std::fs::metadata(out.join(secret)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{secret}");
+        }
+    }
+
+    #[test]
+    fn the_collector_listens_where_the_url_leads() {
+        for (url, listen, forwarded) in [
+            ("https://traces.example.com", "0.0.0.0:8440", Some("port 443")),
+            ("https://traces.example.com:9444/path", "0.0.0.0:9444", None),
+            ("https://localhost:9444", "127.0.0.1:9444", None),
+            ("http://127.0.0.1:8440", "127.0.0.1:8440", None),
+            ("http://10.0.2.2:8441", "127.0.0.1:8441", None),
+            ("http://[::1]:9000", "[::1]:9000", None),
+            ("http://[2001:db8::1]", "0.0.0.0:8440", Some("port 80")),
+            ("http://host", "0.0.0.0:8440", Some("port 80")),
+        ] {
+            let text = checklist("com.example", Path::new("new"), url, "token", "key");
+            assert!(text.contains(&format!("collect --listen {listen} ")), "{url}: {text}");
+            let said = text.contains("has no port");
+            assert_eq!(said, forwarded.is_some_and(|port| text.contains(port)), "{url}: {text}");
+            let is_open = url.starts_with("http:") && listen.starts_with("0.0.0.0");
+            assert_eq!(text.contains("for trials"), is_open, "{url}: {text}");
+            let is_reversed =
+                text.contains(&format!("adb reverse tcp:{0} tcp:{0}", &listen[listen.len() - 4..]));
+            let is_local = ["http://127.0.0.1", "http://[::1]"];
+            assert_eq!(is_reversed, is_local.iter().any(|begin| url.starts_with(begin)), "{url}");
         }
     }
 
