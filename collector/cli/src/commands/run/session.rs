@@ -13,6 +13,7 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Sent};
 use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal, stdin, stdout};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -41,6 +42,11 @@ fn config(args: &RunArgs, directory: PathBuf) -> Result<Config> {
     };
     config.validate().context("configuration")?;
     Ok(config)
+}
+
+/// True if the program can use the terminal itself, as a shell or an editor does: a progress line would overwrite its text.
+fn is_interactive(input: &impl IsTerminal, output: &impl IsTerminal) -> bool {
+    input.is_terminal() && output.is_terminal()
 }
 
 /// A prepared run. Its directory is deleted when it is dropped.
@@ -88,7 +94,8 @@ impl Session {
             .with_context(|| format!("cannot write the trace to {}", parent.display()))?;
         let config = config(args, directory.path().canonicalize()?)?.to_json();
         let library = agent_library::install()?;
-        let (limit, shows_progress) = (args.limit(), !args.quiet);
+        let limit = args.limit();
+        let shows_progress = !args.quiet && !is_interactive(&stdin(), &stdout());
         Ok(Self { library, directory, config, limit, shows_progress })
     }
 
@@ -233,4 +240,17 @@ fn forward_signals(mut signals: SignalsInfo<WithOrigin>, child: u32, stop: Arc<A
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_on_a_terminal_has_it_to_itself() {
+        let terminal = std::fs::File::open("/dev/ptmx").unwrap();
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert!(is_interactive(&terminal, &terminal));
+        assert!(!is_interactive(&terminal, &file) && !is_interactive(&file, &terminal));
+    }
 }
