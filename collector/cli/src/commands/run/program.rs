@@ -1,7 +1,8 @@
 //! The program to run: its path, and whether the dynamic linker will load the agent into it.
 
-use object::read::elf::{ElfFile, ElfFile32, ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, Object, ObjectSymbol, elf};
+use object::elf::{FileHeader32, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use object::{Endianness, FileKind, ReadCache, ReadRef, elf};
 use rustix::process::{getegid, geteuid};
 use std::ffi::OsStr;
 use std::fmt;
@@ -60,12 +61,17 @@ fn in_search_path(name: &OsStr) -> Option<PathBuf> {
 /// Scripts name interpreters, which may be scripts.
 const MAX_INTERPRETERS: u32 = 4;
 
-/// The reason why LD_PRELOAD has no effect on the program at `path`.
+/// The kernel reads as much of a script's first line.
+const SCRIPT_HEAD_BYTES: u64 = 256;
+
+/// The reason why LD_PRELOAD has no effect on the program at `path`. Programs may have 100 MB: only the needed parts are read.
 fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
-    let metadata = fs::metadata(path).ok()?;
-    let bytes = fs::read(path).ok()?;
+    let file = fs::File::open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    let mut head = Vec::new();
+    (&file).take(SCRIPT_HEAD_BYTES).read_to_end(&mut head).ok()?;
     let shown = path.display();
-    if let Some(interpreter) = interpreter_of_script(&bytes)
+    if let Some(interpreter) = interpreter_of_script(&head)
         && depth < MAX_INTERPRETERS
     {
         // `#!/usr/bin/env python3` is dynamic as env is; what env starts is seen later.
@@ -78,14 +84,15 @@ fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
         ));
     }
     let own = Kind::of_this_program()?;
-    let kind = Kind::of(&bytes)?;
+    let kind = Kind::of(&head)?;
     if kind != own {
         return Some(format!("{shown} is built for {kind}, this agent for {own}"));
     }
-    let (linker, wants_asan) = match FileKind::parse(&*bytes).ok()? {
-        FileKind::Elf64 => facts(&ElfFile64::<Endianness>::parse(&*bytes).ok()?),
-        FileKind::Elf32 => facts(&ElfFile32::<Endianness>::parse(&*bytes).ok()?),
-        _ => return None,
+    let parts = ReadCache::new(&file);
+    let (linker, wants_asan) = if kind.is_64_bit {
+        facts::<FileHeader64<Endianness>, _>(&parts)?
+    } else {
+        facts::<FileHeader32<Endianness>, _>(&parts)?
     };
     match linker {
         None => Some(format!(
@@ -163,19 +170,55 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The dynamic linker that the program requests, and whether it needs AddressSanitizer's library.
-fn facts<H: FileHeader<Endian = Endianness>>(file: &ElfFile<'_, H>) -> (Option<String>, bool) {
-    let is_asan = |symbol: object::read::elf::ElfSymbol<'_, '_, H>| {
-        symbol.is_undefined() && symbol.name_bytes().is_ok_and(|name| name == b"__asan_init")
-    };
-    (interpreter(file), file.dynamic_symbols().any(is_asan))
+/// Maximum number of undefined symbols whose names are read.
+const MAX_IMPORTS: usize = 1 << 16;
+
+/// The dynamic linker that the program requests (`None` for a static one), and whether it needs AddressSanitizer's library.
+fn facts<'a, H: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(
+    data: R,
+) -> Option<(Option<String>, bool)> {
+    let header = H::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, data).ok()?;
+    let segment = segments.iter().find(|segment| segment.p_type(endian) == elf::PT_INTERP);
+    let linker = segment.and_then(|segment| segment.data(endian, data).ok());
+    let linker = linker.map(|path| String::from_utf8_lossy(path).trim_end_matches('\0').to_owned());
+    let symbols =
+        header.sections(endian, data).ok()?.symbols(endian, data, elf::SHT_DYNSYM).ok()?;
+    let mut imports = symbols.iter().filter(|symbol| symbol.is_undefined(endian)).take(MAX_IMPORTS);
+    let is_asan = imports.any(|symbol| {
+        symbol.name(endian, symbols.strings()).is_ok_and(|name| name == b"__asan_init")
+    });
+    Some((linker, is_asan))
 }
 
-/// The dynamic linker that the program requests; `None` for a static one.
-fn interpreter<H: FileHeader<Endian = Endianness>>(file: &ElfFile<'_, H>) -> Option<String> {
-    let (endian, data) = (file.endian(), file.data());
-    let segments = file.elf_header().program_headers(endian, data).ok()?;
-    let segment = segments.iter().find(|segment| segment.p_type(endian) == elf::PT_INTERP)?;
-    let path = segment.data(endian, data).ok()?;
-    Some(String::from_utf8_lossy(path).trim_end_matches('\0').to_owned())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_program_is_judged_by_its_parts() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, script] = ["large", "script"].map(|name| directory.path().join(name));
+        let mut program = fs::read("/bin/sh").unwrap();
+        let (glibc, musl) = (b"/lib64/ld-linux-x86-64.so.2", b"/lib64/ld-musl-x86-64.so.2\0");
+        let at = program.windows(glibc.len()).position(|bytes| bytes == glibc);
+        let Some(at) = at else { return eprintln!("skipped: another architecture") };
+        let judged = |program: &[u8]| {
+            fs::write(&path, program).unwrap();
+            // More than this machine's memory.
+            fs::File::options().write(true).open(&path).unwrap().set_len(1 << 42).unwrap();
+            fs::write(&script, format!("#!{} -x\n", path.display())).unwrap();
+            [&path, &script].map(|path| obstacle_of(path, 0))
+        };
+        assert_eq!(judged(&program), [None, None]);
+        program[at..at + musl.len()].copy_from_slice(musl);
+        for obstacle in judged(&program) {
+            let obstacle = obstacle.unwrap();
+            assert!(
+                obstacle.contains("uses musl's dynamic linker (/lib64/ld-musl-x86-64.so.2)"),
+                "{obstacle}"
+            );
+        }
+    }
 }
