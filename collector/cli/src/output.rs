@@ -77,15 +77,17 @@ impl Target {
     }
 }
 
+/// Mode of a new file, before the umask.
+const NEW_FILE: u32 = 0o666;
+
 /// Modes, owners and names of files.
 #[cfg(unix)]
 mod modes {
-    use std::fs::{File, Metadata, Permissions};
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    use super::NEW_FILE;
+    use std::fs::{File, Metadata, OpenOptions, Permissions};
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
     use std::path::Path;
 
-    /// Mode of a new file, before the umask.
-    const NEW_FILE: u32 = 0o666;
     /// Bits of a mode that a file keeps.
     const MODE: u32 = 0o7777;
 
@@ -97,6 +99,14 @@ mod modes {
     pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
         let found = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
         Some((found.dev(), found.ino()))
+    }
+
+    pub(super) fn of_file(found: &Metadata) -> u32 {
+        found.mode() & MODE
+    }
+
+    pub(super) fn of_opened(options: &mut OpenOptions, mode: u32) {
+        options.mode(mode);
     }
 
     pub(super) fn of_new_file(builder: &mut tempfile::Builder<'_, '_>) {
@@ -117,7 +127,7 @@ mod modes {
 /// A system without modes and owners.
 #[cfg(not(unix))]
 mod modes {
-    use std::fs::{File, Metadata};
+    use std::fs::{File, Metadata, OpenOptions};
     use std::path::{Path, PathBuf};
 
     pub(super) const fn has_one_name(_: &Metadata) -> bool {
@@ -127,6 +137,12 @@ mod modes {
     pub(super) fn identity(path: &Path) -> Option<PathBuf> {
         path.canonicalize().ok().filter(|path| path.is_file())
     }
+
+    pub(super) const fn of_file(_: &Metadata) -> u32 {
+        super::NEW_FILE
+    }
+
+    pub(super) const fn of_opened(_: &mut OpenOptions, _: u32) {}
 
     pub(super) const fn of_new_file(_: &mut tempfile::Builder<'_, '_>) {}
 
@@ -154,19 +170,24 @@ pub(crate) fn refuse_input<'a>(
 #[cfg(unix)]
 pub(crate) const STDOUT: &str = "/dev/stdout";
 
-/// Opens the file at a path, to overwrite it.
-pub(crate) fn open_in_place(path: &Path) -> io::Result<File> {
+/// Opens the file at a path, to overwrite it. A new file gets this mode, before the umask.
+pub(crate) fn open_in_place(path: &Path, mode: u32) -> io::Result<File> {
     // If it were opened by name, the file would be truncated, and also overwritten by a program that has it as stdout.
     #[cfg(unix)]
     if path == Path::new(STDOUT) {
         use std::os::fd::AsFd;
         return io::stdout().as_fd().try_clone_to_owned().map(File::from);
     }
-    OpenOptions::new().write(true).create(true).truncate(true).open(path)
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    modes::of_opened(&mut options, mode);
+    options.open(path)
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    io::copy(&mut File::open(from)?, &mut open_in_place(to)?).map(drop)
+    let mut from = File::open(from)?;
+    let mode = modes::of_file(&from.metadata()?);
+    io::copy(&mut from, &mut open_in_place(to, mode)?).map(drop)
 }
 
 /// Compression of a file, by the end of its name.
@@ -244,7 +265,8 @@ impl Output {
 }
 
 fn in_place(path: &Path) -> Result<Sink> {
-    let file = open_in_place(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let file = open_in_place(path, NEW_FILE)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(Box::new(file))
 }
 

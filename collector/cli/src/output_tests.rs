@@ -23,6 +23,23 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
+fn a_new_file_in_place_gets_its_mode_and_another_keeps_its_own() {
+    let directory = TempDir::new().unwrap();
+    let [new, old, link, linked] =
+        ["new", "old", "link", "linked"].map(|name| directory.path().join(name));
+    drop(open_in_place(&new, 0o600).unwrap());
+    assert_eq!(mode(&new), 0o600);
+    std::fs::write(&old, "").unwrap();
+    std::fs::set_permissions(&old, Permissions::from_mode(0o640)).unwrap();
+    drop(open_in_place(&old, 0o600).unwrap());
+    assert_eq!(mode(&old), 0o640);
+    // A copy of a finished file is as private as that.
+    symlink("linked", &link).unwrap();
+    Target::at(&link).unwrap().publish(&new).unwrap();
+    assert_eq!(mode(&linked), 0o600);
+}
+
+#[test]
 fn a_regular_file_keeps_its_mode_its_owner_and_the_links_to_it() {
     let directory = TempDir::new().unwrap();
     let (file, link) = (directory.path().join("file"), directory.path().join("link"));

@@ -13,10 +13,13 @@ use tracetee_text::live::Live;
 /// Time between two rounds.
 const ROUND: Duration = Duration::from_millis(200);
 
+/// Mode of a new trace, the same as without `--stream`: its names may be private.
+const MODE: u32 = 0o600;
+
 /// Opens the output, which can be read from now on.
 pub(super) fn open(session: &Session, output: &Path, options: &TextOptions) -> Result<Live> {
-    let file =
-        open_in_place(output).with_context(|| format!("cannot write {}", output.display()))?;
+    let file = open_in_place(output, MODE)
+        .with_context(|| format!("cannot write {}", output.display()))?;
     Ok(Live::create(session.directory(), file, output, options)?)
 }
 
