@@ -199,6 +199,25 @@ enum Packer {
 
 type Sink = Box<dyn Write>;
 
+/// A file whose errors name it.
+struct Named(File, PathBuf);
+
+impl Named {
+    fn in_file(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("cannot write {}: {error}", self.1.display()))
+    }
+}
+
+impl Write for Named {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(|error| self.in_file(&error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Packer {
     /// Returns what takes the content.
     fn out(&mut self) -> &mut dyn Write {
@@ -225,7 +244,9 @@ impl Output {
         } else {
             let target = Target::at(path)?;
             match target.directory().map(temporary).transpose() {
-                Ok(Some((file, made))) => (Box::new(file) as Sink, Some((made, target))),
+                Ok(Some((file, made))) => {
+                    (Box::new(Named(file, path.to_owned())) as Sink, Some((made, target)))
+                }
                 // Writes in place also if the file is writable and its directory is not.
                 Ok(None) => (in_place(path)?, None),
                 Err(_) if path.exists() => (in_place(path)?, None),
@@ -267,7 +288,7 @@ impl Output {
 fn in_place(path: &Path) -> Result<Sink> {
     let file = open_in_place(path, NEW_FILE)
         .with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(Box::new(file))
+    Ok(Box::new(Named(file, path.to_owned())))
 }
 
 fn temporary(directory: &Path) -> io::Result<(File, TempPath)> {

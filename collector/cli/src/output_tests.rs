@@ -23,6 +23,22 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
+fn a_full_disk_names_the_file() {
+    for name in ["/dev/full", "full.gz", "full.zst"] {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join(name);
+        if name != "/dev/full" {
+            symlink("/dev/full", &path).unwrap();
+        }
+        let message = format!("{:#}", write(&path).unwrap_err());
+        assert!(
+            message.starts_with(&format!("cannot write {}: No space", path.display())),
+            "{message}"
+        );
+    }
+}
+
+#[test]
 fn a_new_file_in_place_gets_its_mode_and_another_keeps_its_own() {
     let directory = TempDir::new().unwrap();
     let [new, old, link, linked] =
