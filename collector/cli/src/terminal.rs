@@ -62,6 +62,13 @@ pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> any
 
 /// Writes an error to stderr, and its hint on its own line.
 pub(crate) fn fail(error: &anyhow::Error) {
+    let (message, hint) = words(error);
+    say_labelled(Some((Tone::Worse, "error")), &message);
+    hint.iter().for_each(|hint| say_labelled(Some((Tone::Hint, "hint")), hint));
+}
+
+/// Returns the message of an error and of its causes, and the first hint.
+fn words(error: &anyhow::Error) -> (String, Option<String>) {
     let (mut message, mut found) = (String::new(), None);
     for cause in error.chain() {
         let text = cause.to_string();
@@ -74,12 +81,14 @@ pub(crate) fn fail(error: &anyhow::Error) {
         } else {
             (&*text, None)
         };
-        message += if message.is_empty() { "" } else { ": " };
-        message += what;
+        // The message of an error may end with that of its cause.
+        if !message.ends_with(what) {
+            message += if message.is_empty() { "" } else { ": " };
+            message += what;
+        }
         found = found.or(hint);
     }
-    say_labelled(Some((Tone::Worse, "error")), &message);
-    found.iter().for_each(|hint| say_labelled(Some((Tone::Hint, "hint")), hint));
+    (message, found)
 }
 
 /// Returns the style of a tone on a terminal.
@@ -165,5 +174,25 @@ impl Write for Log {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let missing = io::Error::from_raw_os_error(2);
+        let missing =
+            tracetee_uploader::Error::Io { what: "read", path: "a.pem".into(), source: missing };
+        let (message, hint) = words(&anyhow::Error::new(missing).context("the collector"));
+        let expected = "the collector: cannot read a.pem: No such file or directory (os error 2)";
+        assert_eq!((&*message, hint), (expected, None));
+        let hinted = hinted("two tokens", "pass one").context("cannot start");
+        assert_eq!(
+            words(&hinted),
+            ("cannot start: two tokens".to_owned(), Some("pass one".to_owned()))
+        );
     }
 }
