@@ -31,7 +31,14 @@ pub(crate) fn report(recovered: &Recovered, output: &Path, program: &Program) ->
         );
     }
     for reason in &recovered.failures {
-        let _ = writeln!(text, "not traced: {}", reason.trim_start_matches("tracetee: "));
+        let reason = match reason.trim_start_matches("tracetee: ") {
+            "" => {
+                "the agent could not start in a process, nor write the reason. Check the space of the trace's file \
+                   system, and the process's limit of file sizes (ulimit -f)"
+            }
+            reason => reason,
+        };
+        let _ = writeln!(text, "not traced: {reason}");
     }
     for reason in &recovered.unreadable {
         let _ = writeln!(text, "skipped: {reason}");
@@ -125,4 +132,21 @@ pub(crate) fn why_empty(recovered: &Recovered, program: &Program) -> String {
         let _ = write!(text, "\nnot hooked: {reason}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_could_not_write_its_reason_gets_a_probable_one() {
+        let failures = vec![String::new(), "tracetee: sh: no memory".to_owned()];
+        let recovered = Recovered { failures, ..Recovered::default() };
+        let program = Program { path: "/bin/sh".into(), obstacle: None };
+        let text = report(&recovered, Path::new("sh.ftrace"), &program);
+        let reasons: Vec<_> =
+            text.lines().filter_map(|line| line.strip_prefix("not traced: ")).collect();
+        assert!(reasons[0].contains("ulimit -f"), "{text}");
+        assert_eq!(reasons[1..], ["sh: no memory"]);
+    }
 }
