@@ -28,6 +28,7 @@ fn frame(n: u64, level: Level, [slow, janky, frozen]: [bool; 3]) -> Frame {
         screen: Some(format!("screen {n}").into()),
         start_ns: 1_000_000 + n,
         start_source: StartSource::Vsync,
+        cadence: 0,
         ui_start_ns: 1_100_000 + n,
         deadline_ns: 1_200_000 + n,
         timeline: None,
