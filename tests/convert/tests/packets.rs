@@ -5,7 +5,7 @@ use std::io::{Cursor, Write};
 use std::time::Duration;
 use tracetee_convert::Format;
 use tracetee_tests_convert::{Message, Random, everything, everything_of, trace};
-use tracetee_trace::{Counter, Gap, Trace, read_any};
+use tracetee_trace::{Counter, FlowKind, Gap, Trace, read_any};
 
 fn read(packets: &[Message]) -> Trace {
     read_any(Cursor::new(trace(packets))).unwrap()
@@ -362,6 +362,25 @@ fn states_stacks_and_counters_of_every_form_are_read() {
         .collect();
     assert_eq!(stacks, [["inner", "outer"], ["inner", "outer"]]);
     assert_eq!((trace.samples[1].weight, trace.samples[1].tid), (3, 5));
+}
+
+#[test]
+fn the_id_of_a_flow_that_has_ended_starts_another_flow() {
+    let point = |at_ns, field, name| packet(1, at_ns).of(11, &event(3, name).fixed(field, 7));
+    // In the file, the points of the second flow are first.
+    let trace = read(&[
+        track(),
+        point(40, 47, "d"),
+        point(50, 48, "e"),
+        point(10, 47, "a"),
+        point(20, 47, "b"),
+        point(30, 48, "c"),
+        point(60, 48, "f"),
+    ]);
+    let kinds: Vec<_> = trace.flows.iter().map(|flow| (flow.at_ns, flow.kind)).collect();
+    use FlowKind::{End, Start, Step};
+    assert_eq!(kinds, [(10, Start), (20, Step), (30, End), (40, Start), (50, End)]);
+    assert_eq!(unread(&trace), [("ends of flows that have ended before", 1)]);
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub(super) enum What {
     State {
         labels: Labels,
     },
-    /// A flow of the track's last slice.
+    /// A flow of the track's last slice. The first step of a flow without a name starts it.
     Flow {
         id: u64,
         name: NameId,

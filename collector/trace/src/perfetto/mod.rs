@@ -45,7 +45,7 @@ use clock::{Clock, Clocks};
 use event::Event;
 use fields::packet;
 use sequence::{Descriptor, Reference, Sequence, Sequences};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
 use tracks::Tracks;
 use unread::Unread;
@@ -111,8 +111,6 @@ struct Reader {
     samples: Vec<(Clock, crate::samples::Sample)>,
     /// Names of the counters of a GPU, by their ids, and the index of their last event.
     gpu_counters: HashMap<(u64, u64), (crate::names::NameId, Option<usize>)>,
-    /// Ids of flows that began.
-    flows: HashSet<u64>,
     completes: u32,
     /// Version of the kernel, which decides the meaning of thread states.
     kernel_version: Option<(u32, u32)>,

@@ -4,7 +4,9 @@ use super::Reader;
 use super::event::{Event, Labels, NO_CPU, Phase, What};
 use super::tracks::{Place, TrackId};
 use crate::builder::{Builder, Live, is_ended_by};
-use crate::model::{Async, AsyncKey, Counter, Flow, FlowRecord, Instant, Scope, Trace, UNFINISHED};
+use crate::model::{
+    Async, AsyncKey, Counter, Flow, FlowKind, FlowRecord, Instant, Scope, Trace, UNFINISHED,
+};
 use crate::names::NameId;
 use crate::text::details::Details;
 use std::collections::{HashMap, HashSet};
@@ -34,6 +36,8 @@ pub(super) struct Put {
     completes: HashMap<u32, (Live, u32)>,
     /// The last slice or instant of a thread's track, which flows are at.
     records: HashMap<TrackId, Option<FlowRecord>>,
+    /// Flows without a name, by id: true until they end, after which another flow may have the id.
+    flows: HashMap<u64, bool>,
     /// Open slices of async tracks, and the state of state tracks.
     open: HashMap<TrackId, Vec<usize>>,
     /// Tracks that get a name or lose a scope, with the names that distinguish them.
@@ -123,7 +127,7 @@ impl Put {
             Owner::Thread(live) => (live, None, None),
             Owner::Process { pid, live, name, .. } => (live, Some(pid), Some(name)),
         };
-        let Self { reader, completes, records, open, renamed, counters, counted, .. } = self;
+        let Self { reader, completes, records, open, renamed, counters, counted, flows, .. } = self;
         let builder = &mut reader.builder;
         let at_ns = builder.at(live, at_ns);
         let thread = builder.key(live);
@@ -266,7 +270,19 @@ impl Put {
                 }
                 builder.trace.counters.push(Counter { thread, pid, name, at_ns, value, scope });
             }
+            (What::Flow { id, name: NameId::NONE, kind: FlowKind::End, .. }, None)
+                if flows.get(&id) == Some(&false) =>
+            {
+                reader.unread.event("ends of flows that have ended before");
+            }
             (What::Flow { id, name, category, kind }, None) => {
+                let is_first = matches!(kind, FlowKind::Start | FlowKind::Step)
+                    && name == NameId::NONE
+                    && flows.insert(id, true) != Some(true);
+                let kind = if is_first { FlowKind::Start } else { kind };
+                if let (FlowKind::End, Some(is_open)) = (kind, flows.get_mut(&id)) {
+                    *is_open = false;
+                }
                 let record =
                     builder.flow_record(live, records.get(&on).copied().flatten(), kind, at_ns);
                 builder.trace.flows.push(Flow { thread, name, category, id, kind, at_ns, record });

@@ -255,8 +255,7 @@ impl Reader {
     pub(super) fn flows(&mut self, on: TrackId, time: (Clock, u64), event: &Decoded<'_>) {
         let (name, category) = (NameId::NONE, NameId::NONE);
         for &id in &event.flows {
-            let kind = if self.flows.insert(id) { FlowKind::Start } else { FlowKind::Step };
-            self.push(time, on, What::Flow { id, name, category, kind });
+            self.push(time, on, What::Flow { id, name, category, kind: FlowKind::Step });
         }
         for &id in &event.ending {
             self.push(time, on, What::Flow { id, name, category, kind: FlowKind::End });
