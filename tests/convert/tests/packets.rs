@@ -384,6 +384,26 @@ fn the_id_of_a_flow_that_has_ended_starts_another_flow() {
 }
 
 #[test]
+fn a_counter_of_thread_time_gives_the_cpu_time_of_slices() {
+    let descriptor = Message::new().int(1, 1).int(5, 1);
+    let counter = Message::new().int(1, 20).int(5, 9).of(8, &descriptor);
+    let at = |at_ns, event: Message, ns| packet(1, at_ns).of(11, &event.int(31, 20).int(12, ns));
+    let trace = read(&[
+        track(),
+        Message::new().int(10, 1).of(60, &counter),
+        at(10, begin("outer"), 5_000),
+        at(11, begin("inner"), 500),
+        at(13, end(), 1_500),
+        at(14, end(), 250),
+        at(20, begin("next"), 1_000),
+        at(21, end(), 900),
+    ]);
+    let expected = [(5_000, 7_250), (5_500, 7_000), (8_250, 9_150)];
+    assert_eq!(trace.threads[&5].cpu_ns, expected);
+    assert_eq!(trace.counters.len(), 6);
+}
+
+#[test]
 fn tracks_and_states_that_another_trace_of_perfetto_has_otherwise_are_counted() {
     let process = Message::new().int(1, 5).bytes(6, "app");
     let own = Message::new().int(10, 1).of(60, &Message::new().int(1, 8).of(3, &process));

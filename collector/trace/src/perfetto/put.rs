@@ -257,12 +257,6 @@ impl Put {
                     let names = &mut builder.trace.names;
                     names.id(format!("{} #{twins}", names.text(name)).as_bytes())
                 });
-                if counter.is_some_and(|counter| counter.is_cpu_time)
-                    && let Ok(cpu_ns) = u64::try_from(rounded(value))
-                    && let Some(&index) = builder.open(live).last()
-                {
-                    builder.cpu(live, index, None, Some(cpu_ns));
-                }
                 if let Some(unit) = counter.map(|counter| counter.unit)
                     && unit != NameId::NONE
                 {
@@ -347,10 +341,4 @@ fn legacy_async(builder: &mut Builder, live: Live, at_ns: u64, one: Async, phase
             builder.instant(Instant { thread, pid, track, name, category, args, at_ns, cpu_ns });
         }
     }
-}
-
-/// The nearest whole number.
-#[allow(clippy::cast_possible_truncation, reason = "the cast saturates, as values of counters may")]
-fn rounded(value: f64) -> i64 {
-    value.round() as i64
 }

@@ -55,14 +55,15 @@ impl Reader {
             self.unread.event("track events without a time");
             return Ok(());
         };
-        let cpu_ns = self.cpu_of(sequence, &event);
+        let extra = self.extra_counters(sequence, &event);
+        let cpu_ns = self.cpu_of(sequence, &event, extra.as_deref().unwrap_or_default());
         let event = Decoded { cpu_ns, ..event };
         let Some(on) = self.track_of(sequence, &event) else {
             self.unread.event("track events without a track");
             return Ok(());
         };
         if let (0, Some(legacy)) = (event.kind, event.legacy) {
-            self.extra_counters(sequence, &event, time)?;
+            self.push_counters(time, extra?);
             return self.legacy_event(sequence, on, time, &event, legacy);
         }
         let labels = event.labels;
@@ -85,7 +86,7 @@ impl Reader {
             _ => self.unread.event("track events without a type"),
         }
         self.flows(on, time, &event);
-        self.extra_counters(sequence, &event, time)?;
+        self.push_counters(time, extra?);
         if let Some(value) = event.callstack {
             self.event_stack(sequence, on, time, value)?;
         }
@@ -224,13 +225,22 @@ impl Reader {
     }
 
     /// The CPU time of an event's thread: its own, a delta, or an extra counter of that type.
-    fn cpu_of(&mut self, sequence: u32, event: &Decoded<'_>) -> Option<u64> {
+    fn cpu_of(
+        &mut self,
+        sequence: u32,
+        event: &Decoded<'_>,
+        extra: &[(TrackId, f64)],
+    ) -> Option<u64> {
         if let Some(delta_us) = event.cpu_delta_us {
             let reference = self.sequence(sequence).reference.as_mut()?;
             reference.cpu_ns = reference.cpu_ns.saturating_add(delta_us.saturating_mul(1000));
             return u64::try_from(reference.cpu_ns).ok();
         }
-        event.cpu_ns
+        event.cpu_ns.or_else(|| {
+            let is_cpu_time = |on| self.tracks.get(on)?.counter.map(|counter| counter.is_cpu_time);
+            let found = extra.iter().find(|(on, _)| is_cpu_time(*on) == Some(true));
+            found.and_then(|&(_, ns)| u64::try_from(rounded(ns)).ok())
+        })
     }
 
     fn track_of(&mut self, sequence: u32, event: &Decoded<'_>) -> Option<TrackId> {
@@ -262,14 +272,14 @@ impl Reader {
         }
     }
 
+    /// Values of an event's extra counters, in their units, by track.
     fn extra_counters(
         &mut self,
         sequence: u32,
         event: &Decoded<'_>,
-        time: (Clock, u64),
-    ) -> Result<(), Malformed> {
+    ) -> Result<Vec<(TrackId, f64)>, Malformed> {
         if event.extra.1.is_empty() && event.extra_double.1.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let defaults = self.sequence(sequence).defaults.clone();
         let or =
@@ -282,12 +292,14 @@ impl Reader {
         if all.len() < event.extra.1.len() + event.extra_double.1.len() {
             return Err("an extra counter has no track");
         }
-        for (uuid, value) in all {
-            let value = self.absolute(sequence, uuid, value);
-            let on = self.tracks.id(uuid);
+        let value = |(uuid, value)| (self.tracks.id(uuid), self.absolute(sequence, uuid, value));
+        Ok(all.into_iter().map(value).collect())
+    }
+
+    fn push_counters(&mut self, time: (Clock, u64), counters: Vec<(TrackId, f64)>) {
+        for (on, value) in counters {
             self.push(time, on, What::Counter { name: NameId::NONE, value });
         }
-        Ok(())
     }
 
     /// Adds up an incremental counter; in its unit.
@@ -313,6 +325,12 @@ fn fixed_numbers(all: &mut Vec<u64>, value: Value<'_>) -> Result<(), Malformed> 
         }
     }
     if all.len() > 64 { Err("an event has more than 64 flows") } else { Ok(()) }
+}
+
+/// The nearest whole number.
+#[allow(clippy::cast_possible_truncation, reason = "the cast saturates, as values of counters may")]
+fn rounded(value: f64) -> i64 {
+    value.round() as i64
 }
 
 /// An integer, as in Perfetto's counters.
