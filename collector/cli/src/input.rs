@@ -11,6 +11,8 @@ use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tracetee_fleet::capture::{Capture, analyzed, named};
+use tracetee_jank::Options;
 use tracetee_trace::quoted;
 use tracetee_trace::{Error, Kind, Losses, Mapping};
 
@@ -89,8 +91,25 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Error> {
     Kind::sniff(&mut *unpacked(path)?).map_err(in_file)
 }
 
-/// Reports the parts of a file that could not be read.
-pub(crate) fn say_losses(path: &Path, losses: &Losses) {
+/// Reads and analyzes a trace, and reports its damage. `for_timeline`: with all events.
+pub(crate) fn capture(
+    path: &Path,
+    options: &Options<'_>,
+    for_timeline: bool,
+) -> Result<Capture, tracetee_fleet::Error> {
+    let read = if for_timeline {
+        tracetee_trace::read_file_with_events
+    } else {
+        tracetee_trace::read_file
+    };
+    let trace = read(path)?;
+    // Before the analysis, which may find nothing in what is left.
+    say_damage(path, &trace.losses);
+    if for_timeline { named(trace, options) } else { analyzed(trace, options) }
+}
+
+/// Reports the parts of a file that are damaged: its end, and malformed lines.
+pub(crate) fn say_damage(path: &Path, losses: &Losses) {
     let name = path.display();
     if let Some((offset, why)) = &losses.truncated {
         note(&format!(
@@ -103,6 +122,12 @@ pub(crate) fn say_losses(path: &Path, losses: &Losses) {
             note(&format!("  {}: {}: {}", bad.number, bad.why, quoted(&bad.text)));
         }
     }
+}
+
+/// Reports the parts of a file that could not be read.
+pub(crate) fn say_losses(path: &Path, losses: &Losses) {
+    say_damage(path, losses);
+    let name = path.display();
     for (count, kind) in [
         (losses.unmatched_ends, "section ends without a begin"),
         (losses.unclosed, "sections without an end"),

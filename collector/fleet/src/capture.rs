@@ -53,8 +53,11 @@ pub fn read_file_for_timeline(path: &Path, options: &Options<'_>) -> Result<Capt
     named(tracetee_trace::read_file_with_events(path)?, options)
 }
 
-/// Analyzes a trace, and gives it the names that the mapping restores.
-fn named(trace: Trace, options: &Options<'_>) -> Result<Capture, Error> {
+/// Analyzes a trace that was read with all events, and gives it the names that the mapping restores.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn named(trace: Trace, options: &Options<'_>) -> Result<Capture, Error> {
     let mut capture = analyzed(trace, options)?;
     if let Some(mapping) = options.mapping {
         mapping.apply_to(&mut capture.trace);
@@ -62,7 +65,11 @@ fn named(trace: Trace, options: &Options<'_>) -> Result<Capture, Error> {
     Ok(capture)
 }
 
-fn analyzed(trace: Trace, options: &Options<'_>) -> Result<Capture, Error> {
+/// Analyzes a trace.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn analyzed(trace: Trace, options: &Options<'_>) -> Result<Capture, Error> {
     let has_death = options.death.is_some() || trace.about.death.is_some();
     let analysis = match tracetee_jank::analyze(&trace, options) {
         // Nothing may be left of a process but its end.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use tracetee_convert::Format;
 use tracetee_tests::tracetee;
-use tracetee_tests_convert::{frames, refused};
+use tracetee_tests_convert::{frames, refused, tool_output};
 use tracetee_trace::{Trace, read, read_any};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -202,6 +202,26 @@ fn errors_name_their_place() {
         said.contains("truncated or damaged at byte 39 of its uncompressed content: a summary has 4294967295 bytes"),
         "{said}"
     );
+}
+
+#[test]
+fn a_report_says_where_a_file_is_cut_also_if_nothing_is_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let whole = gzip(frames(200).as_bytes());
+    let half = whole[..whole.len() / 2].to_vec();
+    let head = [gzip(b"# tracer: nop\n"), whole[..12].to_vec()].concat();
+    for (name, bytes) in [("whole.gz", &whole), ("half.gz", &half), ("head.gz", &head)] {
+        std::fs::write(path.join(name), bytes).unwrap();
+    }
+    for name in ["half.gz", "head.gz"] {
+        for others in [&[][..], &["whole.gz"]] {
+            let output = tool_output(path, &[&["report", name], others].concat());
+            let said = String::from_utf8(output.stderr).unwrap();
+            let expected = format!("tracetee: {name}: truncated or damaged at byte ");
+            assert_eq!(said.matches(&expected).count(), 1, "{others:?}: {said}");
+        }
+    }
 }
 
 #[test]

@@ -3,14 +3,13 @@
 use super::collector_page::CollectorPage;
 use super::store::with_tables;
 use crate::args::{FailOn, GateArgs, GateFormat, StoreOptions};
-use crate::input::{mapping, mapping_of};
+use crate::input::{capture, mapping, mapping_of};
 use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use tracetee_fleet::capture::read_file;
 use tracetee_fleet::database::{Database, late_of_ledgers, scheduled};
 use tracetee_gate::{Answer, Field, Gate};
 use tracetee_jank::{Options, Which};
@@ -34,7 +33,7 @@ pub(crate) fn gate(args: &GateArgs) -> Result<ExitCode> {
     let process = args.app.as_deref().map_or(Which::App, Which::Named);
     let options =
         Options { process, mapping: given.as_ref(), without_details: true, ..Options::default() };
-    let read = |path: &Path| read_file(path, &options);
+    let read = |path: &Path| capture(path, &options, false);
     let mut gate = Gate::compare(&args.benchmark, &args.base, args.same, read)?;
     let sections = gate.sections_with_factor();
     if let (Some(store), Some(app), false) = (&args.field, &args.app, sections.is_empty()) {
@@ -133,7 +132,7 @@ fn rows(page: &CollectorPage, sql: &str) -> Result<Vec<(String, String)>> {
 /// Adds a capture of the field.
 fn add(field: &mut Field, device: &str, path: &Path, mapping: Option<&Mapping>) {
     let options = Options { mapping, without_details: true, ..Options::default() };
-    match read_file(path, &options) {
+    match capture(path, &options, false) {
         Ok(capture) => field.add(device, &capture),
         Err(error) => say(&format!("skipped: {error}")),
     }

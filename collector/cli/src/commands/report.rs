@@ -4,7 +4,7 @@
 mod of_store;
 
 use crate::args::{FailOn, ReportArgs, ReportFormat};
-use crate::input::{mapping, mapping_of, unpacked};
+use crate::input::{capture, mapping, mapping_of, say_damage, unpacked};
 use crate::stored::{dump_beside, profile_beside};
 use crate::terminal::{note, print, print_file, print_report, say};
 use anyhow::{Context, Result, bail};
@@ -12,7 +12,7 @@ use of_store::of_store;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_with_profile};
+use tracetee_fleet::capture::{Capture, read_file_for_timeline, read_with_profile};
 use tracetee_fleet::change::comparison::Verdict;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fenced;
@@ -148,12 +148,15 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<Vec<u8>>
     let profile = dumps.is_empty().then(|| profile_beside(path)).flatten();
     let capture = if let Some((kind, profile)) = profile {
         note(&format!("with the {kind} {}", profile.display()));
-        read_with_profile(path, &profile, &options)?
+        let capture = read_with_profile(path, &profile, &options)?;
+        say_damage(path, &capture.trace.losses);
+        capture
     } else if dumps.is_empty() {
-        let read = if is_page { read_file_for_timeline } else { read_file };
-        read(path, &options)?
+        capture(path, &options, is_page)?
     } else {
-        let mut traces = vec![tracetee_trace::read_file_with_events(path)?];
+        let trace = tracetee_trace::read_file_with_events(path)?;
+        say_damage(path, &trace.losses);
+        let mut traces = vec![trace];
         for dump in dumps {
             traces.push(tracetee_trace::read_file(dump)?);
         }
@@ -207,7 +210,7 @@ fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<(Vec<u8>, Vec<Verd
         let mapping = mapping_of(given.as_ref(), path)?;
         let options =
             Options { process: args.process(), mapping: mapping.as_deref(), ..Options::default() };
-        let capture = match read_file(path, &options) {
+        let capture = match capture(path, &options, false) {
             Ok(capture) => capture,
             Err(error) => {
                 say(&format!("skipped: {error}"));
