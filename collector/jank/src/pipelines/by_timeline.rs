@@ -36,7 +36,9 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
         of_render.filter_map(|tid| Some((*tid, trace.threads.get(tid)?))).collect();
     let main = trace.threads.get(&process.pid);
     let sections = main.map_or(&[][..], |main| &main.slices).iter();
-    let sections: Vec<&Slice> = sections.filter(|slice| slice.parent == NO_PARENT).collect();
+    let prefetches = trace.names.select(is_prefetch);
+    let is_of_frame = |slice: &&Slice| slice.parent == NO_PARENT && !prefetches.has(slice.name);
+    let sections: Vec<&Slice> = sections.filter(is_of_frame).collect();
     let starts: BTreeSet<u64> = all.values().map(|&(start_ns, _)| start_ns).collect();
     let gets_vsyncs = |main: &Thread| {
         let wakers = main.states.iter().filter_map(|state| trace.threads.get(&state.waker));
@@ -129,6 +131,12 @@ impl Before {
         self.drawn_ns = draw.end_ns.max(self.drawn_ns);
         is_busy && self.busy_ns <= start_ns
     }
+}
+
+/// True for a section in which a list prepares its next items between frames, by Compose or `RecyclerView`.
+fn is_prefetch(name: &str) -> bool {
+    let is_compose = name.starts_with("compose:lazy") && name.contains(":prefetch:");
+    is_compose || name.starts_with("RV Prefetch")
 }
 
 /// A part of a frame, which no section shows.

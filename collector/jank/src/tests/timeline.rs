@@ -491,6 +491,9 @@ fn without_the_scheduler_the_main_thread_works_on_a_frame_in_its_sections() {
     let found = parts(&by_timeline(&mut trace));
     let unknown = ("(no thread is known to draw it)".to_owned(), 7);
     assert!(found.contains(&("inner".to_owned(), 18)) && found.contains(&unknown), "{found:?}");
+    // What a list prepares for later frames is no work of this one.
+    text.slice(MAIN, 34_000, 39_000, "compose:lazylist:prefetch:compose");
+    assert_eq!(parts(&by_timeline(&mut text.trace())), found);
     // A frame of the main thread begins between its sections, one of the render thread inside of one.
     for (start_ns, is_own) in [(12_500_000, true), (11_500_000, false)] {
         let mut trace = text.trace();
