@@ -24,6 +24,8 @@ use std::collections::HashMap;
 pub(crate) const MAX_EVENTS: u64 = 32 << 20;
 /// Bytes of names.
 const MAX_NAME_BYTES: usize = 512 << 20;
+/// Threads, processes, and kinds of events: eight times as many thread ids as a phone has.
+const MAX_THREADS: usize = 1 << 18;
 /// Ends without a begin that are kept; a part of a trace lacks the begins of some thousand slices at most.
 const MAX_ENDS: usize = 1 << 16;
 /// Bytes of a text's kernel events that are kept for writers.
@@ -272,9 +274,21 @@ impl Builder {
             if self.trace.kernel_text.len() > MAX_KERNEL_BYTES {
                 return Some(format!("its kernel events have more than {MAX_KERNEL_BYTES} bytes"));
             }
-            return self.is_full_of_names();
+            let counts = [
+                ("threads", self.running.len()),
+                ("processes", self.trace.processes.len()),
+                ("kinds of events", self.trace.kernel_events.len()),
+            ];
+            let full = counts.into_iter().find(|&(_, count)| count > MAX_THREADS);
+            let full = full.map(|(what, _)| format!("more than {MAX_THREADS} {what}"));
+            return full.or_else(|| self.is_full_of_names());
         }
         None
+    }
+
+    /// True if it has as many threads as it may.
+    pub(crate) fn is_full_of_threads(&self) -> bool {
+        self.running.len() >= MAX_THREADS
     }
 
     /// The same, for only the names.

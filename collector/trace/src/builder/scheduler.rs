@@ -1,6 +1,6 @@
 //! Events of the scheduler and of binder: states, sleeps, names of threads.
 
-use super::Builder;
+use super::{Builder, MAX_THREADS};
 use crate::kernel::{KernelEvent, KernelKind, state_letter};
 use crate::model::State;
 use crate::names::NameId;
@@ -16,9 +16,14 @@ impl Builder {
 
     /// The scheduler did something with a thread, which may be none of the trace's.
     fn state(&mut self, tid: u32, state: State) {
-        if tid != 0 {
-            self.states.entry(tid).or_default().push(state);
+        if tid == 0 {
+            return;
         }
+        if self.states.len() >= MAX_THREADS && !self.states.contains_key(&tid) {
+            self.not_read("states of threads beyond the first 262144", 1);
+            return;
+        }
+        self.states.entry(tid).or_default().push(state);
     }
 
     /// Makes threads of those that only the scheduler's events name.

@@ -40,7 +40,9 @@ impl Reader {
         events.reverse();
         let mut writer = Put::new(self);
         while let Some(event) = events.pop() {
-            writer.event(event);
+            if !writer.is_full() {
+                writer.event(event);
+            }
             if events.len().is_multiple_of(EVENTS_OF_A_STEP) {
                 events.shrink_to_fit();
             }

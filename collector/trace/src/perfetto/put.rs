@@ -99,6 +99,15 @@ impl Put {
         owner
     }
 
+    /// True if the trace has as many threads as it may. Counts an event that is not read for it.
+    pub(super) fn is_full(&mut self) -> bool {
+        let is_full = self.reader.builder.is_full_of_threads();
+        if is_full {
+            self.reader.unread.event("events after the limit of threads");
+        }
+        is_full
+    }
+
     pub(super) fn event(&mut self, event: Event) {
         let at_ns = event.at_ns;
         match event.what {

@@ -538,3 +538,25 @@ fn times_of_a_clock_without_a_unit_are_named() {
     assert_eq!(unread(&format!("cpus=4\n{text}")), 0);
     assert_eq!(unread(&format!("# tracer: nop\n{}", text.replace("4205962", "4205962."))), 0);
 }
+
+#[test]
+fn a_text_with_more_threads_than_any_phone_ends_there() {
+    let begins = |count: u32| {
+        let line = |tid| format!(" a-{tid} (5) [000] ...1 1.000000: tracing_mark_write: B|5|a\n");
+        (1..=count).map(line).collect::<String>()
+    };
+    let trace = read(begins(264_000).as_bytes()).unwrap();
+    let (_, why) = trace.losses.truncated.unwrap();
+    assert_eq!(why, "more than 262144 threads");
+    assert!(read(begins(262_144).as_bytes()).unwrap().losses.truncated.is_none());
+
+    let switches = (1..=131_100).map(|i| {
+        let (prev, next) = (2 * i, 2 * i + 1);
+        format!(
+            " a-5 (5) [000] ...1 1.000000: sched_switch: prev_comm=a prev_pid={prev} prev_prio=1 prev_state=S ==> next_comm=b next_pid={next} next_prio=1\n"
+        )
+    });
+    let trace = read(switches.collect::<String>().as_bytes()).unwrap();
+    let lost = &trace.losses.unread;
+    assert_eq!(lost["states of threads beyond the first 262144"], 56);
+}
