@@ -4,7 +4,7 @@
 //! `serve` asks for each connection. The first to lose its place is a connection whose last request was answered, or was
 //! refused because it has no token; then the oldest that has not sent a request. If there is none, the app or person with
 //! most places loses that of its oldest request, if it has more than its share: an equal one of all who have some, and one
-//! more. Other requests keep their place.
+//! more. Other requests keep their place. At the limit of an address, only its connections count.
 
 use axum::http::HeaderMap;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -137,11 +137,11 @@ impl Connections {
         let mut open = self.open();
         let is_too_many = open.by_client.get(&client).is_some_and(|&count| count >= most);
         let is_full = open.by_number.len() >= self.limits.all;
-        if (is_too_many && !open.hang_up_idle(Some(client)))
-            || (!is_too_many
-                && is_full
-                && !open.hang_up_idle(None)
-                && !open.hang_up_largest_app(self.limits.all))
+        let (whose, places) =
+            if is_too_many { (Some(client), most) } else { (None, self.limits.all) };
+        if (is_too_many || is_full)
+            && !open.hang_up_idle(whose)
+            && !open.hang_up_largest_app(whose, places)
         {
             // ORDERING: Relaxed, here and below; counts.
             self.turned_away.fetch_add(1, Ordering::Relaxed);
@@ -199,17 +199,18 @@ impl Open {
         idle.map(|(_, number)| self.hang_up(number)).is_some()
     }
 
-    /// Closes the oldest request of the app that has most of `all` places. Returns false if none has more than its share.
-    /// Anyone can extract a token from an app, but cannot lock out other apps with it.
-    fn hang_up_largest_app(&mut self, all: usize) -> bool {
+    /// Closes the oldest request of the app that has most of these places, which are a client's or all. Returns false if none
+    /// has more than its share. Anyone can extract a token from an app, but cannot lock out other apps with it.
+    fn hang_up_largest_app(&mut self, client: Option<IpAddr>, places: usize) -> bool {
         let mut by_app: HashMap<&str, (usize, Reverse<u64>)> = HashMap::new();
         for (&number, one) in &self.by_number {
-            let Some(app) = &one.app else { continue };
+            let is_counted = client.is_none_or(|client| client == one.client);
+            let Some(app) = one.app.as_ref().filter(|_| is_counted) else { continue };
             let (count, oldest) = by_app.entry(app).or_insert((0, Reverse(number)));
             *count += 1;
             *oldest = Reverse(number).max(*oldest);
         }
-        let fair = all / (by_app.len() + 1);
+        let fair = places / (by_app.len() + 1);
         let largest = by_app.into_values().max().filter(|&(count, _)| count > fair);
         largest.map(|(_, Reverse(oldest))| self.hang_up(oldest)).is_some()
     }
@@ -229,6 +230,7 @@ impl Connection {
         let mut open = self.connections.open();
         if let Some(client) = proxied
             && open.by_client.get(&client).is_some_and(|&count| count >= limits.of_client)
+            && !open.hang_up_largest_app(Some(client), limits.of_client)
         {
             return false;
         }
@@ -386,28 +388,32 @@ mod tests {
 
     #[test]
     fn an_app_with_more_than_its_share_of_the_places_loses_its_oldest_request() {
-        let connections = limited(6, 6, &[]);
-        let requests: Vec<_> = ["a", "b", "a", "b", "a", "c"]
-            .iter()
-            .map(|app| {
-                let connection = connections.admit(peer(1)).unwrap();
+        // Of all places, and of those that one address has, such as that of a carrier.
+        for (all, of_client, next_peer) in [(6, 6, peer(2)), (9, 6, peer(1))] {
+            let connections = limited(all, of_client, &[]);
+            let begin = |peer, app| {
+                let connection = connections.admit(peer)?;
                 assert!(connection.begin(&HeaderMap::new()));
                 connection.set_app(app);
-                connection
-            })
-            .collect();
-        let next: Vec<_> = (0..3)
-            .map_while(|_| {
-                let next = connections.admit(peer(2))?;
-                assert!(next.begin(&HeaderMap::new()));
-                next.set_app("d");
-                Some(next)
-            })
-            .collect();
-        assert_eq!(next.len(), 3);
-        let is_hung_up: Vec<bool> = requests.iter().chain(&next).map(is_hung_up).collect();
-        // The two oldest ones of "a" and the oldest of "b": each has more than a fifth then.
-        assert_eq!(is_hung_up, [true, true, true, false, false, false, false, false, false]);
+                Some(connection)
+            };
+            let apps = ["a", "b", "a", "b", "a", "c"];
+            let requests = apps.map(|app| begin(peer(1), app).unwrap());
+            let next = [0; 3].map(|_| begin(next_peer, "d").unwrap());
+            let is_hung_up: Vec<bool> = requests.iter().chain(&next).map(is_hung_up).collect();
+            // The two oldest ones of "a" and the oldest of "b": each has more than a fifth then.
+            assert_eq!(is_hung_up, [true, true, true, false, false, false, false, false, false]);
+        }
+        // Those of other addresses keep theirs.
+        let connections = limited(9, 1, &[]);
+        let begin = |last| {
+            let connection = connections.admit(peer(last)).unwrap();
+            assert!(connection.begin(&HeaderMap::new()));
+            connection.set_app("a");
+            connection
+        };
+        let (other, first, second) = (begin(2), begin(1), begin(1));
+        assert!(!is_hung_up(&other) && is_hung_up(&first) && !is_hung_up(&second));
     }
 
     #[test]
@@ -427,9 +433,13 @@ mod tests {
         // The header of anybody else says nothing.
         let direct = connections.admit(peer(1)).unwrap();
         assert!(direct.begin(&through("192.0.2.1")));
+        // An app's own request makes way for the next one of its client.
+        second.set_app("a");
+        assert!(first.begin(&through("192.0.2.1")) && is_hung_up(&second));
         drop((first, second, third, direct));
         assert!(connections.open().by_client.is_empty());
     }
+
     #[test]
     fn each_connection_has_two_descriptors_and_the_store_ninety_six() {
         let most = Limits::resolve(Some(1_000_000), None, &[]);
