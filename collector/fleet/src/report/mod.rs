@@ -30,10 +30,13 @@ pub use tone::{Tone, pieces, plain};
 /// JSON schema of a report's JSON: of a fleet's and of a capture's. Closed: a field that it does not name is an error.
 pub const SCHEMA: &str = include_str!("../../schema/report.schema.json");
 
-/// Returns a text as Markdown, for a comment on a pull request: in a fence that no name of the text ends.
+/// Returns a text as Markdown, for a comment on a pull request: in a fence that no name of the text ends, since it is
+/// longer than each run of tildes in it.
 #[must_use]
 pub fn fenced(text: &str) -> String {
-    format!("~~~~~~text\n{}~~~~~~\n", text.replace("~~~~~~", "~"))
+    let longest = text.split(|c| c != '~').map(str::len).max().unwrap_or_default();
+    let fence = "~".repeat(6.max(longest + 1));
+    format!("{fence}text\n{text}{fence}\n")
 }
 
 /// Writes a duration: ms with a decimal, s from ten on. Rounded half up, as the page does.
@@ -81,5 +84,17 @@ mod tests {
             assert_eq!(ms(ns), text);
         }
         assert_eq!((percent(1, 16), percent(1, 2000)), ("6.3 %".to_owned(), "0.1 %".to_owned()));
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_each_run_of_tildes_in_it() {
+        for run in [0, 1, 6, 36, 37] {
+            let text = format!("a\n{}\n", "~".repeat(run));
+            let (first, rest) =
+                fenced(&text).split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+            let fence = first.strip_suffix("text").unwrap();
+            assert!(fence.len() > run && fence.bytes().all(|byte| byte == b'~'), "{first}");
+            assert_eq!(rest, format!("{text}{fence}\n"));
+        }
     }
 }
