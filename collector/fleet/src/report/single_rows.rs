@@ -55,8 +55,7 @@ pub struct Worst {
     pub render_ns: Option<u64>,
     /// Missed vsyncs; judged by markers, whole periods beyond one.
     pub dropped: u64,
-    /// Periods until the deadline of a turn of a loop; 0 of other frames.
-    #[serde(skip)]
+    /// Periods until the deadline of a turn of a loop; 0 for other frames.
     pub cadence: u64,
     /// Events that show that the frame was late.
     pub evidence: Evidence,

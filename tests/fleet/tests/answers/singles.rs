@@ -308,7 +308,10 @@ fn in_all(parts: &[Value]) -> Option<(u64, String)> {
 fn sentence(one: &Value, explained: Option<&Value>) -> String {
     let dropped = number(one, "dropped");
     let lateness = match (text(one, "evidence"), text(one, "outcome")) {
-        ("markers", _) => "over one period".to_owned(),
+        ("markers", _) => match number(one, "cadence") {
+            0 | 1 => "over one period".to_owned(),
+            periods => format!("over {periods} periods"),
+        },
         (_, outcome) => {
             let plural = if dropped == 1 { "" } else { "s" };
             let way = match outcome {
