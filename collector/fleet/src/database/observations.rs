@@ -66,7 +66,8 @@ impl Database {
     /// Reads the devices of two versions of an app, of a segment: of captures, then of ledgers if there are any.
     ///
     /// # Errors
-    /// [`Error::Sqlite`]; [`Error::Checksum`] if rows are damaged; [`Error::Missing`] if no device has sent the earlier version.
+    /// [`Error::Sqlite`]; [`Error::Checksum`] if rows are damaged; [`Error::Missing`] if no device has sent the earlier
+    /// version, or both are one.
     pub fn fleets(
         &self,
         app: &str,
@@ -74,6 +75,9 @@ impl Database {
         segment: &Segment,
         has_test_devices: bool,
     ) -> Result<Vec<Fleet>, Error> {
+        if versions[0] == versions[1] {
+            return Err(Error::Missing(format!("{app}: {0} and {0} are one version", versions[0])));
+        }
         let _snapshot = self.snapshot()?;
         let (state, end) = (self.changes()?, self.end.clone());
         let read =
