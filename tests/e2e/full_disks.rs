@@ -140,7 +140,7 @@ impl Fixture {
             assert_eq!(kept + lost, written, "{case}: {who}: {kept} kept, {lost} lost");
         }
         if lost_of(&health, "recorder_full") == 0 && mode == "startup" {
-            assert_eq!(lost_of(&health, "no_space_on_disk"), own.1, "{case}");
+            assert_eq!(lost_of(&health, "file_cannot_grow"), own.1, "{case}");
         }
         Some(own.1)
     }

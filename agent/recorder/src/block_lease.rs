@@ -168,7 +168,7 @@ impl<M: Memory> Blocks<M> {
                 _ => {}
             }
             if word == 0 && !self.memory.back(index) {
-                return Err(Loss::NoSpace);
+                return Err(Loss::CannotGrow);
             }
             if let Some(lease) = self.reset(index, word, owner, ticket) {
                 return Ok(lease);

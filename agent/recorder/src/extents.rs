@@ -85,7 +85,7 @@ impl Extents {
             file().and_then(|file| (0..=extent).try_for_each(|at| self.map_extent(at, file)));
         saved.restore();
         done.map_err(|errno| match errno {
-            libc::ENOSPC | libc::EDQUOT | libc::EFBIG => Loss::NoSpace,
+            libc::ENOSPC | libc::EDQUOT | libc::EFBIG => Loss::CannotGrow,
             _ => Loss::PoolFull,
         })
     }

@@ -46,8 +46,8 @@ const _: () = assert!(BLOCKS_OFFSET.is_multiple_of(16384));
 pub enum Loss {
     /// All blocks are leased or hold records that may not go.
     PoolFull = 0,
-    /// The file could not grow: the disk is full, or its quota is.
-    NoSpace = 1,
+    /// The file could not grow: the disk or its quota is full, or the program closed the file.
+    CannotGrow = 1,
     /// A signal handler interrupted a signal handler that interrupted the recorder.
     Nested = 2,
     /// More threads record at once than [`crate::thread::MAX_THREADS`].
@@ -60,14 +60,14 @@ pub enum Loss {
 impl Loss {
     /// All of them, by index.
     pub const ALL: [Self; 5] =
-        [Self::PoolFull, Self::NoSpace, Self::Nested, Self::TooManyThreads, Self::Abandoned];
+        [Self::PoolFull, Self::CannotGrow, Self::Nested, Self::TooManyThreads, Self::Abandoned];
 
     /// Returns its name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::PoolFull => "recorder_full",
-            Self::NoSpace => "no_space_on_disk",
+            Self::CannotGrow => "file_cannot_grow",
             Self::Nested => "nested_signal_handlers",
             Self::TooManyThreads => "too_many_threads",
             Self::Abandoned => "left_by_signal_handlers",

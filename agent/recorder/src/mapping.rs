@@ -263,7 +263,7 @@ impl Memory for Mapping {
         let is_reserved = !self.reserves
             || self.reserve(self.extents.offset_of(index), self.block_bytes)
                 && self.populate(index);
-        if is_reserved { Ok(()) } else { Err(Loss::NoSpace) }
+        if is_reserved { Ok(()) } else { Err(Loss::CannotGrow) }
     }
 
     fn back(&self, index: u32) -> bool {
