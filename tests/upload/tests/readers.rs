@@ -119,6 +119,35 @@ fn a_token_is_a_bearer_or_a_password_and_shows_its_apps() {
     let two = ["--header", &bearer(READER), "--header", &bearer(READER)];
     assert_eq!(status(&two), 401, "one token of two");
     assert!(!collector.log().contains(READER) && !collector.log().contains(OTHER));
+    // No cache keeps an answer, nor does a browser guess its type.
+    let capture = format!("captures/{id}");
+    let pages = ["", "report.json", "report.md", &capture, &format!("{capture}.ftrace.zst")];
+    let read = pages.map(|path| (format!("{page}/{path}"), READER));
+    for (url, token) in read.into_iter().chain([(format!("{}/metrics", collector.url), METRICS)]) {
+        for (authorization, expected) in [(bearer(token), 200), (bearer("other"), 401)] {
+            let (status, head) = curl(&url, &["--head", "--header", &authorization]);
+            assert_eq!(status, expected, "{url}");
+            let has = |line: &str| head.lines().any(|header| header == line);
+            assert!(
+                has("cache-control: no-store") && has("x-content-type-options: nosniff"),
+                "{head}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_capture_is_of_its_token_s_app_whatever_its_text_says() {
+    let (collector, _) = collector(&tokens());
+    let id = "0190f5a6-7c00-7000-8000-0000000000aa";
+    let text = "# tracer: nop\n# tracetee: {\"app\":\"com.text\",\"version_name\":\"of the text\"}\n \
+                app-5 (5) [000] ...1 1.000000: tracing_mark_write: B|5|Choreographer#doFrame\n \
+                app-5 (5) [000] ...1 1.030000: tracing_mark_write: E|5\n";
+    let body = zstd::encode_all(text.as_bytes(), 1).unwrap();
+    assert_eq!(collector.put(&format!("/v1/captures/{id}"), &[], &body), 201);
+    let page = format!("{}/captures/{id}", collector.url);
+    let (status, text) = curl(&page, &["--header", &bearer(READER)]);
+    assert!(status == 200 && text.contains("of the text") && !text.contains("com.text"), "{text}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn has_foreign_origin(headers: &HeaderMap) -> bool {
 }
 
 /// Answer to clients on other machines, if there are no tokens.
-pub(super) const ELSEWHERE: &str = "this page answers only a browser on the same machine; for others, pass --token-file with a line APP TOKEN read\n";
+pub(super) const ELSEWHERE: &str = "reports and metrics are for programs on this machine only; for others, pass --token-file with a line APP TOKEN read, or * TOKEN metrics\n";
 
 /// Headers that proxies add.
 const OF_PROXIES: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];

@@ -200,9 +200,10 @@ impl Found {
             Some(joined) => joined,
             None => read(of_dump.as_ref().unwrap_or(&self.path), &options)?,
         };
-        // Values in the capture's metadata that are not in its text.
+        // Values in the capture's metadata that are not in its text. The app is the token's, whatever the text says.
         let mut all = meta.clone();
         all.merge(std::mem::take(&mut capture.trace.about));
+        all.app = meta.app.or(all.app);
         capture.trace.about = all;
         Ok((capture, is_joined))
     }
@@ -248,17 +249,13 @@ fn live(report: &FleetReport) -> Response {
 }
 
 fn json(report: &FleetReport) -> Response {
-    let headers = [(header::CONTENT_TYPE, http::JSON), (header::CACHE_CONTROL, "no-store")];
-    (headers, serde_json::to_string(report).unwrap_or_default()).into_response()
+    ([(header::CONTENT_TYPE, http::JSON)], serde_json::to_string(report).unwrap_or_default())
+        .into_response()
 }
 
 /// The report as Markdown, for a comment on a pull request.
 fn markdown(report: &FleetReport) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, "text/markdown; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
+    let headers = [(header::CONTENT_TYPE, "text/markdown; charset=utf-8")];
     (headers, fenced(&report.to_text())).into_response()
 }
 
@@ -352,8 +349,6 @@ static POLICY: LazyLock<String> = LazyLock::new(html::policy);
 fn as_html(text: impl Into<Body>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "same-origin"),
         (header::CONTENT_SECURITY_POLICY, &**POLICY),

@@ -12,7 +12,7 @@ use super::headers::once;
 use super::tokens::{Viewer, password};
 use super::{Collector, host};
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hmac_sha256::Hash;
@@ -57,10 +57,7 @@ impl Readers {
     /// Returns the reader, if it is known and may read; otherwise the answer.
     fn viewer(&self, request: &Request) -> Result<Viewer, Box<Response>> {
         let Some(tokens) = self.collector.tokens() else {
-            if self.is_local && host::is_asked_here(request.version(), request.headers()) {
-                return Ok(Viewer::of_all());
-            }
-            return refuse((StatusCode::FORBIDDEN, host::ELSEWHERE));
+            return self.is_asked_here(request).map(|()| Viewer::of_all());
         };
         if let Some(user) = self.proxied_user(request)? {
             let Some(viewer) = tokens.viewer_of_user(user) else {
@@ -76,6 +73,14 @@ impl Readers {
             return refuse((StatusCode::FORBIDDEN, IN_CLEAR));
         }
         self.by_token(request, UNKNOWN, |digest| tokens.viewer_of_token(digest))
+    }
+
+    /// Without tokens, only this machine may read.
+    fn is_asked_here(&self, request: &Request) -> Result<(), Box<Response>> {
+        if self.is_local && host::is_asked_here(request.version(), request.headers()) {
+            return Ok(());
+        }
+        refuse((StatusCode::FORBIDDEN, host::ELSEWHERE))
     }
 
     /// Returns the rights of a request's token.
@@ -101,7 +106,7 @@ impl Readers {
 
     /// Answers whether `/metrics` may be read: they have the names of all apps.
     fn scrape(&self, request: &Request) -> Result<(), Box<Response>> {
-        let Some(tokens) = self.collector.tokens() else { return Ok(()) };
+        let Some(tokens) = self.collector.tokens() else { return self.is_asked_here(request) };
         let is_private = self.is_private(request);
         let find = |digest: &[u8; 32]| tokens.may_scrape(digest, is_private).then_some(());
         self.by_token(request, NO_SCRAPE, find)
@@ -142,16 +147,24 @@ pub(super) async fn admit(State(readers): Shared, mut request: Request, next: Ne
                 connection.set_app(&viewer.person);
             }
             request.extensions_mut().insert(viewer);
-            next.run(request).await
+            not_kept(next.run(request).await)
         }
-        Err(refused) => *refused,
+        Err(refused) => not_kept(*refused),
     }
 }
 
 /// Layer around `/metrics`.
 pub(super) async fn admit_scrape(State(readers): Shared, request: Request, next: Next) -> Response {
     match readers.scrape(&request) {
-        Ok(()) => next.run(request).await,
-        Err(refused) => *refused,
+        Ok(()) => not_kept(next.run(request).await),
+        Err(refused) => not_kept(*refused),
     }
+}
+
+/// Says that no cache may keep the answer, and that its type is what it says.
+fn not_kept(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
