@@ -112,7 +112,7 @@ pub(crate) fn why_empty(recovered: &Recovered, program: &Program) -> String {
             atrace.found_by
         ),
         None => "the program has no libcutils and wrote no atrace record (B|pid|name …) to a \
-                 trace_marker file"
+                 trace_marker file by write(); stdio, writev() and pwrite() are not traced"
             .to_owned(),
     };
     if recovered.processes.iter().all(|health| health.hooked_slots == 0) {
