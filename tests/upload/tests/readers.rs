@@ -145,6 +145,7 @@ fn a_capture_is_of_its_token_s_app_whatever_its_text_says() {
                 app-5 (5) [000] ...1 1.030000: tracing_mark_write: E|5\n";
     let body = zstd::encode_all(text.as_bytes(), 1).unwrap();
     assert_eq!(collector.put(&format!("/v1/captures/{id}"), &[], &body), 201);
+    collector.settle();
     let page = format!("{}/captures/{id}", collector.url);
     let (status, text) = curl(&page, &["--header", &bearer(READER)]);
     assert!(status == 200 && text.contains("of the text") && !text.contains("com.text"), "{text}");
