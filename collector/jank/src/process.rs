@@ -59,7 +59,7 @@ pub enum Error {
     Several(Vec<OtherProcess>),
     /// There are several processes, and none has frames.
     #[error(
-        "no process of the trace has frames: record gfx and view, or FrameTimeline, or choose one with --pid"
+        "no process of the trace has frames: record gfx and view, or FrameTimeline, or choose one with --pid; `tracetee convert` shows a trace without frames"
     )]
     NoFrames,
     /// The analysis was stopped.

@@ -137,7 +137,7 @@ fn errors_say_which_process_and_which_option() {
         (several(2), "several processes have this name; choose one with --pid: 1 (a, 2) 2 (a, 2)"),
         (
             Error::NoFrames,
-            "no process of the trace has frames: record gfx and view, or FrameTimeline, or choose one with --pid",
+            "no process of the trace has frames: record gfx and view, or FrameTimeline, or choose one with --pid; `tracetee convert` shows a trace without frames",
         ),
         (Error::Stopped(Stopped::Asked), "the analysis was asked to stop"),
     ] {
