@@ -38,8 +38,12 @@ impl TimelineVerdict {
     }
 
     pub(crate) fn is_late(self) -> bool {
-        !matches!(self.outcome(), Outcome::InTime | Outcome::Stuffing | Outcome::Undrawn)
+        is_late(self.outcome())
     }
+}
+
+const fn is_late(outcome: Outcome) -> bool {
+    !matches!(outcome, Outcome::InTime | Outcome::Stuffing | Outcome::Undrawn)
 }
 
 /// FrameTimeline's frames of a process.
@@ -51,6 +55,8 @@ pub(crate) struct Timeline {
     actual: HashMap<i64, (TimelineVerdict, i64), Seeded>,
     /// Expected and actual end of the display's frames, by token.
     displays: HashMap<i64, (u64, u64), Seeded>,
+    /// Time by which the display showed a frame later after its deadline than the frame before.
+    further_ns: HashMap<i64, u64, Seeded>,
     /// First and last vsync id of an actual frame.
     pub(crate) ids: Option<(i64, i64)>,
 }
@@ -85,6 +91,17 @@ impl Timeline {
         for (verdict, _) in all.actual.values_mut().filter(|(verdict, _)| verdict.jank & !1 != 0) {
             verdict.jank &= !1;
         }
+        let shown = all.actual.iter().filter_map(|(&id, (_, shown_by))| {
+            let (deadline_ns, (_, shown_ns)) = (all.expected(id)?.1, all.displays.get(shown_by)?);
+            Some((deadline_ns, id, shown_ns.saturating_sub(deadline_ns)))
+        });
+        let mut shown: Vec<_> = shown.collect();
+        shown.sort_unstable();
+        let further = shown.windows(2).filter_map(|two| match *two {
+            [(_, _, before_ns), (_, id, after_ns)] => Some((id, after_ns.checked_sub(before_ns)?)),
+            _ => None,
+        });
+        all.further_ns = further.collect();
         all
     }
 
@@ -110,7 +127,14 @@ impl Timeline {
             let undrawn = Judgement::in_time(Evidence::Timeline, own_end_ns, deadline_ns);
             return is_known.then_some(Judgement { outcome: Outcome::Undrawn, ..undrawn });
         };
-        let outcome = verdict.outcome();
+        // FrameTimeline calls a frame stuffed if a buffer for a later vsync was taken before it: of the render thread, which
+        // animated while the main thread was late with this one.
+        let further_ns = self.further_ns.get(&id).copied().unwrap_or(0);
+        let is_own_delay = verdict.end_ns > deadline_ns && further_ns > period_ns / 2;
+        let outcome = match verdict.outcome() {
+            Outcome::Stuffing if is_own_delay => Outcome::App,
+            outcome => outcome,
+        };
         let end_ns = verdict.end_ns.max(own_end_ns);
         // The deadline that was missed: that of the app's part, or of the display's frame.
         let displayed = self.displays.get(&shown_by).filter(|(expected, actual)| actual > expected);
@@ -123,7 +147,7 @@ impl Timeline {
         };
         let frame =
             Judgement { outcome, ..Judgement::in_time(Evidence::Timeline, end_ns, deadline_ns) };
-        Some(if verdict.is_late() { frame.late(period_ns) } else { frame })
+        Some(if is_late(outcome) { frame.late(period_ns) } else { frame })
     }
 }
 

@@ -155,6 +155,26 @@ fn the_type_of_jank_says_who_made_a_frame_late() {
 }
 
 #[test]
+fn a_stuffed_frame_is_late_by_the_app_if_it_was_late_and_is_shown_later_than_the_one_before() {
+    // Shown 10 ms after its deadline; the next one is due at 50 ms.
+    let judged = |end_us: u64, shown_us: u64| {
+        let frame = analyzed(&[
+            (7, 20_000, 30_000, None, false),
+            (7, 20_000, 29_000, Some((1, 1)), false),
+            (107, 30_000, 40_000, Some((1, 1)), true),
+            (8, 40_000, 50_000, None, false),
+            (8, 40_000, end_us, Some((128, 2)), false),
+            (108, 50_000, shown_us, Some((1, 1)), true),
+        ]);
+        let frame = &frame.frames[1];
+        (frame.outcome, frame.slow, frame.jank_ns)
+    };
+    assert_eq!(judged(57_000, 70_000), (App, true, 7_000_000));
+    assert_eq!(judged(57_000, 60_000), (Stuffing, false, 0));
+    assert_eq!(judged(49_000, 70_000), (Stuffing, false, 0));
+}
+
+#[test]
 fn of_several_surfaces_the_worst_counts() {
     assert_eq!(outcome(&[(1, 1), (64, 2)]), (App, true));
     assert_eq!(outcome(&[(64, 2), (1, 1)]), (App, true));
