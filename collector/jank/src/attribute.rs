@@ -321,20 +321,35 @@ impl<'a> Judge<'a> {
     fn holder(&self, tid: u32, thread: &Thread, piece: &Piece, looks: &mut u64) -> Option<u32> {
         let next = thread.states.partition_point(|state| state.at_ns < piece.span.to_ns);
         let cpu = thread.states.get(next).filter(|state| state.kind == b'r')?.cpu;
-        let runs = self.holders.get_or_init(|| holders(self.trace)).get(&cpu)?;
+        // A thread that was put off another processor waited for that one first, unless it was left idle.
+        let before = thread.states.get(..next)?.iter().rfind(|state| state.kind != b'R');
+        let left = before.filter(|state| state.kind == b'r' && state.cpu != cpu);
+        if let Some(left) = left {
+            let busy_ns: u64 = self.held(left.cpu, piece, looks)?.values().sum();
+            if busy_ns * 2 >= piece.ns() {
+                return None;
+            }
+        }
+        let (holder, ns) = self.held(cpu, piece, looks)?.into_iter().max_by_key(|&(_, ns)| ns)?;
+        (holder != tid && ns * 2 >= piece.ns()).then_some(holder)
+    }
+
+    /// Adds up the time of threads on a processor during a piece.
+    fn held(&self, cpu: u16, piece: &Piece, looks: &mut u64) -> Option<BTreeMap<u32, u64>> {
+        let mut times = BTreeMap::new();
+        let runs = self.holders.get_or_init(|| holders(self.trace)).get(&cpu);
+        let runs = runs.map_or(&[][..], Vec::as_slice);
         let first = runs.partition_point(|&(_, end_ns, _)| end_ns <= piece.span.from_ns);
-        let mut times: BTreeMap<u32, u64> = BTreeMap::new();
         for &(from_ns, to_ns, holder) in runs.iter().skip(first) {
             if from_ns >= piece.span.to_ns {
                 break;
             }
             *looks = looks.checked_sub(1)?;
-            // Runs holder a trace that contradicts itself overlap, so that one holder the later ones may end before.
+            // Runs of a trace that contradicts itself overlap, so that one of the later ones may end before.
             let ns = to_ns.min(piece.span.to_ns).saturating_sub(from_ns.max(piece.span.from_ns));
             *times.entry(holder).or_default() += ns;
         }
-        let (holder, ns) = times.into_iter().max_by_key(|&(_, ns)| ns)?;
-        (holder != tid && ns * 2 >= piece.ns()).then_some(holder)
+        Some(times)
     }
 }
 

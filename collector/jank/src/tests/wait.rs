@@ -197,18 +197,23 @@ fn a_raster_thread_waits_for_the_ui_thread_of_its_own_engine() {
 
 #[test]
 fn the_processor_on_which_a_thread_goes_on_says_who_kept_it_waiting() {
-    let mut text = Text::new(HZ_100);
-    text.switch(9_000, 5, 0, "R", MAIN);
-    text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
-    // It leaves processor 5 idle, and goes on on the one that the worker had.
-    text.switch(13_000, 5, MAIN, "R", 0);
-    text.switch(13_000, 2, 0, "R", WORKER);
-    text.switch(36_000, 2, WORKER, "S", 0);
-    text.switch(37_000, 2, 0, "R", MAIN);
-    text.mark(MAIN, 40_000, "E|100");
-    text.slice(RENDER, 39_000, 40_000, "DrawFrame");
-    let analysis = analyze(&text.trace(), &Options::default()).unwrap();
-    assert_eq!(ms(&analysis, Cause::Preempted, "by worker"), 24);
+    let preempted_ms = |has_other: bool| {
+        let mut text = Text::new(HZ_100);
+        text.switch(9_000, 5, 0, "R", MAIN);
+        text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+        // It leaves processor 5 idle, or to another thread, and goes on on the one that the worker had.
+        text.switch(13_000, 5, MAIN, "R", if has_other { PEER } else { 0 });
+        text.switch(13_000, 2, 0, "R", WORKER);
+        text.switch(27_000, 5, if has_other { PEER } else { 0 }, "S", 0);
+        text.switch(36_000, 2, WORKER, "S", 0);
+        text.switch(37_000, 2, 0, "R", MAIN);
+        text.mark(MAIN, 40_000, "E|100");
+        text.slice(RENDER, 39_000, 40_000, "DrawFrame");
+        let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+        [(Cause::Preempted, "by worker"), (Cause::Runnable, "waiting for a processor")]
+            .map(|(cause, key)| ms(&analysis, cause, key))
+    };
+    assert_eq!((preempted_ms(false), preempted_ms(true)), ([24, 0], [0, 24]));
 }
 
 #[test]
