@@ -12,7 +12,9 @@ use crate::latches::Latches;
 use crate::periods::Periods;
 use crate::pipeline::Pipeline;
 use crate::pipelines;
-use crate::process::{FRAME, Process, RENDER_THREAD, TRAVERSALS, draw_id, frame_id};
+use crate::process::{
+    ANIMATION, DO_FRAME, FRAME, Process, RENDER_THREAD, TRAVERSALS, draw_id, frame_id,
+};
 use crate::screens::Screens;
 use crate::thread_role::ThreadRole;
 use crate::timeline::Timeline;
@@ -81,15 +83,23 @@ impl FrameSlices {
         });
         let verdicts = Verdicts::find(trace, process, &found);
         let traversals = trace.names.select(|name| TRAVERSALS.contains(&name));
+        let animations = trace.names.select(|name| name == ANIMATION);
         let main = trace.threads.get(&process.pid);
-        let has_traversals = main.is_some_and(|main| main.named(&traversals).next().is_some());
+        // Choreographer's sections are in the trace, so that a frame without a traversal had none.
+        let has_steps = main.is_some_and(|main| {
+            let around = |slice: &Slice| main.slices.get(slice.parent as usize);
+            let is_frame =
+                |slice: &Slice| frame_id(trace.names.text(slice.name), DO_FRAME).is_some();
+            main.named(&traversals).next().is_some()
+                || main.named(&animations).any(|slice| around(slice).is_some_and(is_frame))
+        });
         let has_ids = found.iter().any(|frame| frame.vsync_id.is_some() && !frame.draws.is_empty());
         let is_later = |(id, (_, last))| id > last;
         for (index, frame) in found.iter_mut().enumerate() {
             // A callback alone: a library's that measures frames, say. A dialog's window, which the library does not watch,
             // may have drawn.
             let is_shown = frame.vsync_id.is_some_and(|id| timeline.verdict(id).is_some());
-            let is_callback = verdicts.is_undrawn(index) || has_traversals && !is_shown;
+            let is_callback = verdicts.is_undrawn(index) || has_steps && !is_shown;
             // After the last frame of the timeline, one without a draw of its id drew nothing, where draws have ids.
             let is_empty = has_ids
                 && frame.draws.is_empty()

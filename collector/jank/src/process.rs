@@ -57,7 +57,7 @@ pub enum Error {
     /// Several processes have the name, and none draws most: their ids, names and numbers of frames.
     #[error("several processes have this name; choose one with --pid:{}", listed(.0))]
     Several(Vec<OtherProcess>),
-    /// There are several processes, and none has frames.
+    /// There are several processes, or only the kernel's idle one, and none has frames.
     #[error(
         "no process of the trace has frames: record gfx and view, or FrameTimeline, or choose one with --pid; `tracetee convert` shows a trace without frames"
     )]
@@ -108,7 +108,7 @@ impl Process {
             Some(pid) => return Err(Error::NoSuchProcess(pid)),
             None => match (&*ranked, processes.len()) {
                 ([first, ..], _) => first.pid,
-                ([], 1) => processes.keys().next().copied().unwrap_or(0),
+                ([], 1) => only(&processes).ok_or(Error::NoFrames)?,
                 ([], _) => return Err(Error::NoFrames),
             },
         };
@@ -158,6 +158,11 @@ impl Process {
             }
         }
     }
+}
+
+/// Returns the only process, unless it is the kernel's idle one.
+fn only(processes: &BTreeMap<u32, usize>) -> Option<u32> {
+    processes.keys().next().copied().filter(|&pid| pid != 0)
 }
 
 /// Returns the threads of a process.
@@ -277,6 +282,8 @@ impl Counts {
 
 /// Slices of a frame's `doFrame` in which the views are measured, laid out and drawn.
 pub(crate) const TRAVERSALS: [&str; 2] = ["traversal", "performTraversals"];
+/// The slice of a frame's `doFrame` before, with the callbacks of animations.
+pub(crate) const ANIMATION: &str = "animation";
 pub(crate) const DO_FRAME: &[&str] = &["Choreographer#doFrame"];
 /// Also a frame that the render thread animates, without the main thread.
 pub(crate) const FRAME: &[&str] = &["Choreographer#doFrame", "prepareAndDraw"];

@@ -38,7 +38,7 @@ impl SingleReport {
             text.push_str(&table(&self.pipelines, &columns));
             if self.pipelines.iter().any(|row| !row.pipeline.is_rated()) {
                 text.push_str(
-                    "  vsync_callback: doFrame that draws nothing: another pipeline draws, or the library had asked for its vsync. Not in the sums \
+                    "  vsync_callback: doFrame that draws nothing: only animations ran, another pipeline draws, or the library had asked for its vsync. Not in the sums \
                      above.\n",
                 );
             }

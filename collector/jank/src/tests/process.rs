@@ -204,6 +204,11 @@ fn frames_of_frame_timeline_are_counted_by_jank_and_are_frames_of_their_app() {
         b-6 (6) [000] ...1 1.000002: tracing_mark_write: B|6|y\n";
     let mut trace = read(text.as_bytes()).unwrap();
     assert_eq!(analyze(&trace, &Options::default()), Err(Error::NoFrames));
+    let mut idle = read(text.as_bytes()).unwrap();
+    idle.threads.retain(|&tid, _| tid == 5);
+    assert!(analyze(&idle, &Options::default()).is_ok());
+    idle.threads.values_mut().for_each(|thread| thread.pid = Some(0));
+    assert_eq!(analyze(&idle, &Options::default()), Err(Error::NoFrames));
     for (token, pid, is_display, jank) in
         [(1, 6, false, 1), (2, 6, false, 16 | 64), (3, 6, false, 1), (4, 5, true, 16)]
     {

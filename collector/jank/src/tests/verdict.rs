@@ -140,15 +140,28 @@ fn a_frame_that_only_the_library_had_asked_for_is_none_of_the_rated_ones() {
     };
     let due = ("vsync", "vsync=10 intended_ns=79000000 allowed_ns=12000000");
     let callback = Pipeline::VsyncCallback;
-    assert_eq!(rated("animation", &[due, ("undrawn", "vsync=10")]), (3, callback, 0));
-    // The app's own animation draws nothing either; nobody says that it came for the library alone.
-    assert_eq!(rated("animation", &[due]), (4, Pipeline::Views, 0));
+    assert_eq!(rated("Feed.bind", &[due, ("undrawn", "vsync=10")]), (3, callback, 0));
+    // A section of the app's own; nobody says that nothing was drawn.
+    assert_eq!(rated("Feed.bind", &[due]), (4, Pipeline::Views, 0));
     // A window that the library does not watch, a dialog's, has drawn.
     assert_eq!(rated("traversal", &[due, ("undrawn", "vsync=10")]), (4, Pipeline::Views, 0));
     // Of a frame that was drawn, and of none.
-    assert_eq!(rated("animation", &[("undrawn", "vsync=9")]), (4, Pipeline::Views, 0));
-    assert_eq!(rated("animation", &[("undrawn", "vsync=11")]), (4, Pipeline::Views, 1));
-    assert_eq!(rated("animation", &[("undrawn", "vsync=-")]), (4, Pipeline::Views, 1));
+    assert_eq!(rated("Feed.bind", &[("undrawn", "vsync=9")]), (4, Pipeline::Views, 0));
+    assert_eq!(rated("Feed.bind", &[("undrawn", "vsync=11")]), (4, Pipeline::Views, 1));
+    assert_eq!(rated("Feed.bind", &[("undrawn", "vsync=-")]), (4, Pipeline::Views, 1));
+}
+
+#[test]
+fn a_frame_with_animations_and_without_a_traversal_draws_nothing() {
+    let pipeline = |inner: &[&str]| {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.slice(MAIN, 20_000, 25_000, "Choreographer#doFrame");
+        inner.iter().for_each(|name| text.slice(MAIN, 21_000, 22_000, name));
+        analyze(&text.trace(), &Options::default()).unwrap().frames[0].pipeline
+    };
+    assert_eq!(pipeline(&["animation"]), Pipeline::VsyncCallback);
+    assert_eq!(pipeline(&["Feed.bind"]), Pipeline::Views);
+    assert_eq!(pipeline(&["traversal"]), Pipeline::Views);
 }
 
 #[test]
