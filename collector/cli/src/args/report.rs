@@ -1,7 +1,7 @@
 //! Options of `report`.
 
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tracetee_fleet::change::classes;
 use tracetee_fleet::selection::Since;
 use tracetee_jank::Which;
@@ -23,7 +23,7 @@ pub(crate) struct ReportArgs {
     /// Format of the report [default: by the name of --output, else text].
     #[arg(long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
-    /// File to write to [default: stdout].
+    /// File to write to [default: stdout]; compressed if it ends in .gz or .zst.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Include only captures of this app; in a single trace, analyze its process.
@@ -67,7 +67,11 @@ pub(crate) struct ReportArgs {
 impl ReportArgs {
     /// The requested format: from --format or from the file name.
     pub(crate) fn format(&self) -> ReportFormat {
-        let extension = self.output.as_ref().and_then(|path| path.extension()?.to_str());
+        let extension = self.output.as_ref().and_then(|path| {
+            let is_packed = path.extension().is_some_and(|end| end == "gz" || end == "zst");
+            let name = if is_packed { Path::new(path.file_stem()?) } else { path };
+            name.extension()?.to_str()
+        });
         self.format.unwrap_or(match extension {
             Some("html" | "htm") => ReportFormat::Html,
             Some("json") => ReportFormat::Json,

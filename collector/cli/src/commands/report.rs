@@ -5,10 +5,12 @@ mod of_store;
 
 use crate::args::{FailOn, ReportArgs, ReportFormat};
 use crate::input::{capture, mapping, mapping_of, say_damage, unpacked};
+use crate::output::Output;
 use crate::stored::{dump_beside, profile_beside};
 use crate::terminal::{note, print, print_file, print_report, say};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use of_store::of_store;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -43,8 +45,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
         None if args.format() != ReportFormat::Html => print(&String::from_utf8_lossy(&text)),
         None => print_file(&text),
         Some(path) => {
-            std::fs::write(path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            let mut file = Output::create(path)?;
+            file.write_all(&text)?;
+            file.finish()?;
         }
     }
     let fails = verdicts.iter().any(|verdict| match args.fail_on {
