@@ -162,7 +162,7 @@ fn a_process_without_an_agent_is_reported_with_what_is_missing() {
     other.kill().unwrap();
     other.wait().unwrap();
     let (ok, text) = doctor(&["4194304"]);
-    assert!(!ok && text.contains("cannot examine process 4194304"), "{text}");
+    assert!(!ok && text.contains("there is no process 4194304"), "{text}");
     let (ok, text) = doctor(&["/nonexistent"]);
     assert!(!ok && text.contains("cannot read /nonexistent"), "{text}");
 }

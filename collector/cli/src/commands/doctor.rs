@@ -69,8 +69,10 @@ fn tell(report: &HealthReport, json: bool) {
 // ---- a process ----
 
 fn of_process(pid: u32, json: bool) -> Result<()> {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))
-        .with_context(|| format!("cannot examine process {pid}"))?;
+    let maps = match std::fs::read_to_string(format!("/proc/{pid}/maps")) {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!("there is no process {pid}"),
+        maps => maps.with_context(|| format!("cannot examine process {pid}"))?,
+    };
     match ask(pid) {
         Ok(answer) => {
             let report = control_socket::read_health(&answer);
