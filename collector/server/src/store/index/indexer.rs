@@ -363,9 +363,12 @@ impl Writer {
                 }
                 Err(error) => {
                     self.state.damage.note(&error);
-                    tracing::error!(
-                        "cannot write the tables: {error}; run `tracetee store rebuild`"
-                    );
+                    let remedy = if error.is_damage() {
+                        "run `tracetee store rebuild`"
+                    } else {
+                        "the captures are stored, and will be tried again"
+                    };
+                    tracing::error!("cannot write the tables: {error}; {remedy}");
                     self.state.missed.store(true, Ordering::Relaxed);
                 }
             }
