@@ -94,15 +94,6 @@ impl Since {
     }
 }
 
-/// Writes a time, ms of Unix time, as RFC 3339 does: `2026-11-21T09:30:00.000Z`. Empty for a time that has no such form.
-#[must_use]
-pub fn utc(ms: i64) -> String {
-    let sql = "SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ?1 / 1000.0, 'unixepoch')";
-    let text = Connection::open_in_memory()
-        .and_then(|connection| connection.query_row(sql, [ms], |row| row.get(0)));
-    text.unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,8 +114,6 @@ mod tests {
         let (now, day) = (Since::parse("0h").unwrap(), Since::parse("1d").unwrap());
         // A minute may end between the two.
         assert!((86_400_000 - 60_000..=86_400_000).contains(&(now.ms - day.ms)));
-        assert_eq!(utc(1_795_219_200_250), "2026-11-21T00:00:00.250Z");
-        assert_eq!(utc(i64::MAX), "");
         for wrong in [
             "",
             "now",

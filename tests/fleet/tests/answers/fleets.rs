@@ -5,7 +5,6 @@ use super::{
     without_links,
 };
 use serde_json::Value;
-use tracetee_fleet::selection::utc;
 use tracetee_jank::Named;
 
 /// Checks the report of an app.
@@ -86,13 +85,20 @@ fn causes(found: &mut Found, app: &Value, report: &Report, drawn: &Drawn) {
     found.is_true("order of causes", scores.is_sorted_by(|a, b| a >= b));
 }
 
+/// Writes a time, ms of Unix time, as pages do: `2026-11-21 09:30`.
+fn minute(ms: i64) -> String {
+    let sql = "SELECT strftime('%Y-%m-%d %H:%M', ?1 / 1000.0, 'unixepoch')";
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    connection.query_row(sql, [ms], |row| row.get(0)).unwrap()
+}
+
 /// Checks the sentence about the first cause's best example. The page of a test carries no captures, so that it has no frame's sentence.
 fn worst(found: &mut Found, app: &Value, drawn: &Drawn) {
     let Some(cause) = rows(app, "causes").first() else { return };
     let example = &rows(cause, "examples")[0];
     let [name, key, ver, model] =
         [text(cause, "cause"), text(cause, "key"), text(example, "ver"), text(example, "model")];
-    let time = utc(number(example, "made_ms").cast_signed())[..16].replace('T', " ");
+    let time = minute(number(example, "made_ms").cast_signed());
     let begin =
         format!("{name}: {key} is worst in a capture of version {ver}, {model}, {time} UTC");
     let said = drawn.answer.iter().find(|said| said.starts_with(&begin));
