@@ -68,10 +68,13 @@ impl Estimate {
         format!("{size} ({low:+.0} to {high})")
     }
 
-    /// Returns true if the sum of all devices surely rose, though a usual device has no more, or fell, though that one has more.
+    /// Returns true if the sum of all devices surely rose, and by more than a usual device's jank can have risen, though that
+    /// one has no more; or fell, though that one has more.
     pub(crate) fn is_sum_apart(&self, has_more: bool) -> bool {
-        self.sum_percent_interval
-            .is_some_and(|[low, high]| if has_more { high < 0.0 } else { low > 0.0 })
+        let [least, most] = self.percent_interval;
+        self.sum_percent_interval.is_some_and(|[low, high]| {
+            if has_more { high < least.min(0.0) } else { low > most.max(0.0) }
+        })
     }
 
     /// Returns the change of a usual device and that of the sum as a text.
