@@ -55,7 +55,7 @@ pub(crate) struct Timeline {
     actual: HashMap<i64, (TimelineVerdict, i64), Seeded>,
     /// Expected and actual end of the display's frames, by token.
     displays: HashMap<i64, (u64, u64), Seeded>,
-    /// Time by which the display showed a frame later after its deadline than the frame before.
+    /// Time by which the display showed a frame later after its deadline than the frame that it showed before.
     further_ns: HashMap<i64, u64, Seeded>,
     /// First and last vsync id of an actual frame.
     pub(crate) ids: Option<(i64, i64)>,
@@ -92,16 +92,20 @@ impl Timeline {
             verdict.jank &= !1;
         }
         let shown = all.actual.iter().filter_map(|(&id, (_, shown_by))| {
-            let (deadline_ns, (_, shown_ns)) = (all.expected(id)?.1, all.displays.get(shown_by)?);
-            Some((deadline_ns, id, shown_ns.saturating_sub(deadline_ns)))
+            let (deadline_ns, &(_, shown_ns)) = (all.expected(id)?.1, all.displays.get(shown_by)?);
+            Some((shown_ns, shown_ns.saturating_sub(deadline_ns), id))
         });
         let mut shown: Vec<_> = shown.collect();
         shown.sort_unstable();
-        let further = shown.windows(2).filter_map(|two| match *two {
-            [(_, _, before_ns), (_, id, after_ns)] => Some((id, after_ns.checked_sub(before_ns)?)),
-            _ => None,
-        });
-        all.further_ns = further.collect();
+        // Frames that the display shows at once are those of several windows.
+        let mut before_ns = None;
+        for at_once in shown.chunk_by(|one, next| one.0 == next.0) {
+            for &(_, late_ns, id) in at_once {
+                let further_ns = before_ns.map_or(0, |before_ns| late_ns.saturating_sub(before_ns));
+                all.further_ns.insert(id, further_ns);
+            }
+            before_ns = at_once.last().map(|&(_, late_ns, _)| late_ns);
+        }
         all
     }
 
