@@ -339,8 +339,8 @@ impl FleetReport {
         };
         let found = Self::new(ask);
         let (noun, screen) = match &found.screen {
-            Some(screen) if !self.apps.is_empty() => ("frames", Some(screen.clone())),
-            _ => ("captures", None),
+            Some(screen) => ("frames", Some(screen.clone())),
+            None => ("captures", None),
         };
         let is_found = if screen.is_some() {
             self.apps.iter().any(has_frames)
