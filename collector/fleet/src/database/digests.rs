@@ -404,18 +404,16 @@ mod tests {
         let mut database = Database::open(&path).unwrap();
         database.insert(&pool()).unwrap();
         let other = Connection::open(&path).unwrap();
-        let (app, ver): (String, String) = other
-            .query_row("SELECT app, ver FROM device_values LIMIT 1", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .unwrap();
+        let sql = "SELECT app, min(ver), max(ver) FROM device_values GROUP BY 1 HAVING min(ver) < max(ver)";
+        let (app, from, to): (String, String, String) =
+            other.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
         other.execute("UPDATE device_values SET ns = ns + 1 WHERE app = ?", [&app]).unwrap();
         let ask = Ask { app: Some(app.clone()), ..Ask::default() };
         FleetReport::from_database(&database, &ask).unwrap();
-        let ask = Ask { compare: Some((ver.clone(), ver.clone())), ..ask };
+        let ask = Ask { compare: Some((from.clone(), to.clone())), ..ask };
         let error = FleetReport::from_database(&database, &ask).unwrap_err().to_string();
         assert!(error.contains("device_values"), "{error}");
-        let fleet = database.fleets(&app, [&ver, &ver], &Segment::default(), false);
+        let fleet = database.fleets(&app, [&from, &to], &Segment::default(), false);
         let error = fleet.unwrap_err().to_string();
         assert!(error.contains("device_values"), "{error}");
     }
