@@ -5,12 +5,18 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 use tracetee_tests::device::Device;
 use tracetee_tests::{trace, tracetee};
 
 const JANK: &str = "vsync=1000000 jank=1 allowed_ns=16666667 total_ns=12345678";
-const METRICS: &str = "vsync=1000000 intended_ns=987654321987 mono_ns=987654321 allowed_ns=16666667 total_ns=21000000";
-const DUE: &str = "vsync=1000000 intended_ns=987654321987 mono_ns=987654321 allowed_ns=16666667";
+/// The vsync of the verdicts: shortly before the frame, which is a damaged one if it was due an hour before.
+static DUE: LazyLock<String> = LazyLock::new(|| {
+    let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+    let seconds: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+    format!("vsync=1000000 intended_ns={:.0} mono_ns=987654321 allowed_ns=16666667", seconds * 1e9)
+});
+static METRICS: LazyLock<String> = LazyLock::new(|| format!("{} total_ns=21000000", *DUE));
 
 /// Records a frame and three verdicts about it with these members of a window, and these of a configuration.
 fn capture(device: &Device, window: Value, document: Value) -> std::path::PathBuf {
@@ -20,8 +26,9 @@ fn capture(device: &Device, window: Value, document: Value) -> std::path::PathBu
     configuration.as_object_mut().unwrap().extend(document.as_object().unwrap().clone());
     device.configure(configuration);
     device.run(&format!(
-        "frames 1 30 verdict jank_data {{{JANK}}} verdict frame_metrics {{{METRICS}}} verdict vsync {{{DUE}}} \
-         section {{order 16666667}} 1"
+        "frames 1 30 verdict jank_data {{{JANK}}} verdict frame_metrics {{{}}} verdict vsync {{{}}} \
+         section {{order 16666667}} 1",
+        *METRICS, *DUE
     ));
     device.capture()
 }
@@ -54,7 +61,7 @@ fn judged(capture: &Path) -> (String, u64) {
 }
 
 fn all() -> Vec<(String, String)> {
-    let all = [("jank_data", JANK), ("frame_metrics", METRICS), ("vsync", DUE)];
+    let all = [("jank_data", JANK), ("frame_metrics", &**METRICS), ("vsync", &**DUE)];
     all.map(|(source, frame)| (source.to_owned(), frame.to_owned())).to_vec()
 }
 

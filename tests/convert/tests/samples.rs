@@ -181,9 +181,9 @@ fn a_process_that_samples_alone_show_can_be_chosen() {
         std::fs::write(path.join(name), text).unwrap();
         let pid = pid.to_string();
         // Perfetto's samples are those of perf: its packets are a reader's input, too.
-        for input in [name, "out.pftrace"] {
-            let _ = run_tool(path, &["convert", input, "-o", "out.pftrace", "--pid", &pid]);
-            let trace = read_file(&path.join("out.pftrace")).unwrap();
+        for (input, output) in [(name, "out.pftrace"), ("out.pftrace", "again.pftrace")] {
+            let _ = run_tool(path, &["convert", input, "-o", output, "--pid", &pid]);
+            let trace = read_file(&path.join(output)).unwrap();
             assert!(!trace.samples.is_empty(), "{name}");
             let _ = run_tool(path, &["report", input, "--pid", &pid]);
         }
