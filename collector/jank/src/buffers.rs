@@ -1,7 +1,7 @@
 //! The buffers of an app's layers: when each was queued, and when SurfaceFlinger took it for the display.
 //!
-//! SurfaceFlinger counts the buffers that wait in each layer, in a counter of the layer's name (`PACKAGE/ACTIVITY`; since
-//! Android 8 `PACKAGE/ACTIVITY#0`; since Android 12 `BufferTX - NAME#0`). It rises in the call in which the app queues a
+//! SurfaceFlinger counts the buffers that wait in each layer, in a counter of the layer's name (`PACKAGE/ACTIVITY`, or
+//! that of a window of the system; since Android 8 `PACKAGE/ACTIVITY#0`; since Android 12 `BufferTX - NAME#0`). It rises in the call in which the app queues a
 //! buffer, and falls at the vsync that takes one. A layer is the app's if its counter rises when the app queues, or if it is a
 //! `SurfaceView` of the app for which another process queues.
 
@@ -50,13 +50,25 @@ type Queueings = Vec<(u64, u64, u32)>;
 /// Returns the layers for which a process queues, that with most buffers first, and its `SurfaceView`s for which another one
 /// does: a decoder, say.
 pub(crate) fn layers(trace: &Trace, process: &Process) -> (Vec<Layer>, Vec<Layer>) {
-    let is_layer = |name: &str| match name.rsplit_once('#') {
-        Some((_, number)) => !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()),
-        None => name.split_once('/').is_some_and(|(package, _)| package.contains('.')),
+    let is_numbered = |name: &str| {
+        let number = name.rsplit_once('#').map_or("", |(_, number)| number);
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
     };
+    let is_activity =
+        |name: &str| name.split_once('/').is_some_and(|(package, _)| package.contains('.'));
+    let is_layer = |name: &str| is_numbered(name) || !name.contains('#') && is_activity(name);
     let names = trace.names.select(is_layer);
+    // Before Android 8 a window of the system has a name of its own (`StatusBar`), among few other counters.
+    let vsyncs = trace.names.select(|name| name.contains("VSYNC"));
+    let is_later = |name: &str| is_numbered(name) || name.starts_with("BufferTX");
+    let is_old = trace.names.select(is_later).is_empty();
+    let vsync = trace.counters.iter().find(|one| is_old && vsyncs.has(one.name));
+    let composer = vsync.map(|one| one.pid).filter(|pid| *pid != 0);
     let mut counts: BTreeMap<NameId, Vec<(u64, usize)>> = BTreeMap::new();
-    let counters = trace.counters.iter().filter(|one| names.has(one.name));
+    let counters = trace
+        .counters
+        .iter()
+        .filter(|one| names.has(one.name) || composer == Some(one.pid) && !vsyncs.has(one.name));
     for counter in counters.filter(|one| one.pid != process.pid) {
         // A layer's count is small and whole.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]

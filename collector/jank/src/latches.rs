@@ -122,7 +122,10 @@ impl Latches {
             return all;
         }
         let composer = Composer::find(trace);
-        let display = Display { edges: edges(trace, "VSYNC-sf"), periods, composer };
+        // Before Android 4.4 those of apps and SurfaceFlinger are at once.
+        let vsyncs = ["VSYNC-sf", "VSYNC"].map(|name| edges(trace, name));
+        let vsyncs = vsyncs.into_iter().find(|edges| !edges.is_empty());
+        let display = Display { edges: vsyncs.unwrap_or_default(), periods, composer };
         let draws = Draws::find(found);
         let index_of = |buffer: &Buffer| buffer.by.and_then(|by| draws.frame(by));
         let placed: Vec<(Layer, Vec<Option<usize>>)> = layers

@@ -98,6 +98,15 @@ fn a_layer_is_the_app_s_if_the_app_queued_three_of_its_buffers_and_four_of_five(
     for name in ["com.app.Main", "app/Main", "com.app#", "com.app/Main#", "com.app#1a", "#0x"] {
         assert!(!is_own(&THREE, name, &COUNTS), "{name}");
     }
+    // A window of the system, beside SurfaceFlinger's vsyncs and no layer with a number.
+    let is_window = |others: &[&str]| {
+        let mut text = queueing(&THREE);
+        count(&mut text, "StatusBar", &COUNTS);
+        others.iter().for_each(|name| count(&mut text, name, &[(1_000, 0), (12_000, 1)]));
+        found(&text).len() == 1
+    };
+    assert!(is_window(&["VSYNC"]));
+    assert!(!is_window(&[]) && !is_window(&["VSYNC", "a/b.c#0"]));
     // More than a millisecond after the queueing: none of the app's.
     let late: Vec<_> = COUNTS.map(|(us, n)| (if us == 32_000 { 32_001 } else { us }, n)).to_vec();
     assert!(!is_own(&THREE, LAYER, &late));

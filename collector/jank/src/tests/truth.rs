@@ -296,9 +296,11 @@ fn a_dropped_frame_of_an_app_that_was_late_ends_when_it_is_queued() {
 fn a_layer_of_an_old_android_has_no_number() {
     let mut frames = [IN_TIME; 14];
     frames[10] = (12, 20);
-    for (layer, evidence) in
-        [("com.app/com.app.Main", Evidence::Buffers), ("Main", Evidence::Markers)]
-    {
+    for (layer, evidence) in [
+        ("com.app/com.app.Main", Evidence::Buffers),
+        ("StatusBar", Evidence::Buffers),
+        ("BufferTX - StatusBar", Evidence::Markers),
+    ] {
         let analysis = analyzed(&on_layer(layer, &frames));
         assert_eq!(analysis.frames[9].evidence, evidence, "{layer}");
         assert_eq!(analysis.frames[10].evidence, evidence, "{layer}");
