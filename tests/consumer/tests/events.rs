@@ -193,7 +193,10 @@ fn rules_hold_for_details() {
     );
     assert_eq!(named, "I|named");
     assert_eq!((summary.redacted, summary.redacted_out), (1, 4));
-    assert!(!text.contains("alice") && !text.contains("secret") && !text.contains("444444444"), "{text}");
+    assert!(
+        !text.contains("alice") && !text.contains("secret") && !text.contains("444444444"),
+        "{text}"
+    );
 }
 
 fn short_sections_go_with_their_details() {
