@@ -1,9 +1,9 @@
 //! The buffers of an app's layers: when each was queued, and when SurfaceFlinger took it for the display.
 //!
-//! SurfaceFlinger counts the buffers that wait in each layer, in a counter of the layer's name (`PACKAGE/ACTIVITY`, or
-//! that of a window of the system; since Android 8 `PACKAGE/ACTIVITY#0`; since Android 12 `BufferTX - NAME#0`). It rises in the call in which the app queues a
-//! buffer, and falls at the vsync that takes one. A layer is the app's if its counter rises when the app queues, or if it is a
-//! `SurfaceView` of the app for which another process queues.
+//! SurfaceFlinger counts the buffers that wait in each layer, in a counter of the layer's name (`PACKAGE/ACTIVITY`, or that of a
+//! window of the system; since Android 8 `PACKAGE/ACTIVITY#0`; since Android 12 `BufferTX - NAME#0`). It rises in the call in
+//! which the app queues a buffer, and falls at the vsync that takes one. A layer is the app's if its counter rises when the app
+//! queues, or if it is a `SurfaceView` of the app for which another process queues.
 
 use crate::process::Process;
 use std::cmp::Reverse;

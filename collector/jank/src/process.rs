@@ -108,7 +108,8 @@ impl Process {
             Some(pid) => return Err(Error::NoSuchProcess(pid)),
             None => match (&*ranked, processes.len()) {
                 ([first, ..], _) => first.pid,
-                ([], 1) => only(&processes).ok_or(Error::NoFrames)?,
+                // Not the kernel's idle one.
+                ([], 1) if let Some(&pid) = processes.keys().find(|&&pid| pid != 0) => pid,
                 ([], _) => return Err(Error::NoFrames),
             },
         };
@@ -158,11 +159,6 @@ impl Process {
             }
         }
     }
-}
-
-/// Returns the only process, unless it is the kernel's idle one.
-fn only(processes: &BTreeMap<u32, usize>) -> Option<u32> {
-    processes.keys().next().copied().filter(|&pid| pid != 0)
 }
 
 /// Returns the threads of a process.

@@ -338,20 +338,16 @@ impl FleetReport {
             app.unfinished.is_some() || !app.screens.is_empty() || !app.causes.is_empty()
         };
         let found = Self::new(ask);
-        let (noun, screen) = match &found.screen {
-            Some(screen) => ("frames", Some(screen.clone())),
-            None => ("captures", None),
-        };
-        let is_found = if screen.is_some() {
-            self.apps.iter().any(has_frames)
+        let (noun, is_found) = if found.screen.is_some() {
+            ("frames", self.apps.iter().any(has_frames))
         } else {
-            !self.apps.is_empty() || is_all
+            ("captures", !self.apps.is_empty() || is_all)
         };
         if is_found {
             return Ok(());
         }
         let of_app = app.map_or_else(String::new, |app| format!(" of the app {app}"));
-        let filters = Self { screen, ..found }.filters();
+        let filters = found.filters();
         Err(Error::Missing(format!("the store has no {noun}{of_app}{filters}")))
     }
 }
