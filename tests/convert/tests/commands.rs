@@ -247,6 +247,12 @@ fn a_report_has_the_format_that_the_name_of_its_file_says() {
     let text = run_tool(path, &["report", "one.ftrace"]).0;
     assert_eq!(written("text.html", &["--format", "text"]), text);
     assert_eq!(written("one.txt", &[]), text);
+    // Packed as the name ends; - is stdout.
+    let _ = run_tool(path, &["report", "one.ftrace", "-o", "one.md.zst"]);
+    let packed = std::fs::read(path.join("one.md.zst")).unwrap();
+    assert!(zstd::decode_all(&*packed).unwrap().starts_with(b"~~~~~~text"));
+    assert_eq!(run_tool(path, &["report", "one.ftrace", "-o", "-"]).0, text);
+    assert!(!path.join("-").exists());
 }
 
 #[test]
