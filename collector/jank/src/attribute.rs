@@ -61,8 +61,8 @@ pub(crate) fn attribute(
     let mut claims = Claims::reserve(windows);
     // The cause of the last late frame, and its end.
     let mut before = None;
-    // The end of the last frame's work on the thread that began it.
-    let mut busy_until_ns: HashMap<u32, u64, Seeded> = HashMap::default();
+    // Begin and end of the last frame's work on the thread that began it.
+    let mut last_work: HashMap<u32, (u64, u64), Seeded> = HashMap::default();
     let empty = Thread::default();
     let mut judged = Judge {
         trace,
@@ -75,8 +75,12 @@ pub(crate) fn attribute(
         stacks: Stacks::default(),
     };
     for (index, (frame, windows)) in frames.iter_mut().zip(windows).enumerate() {
-        let ui_end_ns = frame.ui_start_ns + frame.ui_ns;
-        let earlier_until_ns = busy_until_ns.insert(frame.ui_tid, ui_end_ns).unwrap_or_default();
+        let work = (frame.ui_start_ns, frame.ui_start_ns + frame.ui_ns);
+        // The render thread animates without it.
+        let earlier = match frame.ui_ns {
+            0 => last_work.get(&frame.ui_tid).copied(),
+            _ => last_work.insert(frame.ui_tid, work),
+        };
         if frame.jank_ns == 0 {
             continue;
         }
@@ -85,11 +89,11 @@ pub(crate) fn attribute(
         let mut path: Vec<Step> = Vec::new();
         for (order, window) in windows.iter().enumerate() {
             let is_begin = order == 0;
-            let earlier_until_ns = match window.role {
+            let earlier = match window.role {
                 // It was with earlier frames in all of it.
-                ThreadRole::Render if window.own_from_ns == window.to_ns => window.to_ns,
-                ThreadRole::Render => 0,
-                _ => earlier_until_ns,
+                ThreadRole::Render if window.own_from_ns == window.to_ns => (0, window.to_ns),
+                ThreadRole::Render => (0, 0),
+                _ => earlier.unwrap_or_default(),
             };
             let (role, ns) = (window.role, window.to_ns - window.from_ns);
             let pieces_of = |tid| {
@@ -129,7 +133,8 @@ pub(crate) fn attribute(
                 let carried_ns =
                     claims.claim(Ok(at.1), (part.span.from_ns, part.span.to_ns), index);
                 // A late frame's time is carried.
-                let is_earlier = part.span.to_ns <= earlier_until_ns && carried_ns == 0;
+                let is_inside = earlier.0 <= part.span.from_ns && part.span.to_ns <= earlier.1;
+                let is_earlier = is_inside && carried_ns == 0;
                 let key = (at, slice, wait, is_earlier);
                 of_waits.entry(key).or_default().add(part.span.state, part.ns(), carried_ns);
                 walked.push((key, part.span));

@@ -356,6 +356,17 @@ impl Is {
     }
 }
 
+/// True for a section in which a list prepares its next items between frames, by Compose or `RecyclerView`.
+pub(crate) fn is_prefetch(name: &str) -> bool {
+    let is_compose = name.starts_with("compose:lazy") && name.contains(":prefetch:");
+    is_compose || name.starts_with("RV Prefetch")
+}
+
+/// True for a step of Compose's runtime, which says less than the prefetch around it.
+pub(crate) fn is_step_of_compose(name: &str) -> bool {
+    name.starts_with("Compose:")
+}
+
 /// Returns the name of a composable function without the place of its source.
 fn composable(name: &str) -> Option<&str> {
     let (function, index) = name.strip_suffix(')')?.rsplit_once(" (")?;

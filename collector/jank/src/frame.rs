@@ -120,6 +120,8 @@ pub struct TimelineVerdict {
     pub jank: i32,
     /// `PresentType`: 1 on time, 2 late, 3 early, 4 dropped; the worst of the frame's surfaces.
     pub present: u8,
+    /// Time by which the display's frame with it was later than SurfaceFlinger expected; 0 if it is not known.
+    pub shown_late_ns: u64,
 }
 
 /// Events that show whether a frame was late, the most exact first.

@@ -244,7 +244,7 @@ fn layers(trace: &Trace, process: &Process) -> HashMap<(i64, i64), bool, Seeded>
         let layer = layer.and_then(|(_, id)| id.parse::<i64>().ok());
         if let (Some(layer), Some(actual)) = (layer, frame.actual) {
             let (end_ns, jank, present) = (frame.end_ns, actual.jank, actual.present);
-            let verdict = TimelineVerdict { end_ns, jank, present };
+            let verdict = TimelineVerdict { end_ns, jank, present, shown_late_ns: 0 };
             *layers.entry((frame.token, layer)).or_default() |= verdict.is_late();
         }
     }

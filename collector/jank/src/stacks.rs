@@ -4,6 +4,7 @@
 //! lies; a stack becomes a text at the end, and only those that took longest do. `attribute` calls this.
 
 use crate::Named;
+use crate::cause::{is_prefetch, is_step_of_compose};
 use crate::name_index::NameIndex;
 use crate::process::Error;
 use crate::thread_role::ThreadRole;
@@ -112,7 +113,11 @@ impl<'a> Lineage<'a> {
         let named = names.named(name);
         let node = stacks.child(around.map_or(self.root, |kin| kin.node), &named.name);
         let inherited = around.map_or(NO_PARENT, |kin| kin.cause_slice);
-        let cause_slice = if named.cause.is_some() { index } else { inherited };
+        let around_name = || Some(names.named(self.slices.get(inherited as usize)?.name));
+        let is_in_prefetch = || around_name().is_some_and(|around| is_prefetch(&around.name));
+        let is_own =
+            named.cause.is_some() && !(is_step_of_compose(&named.name) && is_in_prefetch());
+        let cause_slice = if is_own { index } else { inherited };
         Kin { node, shown: index, cause_slice, depth: around.map_or(0, |kin| kin.depth) + 1 }
     }
 }

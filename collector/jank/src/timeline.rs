@@ -40,6 +40,12 @@ impl TimelineVerdict {
     pub(crate) fn is_late(self) -> bool {
         is_late(self.outcome())
     }
+
+    /// Returns the time by which SurfaceFlinger or the graphics processor was late with the frame, after the app.
+    #[must_use]
+    pub const fn late_by_system_ns(self) -> u64 {
+        if self.jank & SYSTEM == 0 { 0 } else { self.shown_late_ns }
+    }
 }
 
 const fn is_late(outcome: Outcome) -> bool {
@@ -77,7 +83,7 @@ impl Timeline {
                 all.expected.insert(frame.token, (frame.start_ns, frame.end_ns));
                 continue;
             };
-            let none = TimelineVerdict { end_ns: 0, jank: 0, present: 0 };
+            let none = TimelineVerdict { end_ns: 0, jank: 0, present: 0, shown_late_ns: 0 };
             let (verdict, shown_by) =
                 all.actual.entry(frame.token).or_insert((none, frame.display_token));
             verdict.end_ns = verdict.end_ns.max(frame.end_ns);
@@ -90,6 +96,12 @@ impl Timeline {
         // None, unless another surface had one.
         for (verdict, _) in all.actual.values_mut().filter(|(verdict, _)| verdict.jank & !1 != 0) {
             verdict.jank &= !1;
+        }
+        for (verdict, shown_by) in all.actual.values_mut() {
+            let shown = all.displays.get(shown_by).filter(|(expected_ns, _)| *expected_ns > 0);
+            let late_ns =
+                shown.map(|(expected_ns, actual_ns)| actual_ns.saturating_sub(*expected_ns));
+            verdict.shown_late_ns = late_ns.unwrap_or(0);
         }
         let shown = all.actual.iter().filter_map(|(&id, (_, shown_by))| {
             let (deadline_ns, &(_, shown_ns)) = (all.expected(id)?.1, all.displays.get(shown_by)?);

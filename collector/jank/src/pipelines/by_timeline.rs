@@ -6,6 +6,7 @@
 //! vsync the frame has, moves its layer.
 
 use super::wakes::{is_ready, wakes};
+use crate::cause::is_prefetch;
 use crate::deadline::gives_vsyncs;
 use crate::found::Found;
 use crate::pipeline::Pipeline;
@@ -36,9 +37,15 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
         of_render.filter_map(|tid| Some((*tid, trace.threads.get(tid)?))).collect();
     let main = trace.threads.get(&process.pid);
     let sections = main.map_or(&[][..], |main| &main.slices).iter();
+    let sections: Vec<&Slice> = sections.filter(|slice| slice.parent == NO_PARENT).collect();
     let prefetches = trace.names.select(is_prefetch);
-    let is_of_frame = |slice: &&Slice| slice.parent == NO_PARENT && !prefetches.has(slice.name);
-    let sections: Vec<&Slice> = sections.filter(is_of_frame).collect();
+    let of_frames = sections.iter().copied().filter(|slice| !prefetches.has(slice.name));
+    let of_frames: Vec<&Slice> = of_frames.collect();
+    // A frame that begins inside of a section is the render thread's: the main thread is busy.
+    let is_begun = |at_ns: u64| {
+        let section = last_before(&sections, |slice| slice.start_ns < at_ns);
+        section.is_none_or(|section| section.end_ns <= at_ns)
+    };
     let starts: BTreeSet<u64> = all.values().map(|&(start_ns, _)| start_ns).collect();
     let gets_vsyncs = |main: &Thread| {
         let wakers = main.states.iter().filter_map(|state| trace.threads.get(&state.waker));
@@ -86,8 +93,10 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
         });
         let draws: Vec<(u32, Slice)> = draws.collect();
         let handed_ns = draws.iter().map(|(_, draw)| draw.start_ns).max();
-        let handed_ns =
-            handed_ns.unwrap_or_else(|| worked_ns(&sections, &starts, start_ns, end_ns));
+        let handed_ns = handed_ns.unwrap_or_else(|| match is_begun(start_ns) {
+            true => worked_ns(&of_frames, &starts, start_ns, end_ns),
+            false => start_ns,
+        });
         let is_behind = is_behind && draws.len() == 1;
         let is_moved = draws.is_empty() && handed_ns == start_ns && moved.contains(&token);
         let ui = slice(start_ns, handed_ns);
@@ -131,12 +140,6 @@ impl Before {
         self.drawn_ns = draw.end_ns.max(self.drawn_ns);
         is_busy && self.busy_ns <= start_ns
     }
-}
-
-/// True for a section in which a list prepares its next items between frames, by Compose or `RecyclerView`.
-fn is_prefetch(name: &str) -> bool {
-    let is_compose = name.starts_with("compose:lazy") && name.contains(":prefetch:");
-    is_compose || name.starts_with("RV Prefetch")
 }
 
 /// A part of a frame, which no section shows.

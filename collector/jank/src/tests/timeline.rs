@@ -520,10 +520,61 @@ fn without_the_scheduler_the_main_thread_works_on_a_frame_in_its_sections() {
         let _ = by_timeline(&mut trace);
         let frame = TimelineFrame { start_ns, token: 17, display_token: 18, ..trace.frames[1] };
         trace.frames.push(frame);
-        let found = parts(&analyze(&trace, &Options::default()).unwrap());
-        let inner = found.iter().filter(|(key, _)| key == "inner").count();
-        assert_eq!(inner, if is_own { 1 } else { 2 }, "{found:?}");
+        let analysis = analyze(&trace, &Options::default()).unwrap();
+        let inner = analysis.parts.iter().filter(|part| &*part.key == "inner");
+        let inner: Vec<usize> = inner.map(|part| part.frame).collect();
+        assert_eq!(inner, [usize::from(is_own)], "{:?}", analysis.parts);
     }
+}
+
+#[test]
+fn a_frame_behind_a_prefetch_was_not_delayed_by_one_that_the_render_thread_animated_meanwhile() {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.slice(MAIN, 8_000, 12_000, "AndroidOwner:measureAndLayout");
+    text.slice(MAIN, 13_000, 25_000, "compose:lazylist:prefetch:compose");
+    text.slice(MAIN, 14_000, 20_000, "Compose:recompose");
+    text.slice(MAIN, 20_000, 24_000, "Compose:onRemembered");
+    text.slice(MAIN, 25_500, 26_500, "AndroidOwner:onTouch");
+    text.slice(MAIN, 27_000, 32_000, "AndroidOwner:measureAndLayout");
+    let mut trace = text.trace();
+    let _ = by_timeline(&mut trace);
+    let late = trace.frames[1];
+    let shown = |jank, token, times: (u64, u64)| {
+        let actual = Some(ActualFrame { jank, ..ActualFrame::default() });
+        TimelineFrame {
+            actual,
+            token,
+            display_token: token + 1,
+            start_ns: times.0,
+            end_ns: times.1,
+            ..late
+        }
+    };
+    let expected = |token, start_ns| TimelineFrame {
+        actual: None,
+        token,
+        start_ns,
+        end_ns: start_ns + 10_000_000,
+        ..late
+    };
+    // The first frame still lays out when the last one is due; the render thread animates alone in the prefetch.
+    trace.frames = vec![
+        expected(7, 7_000_000),
+        shown(0, 7, (7_500_000, 15_000_000)),
+        expected(9, 17_000_000),
+        shown(0, 9, (17_500_000, 19_000_000)),
+        expected(11, 11_000_000),
+        shown(64, 11, (26_800_000, 33_000_000)),
+    ];
+    let analysis = analyze(&trace, &Options::default()).unwrap();
+    let parts =
+        analysis.parts.iter().map(|part| (&*part.key, part.is_earlier, part.self_ns / 1_000));
+    let parts: Vec<_> = parts.collect();
+    let prefetch = "compose:lazylist:prefetch:compose";
+    let in_prefetch = parts.iter().filter(|(key, ..)| *key == prefetch);
+    assert_eq!(in_prefetch.map(|(.., us)| us).sum::<u64>(), 12_000, "{parts:?}");
+    let earlier: Vec<_> = parts.iter().filter(|(_, is_earlier, _)| *is_earlier).collect();
+    assert_eq!(earlier, [&("AndroidOwner:measureAndLayout", true, 1_000)], "{parts:?}");
 }
 
 #[test]
@@ -601,7 +652,7 @@ fn a_frame_that_no_thread_of_the_app_draws_waits_for_the_compositor_once_it_is_c
     let ui =
         Slice { name, category, start_ns: 10, end_ns: 10, parent, ended: true, is_complete: false };
     let mut found = Found::new(Pipeline::Views, 100, None, ui);
-    let timeline = Some(TimelineVerdict { end_ns: 20, jank: 2, present: 2 });
+    let timeline = Some(TimelineVerdict { end_ns: 20, jank: 2, present: 2, shown_late_ns: 0 });
     let (evidence, outcome) = (Evidence::Timeline, System);
     let frame = Frame { timeline, evidence, outcome, start_ns: 10, dur_ns: 30, ..Frame::default() };
     for is_moved in [true, false] {

@@ -190,6 +190,7 @@ fn worst(found: &mut Found, json: &Value, report: &Report, drawn: &Drawn) {
         // Each part is rounded down to a ns.
         found.is_true("overruns of parts", parts <= overrun && overrun - parts <= 64);
         if let Some(explained) = explained {
+            found.same("an explanation's sentence", text(explained, "sentence"), &said);
             let expected = format!(", complete {} after that", ms(number(explained, "overrun_ns")));
             found.has("an explanation", &drawn.paragraphs.join(" "), &expected);
             let of_causes = sum(rows(explained, "causes"), "overrun_ns");
@@ -328,13 +329,46 @@ fn sentence(one: &Value, explained: Option<&Value>) -> String {
         said.push(format!("an earlier frame delayed it by {}", ms(delay)));
     }
     said.extend(largest(one, explained));
+    // SurfaceFlinger's own lateness: its scheduling, its processor, its graphics processor.
+    let timeline = explained.map(|explained| &explained["timeline"]);
+    let is_system =
+        |timeline: &&Value| timeline["jank"].as_i64().is_some_and(|bits| bits & 50 != 0);
+    let later = timeline.filter(is_system).map_or(0, |timeline| number(timeline, "shown_late_ns"));
+    if text(one, "outcome") == "app" && later > 0 && later * 3 >= number(one, "overrun_ns") {
+        said.push(format!("then SurfaceFlinger was {} late with it", ms(later)));
+    }
     if said.is_empty() { late } else { format!("{late}: {}", said.join("; ")) }
+}
+
+/// Joins the parts of a section that are steps in it, each with a name of its own.
+fn with_steps(parts: Vec<Value>) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    for part in parts {
+        let causes = ["section", "compose", "inflate", "resources", "class_loading"];
+        let is_section = causes.contains(&text(&part, "cause"));
+        let same = ["thread", "cause", "key"];
+        let found = all
+            .iter_mut()
+            .find(|one| is_section && same.iter().all(|field| one[*field] == part[*field]));
+        let Some(one) = found else {
+            all.push(part);
+            continue;
+        };
+        one["name"] = part["key"].clone();
+        for field in ["self_ns", "carried_ns", "overrun_ns"] {
+            one[field] = (number(one, field) + number(&part, field)).into();
+        }
+        for (state, ns) in part["states"].as_object().unwrap() {
+            one["states"][state] = (number(&one["states"], state) + ns.as_u64().unwrap()).into();
+        }
+    }
+    all
 }
 
 /// Writes what made most of a frame's own time.
 fn largest(one: &Value, explained: Option<&Value>) -> Option<String> {
     let parts = rows(one, "parts").iter().filter(|part| part["earlier"] == false);
-    let parts: Vec<Value> = parts.cloned().collect();
+    let parts = with_steps(parts.cloned().collect());
     let late_ns = number(one, "overrun_ns");
     let is_display = |part: &Value| part["thread"] == "gpu";
     let took_ns = |part: &Value| {
@@ -346,11 +380,22 @@ fn largest(one: &Value, explained: Option<&Value>) -> Option<String> {
     let is_ready = |part: &Value| {
         matches!(text(part, "cause"), "runnable" | "preempted") && part["overrun_ns"] != 0
     };
-    // All waits of the part's thread for a processor.
-    let waits = |part: &Value| -> u64 {
-        let same = parts.iter().filter(|one| is_ready(one) && one["thread"] == part["thread"]);
-        same.map(took_ns).sum()
+    let mut ready: Vec<(String, u64)> = Vec::new();
+    for role in ["main", "render", "ui", "raster", "game", "present", "producer", "js", "gpu"] {
+        let of_role = parts.iter().filter(|part| is_ready(part) && part["thread"] == role);
+        ready.push((role.to_owned(), of_role.map(took_ns).sum()));
+    }
+    let all: u64 = ready.iter().map(|(_, ns)| ns).sum();
+    // Waits of threads that have at least a fifth of all are one.
+    let told = |part: &Value| -> Vec<&(String, u64)> {
+        let own = ready.iter().filter(|(role, _)| *role == text(part, "thread"));
+        let own: Vec<_> = own.collect();
+        match own[0].1 * 5 >= all {
+            true => ready.iter().filter(|(_, ns)| *ns > 0 && ns * 5 >= all).collect(),
+            false => own,
+        }
     };
+    let waits = |part: &Value| -> u64 { told(part).iter().map(|(_, ns)| ns).sum() };
     let is_unseen = |part: &Value| text(part, "name") == UNSEEN;
     let weight = |part: &Value| match counted(part) {
         ns if is_unseen(part) && ns * 2 < total => 0,
@@ -359,14 +404,16 @@ fn largest(one: &Value, explained: Option<&Value>) -> Option<String> {
     };
     let is_blamed =
         |part: &Value| one["outcome"] == "system" && is_display(part) && part["overrun_ns"] != 0;
-    let rank = |part: &Value| (is_blamed(part), weight(part));
+    let rank = |part: &Value| (is_blamed(part), weight(part), took_ns(part));
     let most = parts.iter().map(rank).max()?;
     let part = parts.iter().find(|part| rank(part) == most)?;
     if took_ns(part) == 0 {
         return None;
     }
     let most = if is_ready(part) { waits(part) } else { took_ns(part) };
-    let cause = cause(part, took_ns(part), is_ready(part).then_some(most));
+    let names: Vec<&str> = told(part).iter().map(|(role, _)| &**role).collect();
+    let waited = is_ready(part).then(|| (most, names.join(" and ")));
+    let cause = cause(part, took_ns(part), waited);
     let earlier = number(part, "carried_ns");
     if is_display(part) && earlier * 2 > most {
         return Some(format!("{cause}, {} of that behind an earlier frame", ms(earlier)));
@@ -387,18 +434,18 @@ fn largest(one: &Value, explained: Option<&Value>) -> Option<String> {
 }
 
 /// Writes what a part of a frame was.
-fn cause(part: &Value, took_ns: u64, waited_ns: Option<u64>) -> String {
+fn cause(part: &Value, took_ns: u64, waited: Option<(u64, String)>) -> String {
     let took = ms(took_ns);
     let thread = text(part, "thread");
     if text(part, "name") == UNSEEN {
         return format!("no thread is known to have drawn it in {took}");
     }
-    if let Some(waited_ns) = waited_ns.filter(|&ns| ns > took_ns) {
+    if let Some((waited_ns, threads)) = waited.filter(|&(ns, _)| ns > took_ns) {
         let holder = text(part, "key").strip_prefix("by ");
         let holder = holder.filter(|_| part["cause"] == "preempted" && took_ns * 2 >= waited_ns);
         let most =
             holder.map_or(String::new(), |who| format!(", {took} of them mostly behind {who}"));
-        return format!("{thread} waited for a processor for {}{most}", ms(waited_ns));
+        return format!("{threads} waited for a processor for {}{most}", ms(waited_ns));
     }
     let words = text(part, "name").strip_prefix('(').and_then(|name| name.strip_suffix(')'));
     let name = words.unwrap_or(text(part, "name"));
