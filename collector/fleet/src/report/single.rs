@@ -1,6 +1,6 @@
 //! The report of one capture: frames, the worst of them, and their causes.
 
-pub use super::single_rows::{CauseRow, FrameRow, PartRow, Worst};
+pub use super::single_rows::{CauseRow, Explained, FrameRow, PartRow, Worst};
 
 use super::single_sentence::MAIN;
 use crate::capture::Capture;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use tracetee_jank::{
     Analysis, Cause, DeathReport, Evidence, FrameBudget, FrameExplanation, Interaction, Judged,
     LongSlice, Named, OtherProcess, PipelineTotals, StartKind, Startup, StateTimes, Step,
-    StoodStill, ThreadRole, Totals, Unknown,
+    StoodStill, ThreadRole, TimelineVerdict, Totals, Unknown,
 };
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
@@ -68,7 +68,7 @@ pub struct SingleReport {
     pub causes: Vec<CauseRow>,
     /// Explanations of the 300 late frames with the largest overruns, by time: deadline, states, causes, critical path.
     /// Their times are those of the trace's clock, as [`Worst::start_ns`].
-    pub explanations: Vec<FrameExplanation>,
+    pub explanations: Vec<Explained>,
     /// Questions that the trace leaves open.
     pub unknown: Vec<Unknown>,
     /// Events that the recorder lost, by kind.
@@ -155,7 +155,7 @@ impl SingleReport {
             frames: frames.collect(),
             worst: worst(analysis, first_ns),
             causes: causes(analysis),
-            explanations: analysis.explanations.clone(),
+            explanations: explained(analysis),
             unknown: analysis.unknown.clone(),
             lost_events: trace.losses.lost.clone(),
             long_slices: long_slices.collect(),
@@ -193,6 +193,14 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
     let worst = order.into_iter().take(WORST);
     let is_late = |&index: &usize| analysis.frames.get(index).is_some_and(|frame| frame.slow);
     worst.filter(is_late).filter_map(|index| row_of(analysis, first_ns, index)).collect()
+}
+
+fn explained(analysis: &Analysis) -> Vec<Explained> {
+    let explained = |one: &FrameExplanation| {
+        let row = row_of(analysis, 0, one.frame)?;
+        Some(Explained { sentence: row.sentence, explanation: one.clone() })
+    };
+    analysis.explanations.iter().filter_map(explained).collect()
 }
 
 /// Returns a frame with its sentence and its explanation, if it has one; `number` counts from 1.
@@ -267,7 +275,8 @@ fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
             true => Some(MAIN),
             false => path.iter().find(own).map(|step| &*step.thread),
         };
-        worst.sentence = worst.sentence(path, begins);
+        let late_by_system_ns = frame.timeline.map_or(0, TimelineVerdict::late_by_system_ns);
+        worst.sentence = worst.sentence(path, begins, late_by_system_ns);
     }
     Some(worst)
 }

@@ -1,7 +1,9 @@
 //! The rows of a capture's report: frames, parts, causes, long work.
 
 use serde::Serialize;
-use tracetee_jank::{Cause, Evidence, Level, Outcome, Pipeline, StateTimes, ThreadRole};
+use tracetee_jank::{
+    Cause, Evidence, FrameExplanation, Level, Outcome, Pipeline, StateTimes, ThreadRole,
+};
 
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -67,6 +69,16 @@ pub struct Worst {
     pub sentence: String,
     /// Parts of the frame, the longest first.
     pub parts: Vec<PartRow>,
+}
+
+/// The explanation of a frame, with its sentence.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explained {
+    /// See [`Worst::sentence`].
+    pub sentence: String,
+    /// The explanation.
+    #[serde(flatten)]
+    pub explanation: FrameExplanation,
 }
 
 /// A part of a frame's time.

@@ -18,19 +18,44 @@ pub(super) const MAIN: &str = "main";
 impl Worst {
     /// Writes the sentence, for instance "16.0 ms late, 1 vsync missed: main slept 25.8 ms in obtainView until a timer
     /// woke it". `path`: the critical path, empty if it is not known. `begins`: the thread that begins the
-    /// frame, if it is known: [`MAIN`], or the name of another.
-    pub(super) fn sentence(&self, path: &[Step], begins: Option<&str>) -> String {
+    /// frame, if it is known: [`MAIN`], or the name of another. `late_by_system_ns`: time by which SurfaceFlinger was late
+    /// with it.
+    pub(super) fn sentence(
+        &self,
+        path: &[Step],
+        begins: Option<&str>,
+        late_by_system_ns: u64,
+    ) -> String {
         let late = format!("{} {}", ms(self.overrun_ns), lateness(self));
-        let is_delayed = self.delayed_ns > 0 && self.delayed_ns >= self.overrun_ns.div_ceil(3);
+        let is_much = |ns: u64| ns > 0 && ns >= self.overrun_ns.div_ceil(3);
         let delayed = || format!("an earlier frame delayed it by {}", ms(self.delayed_ns));
-        let said = is_delayed.then(delayed).into_iter().chain(self.largest(path, begins));
+        let delayed = is_much(self.delayed_ns).then(delayed).into_iter();
+        let is_later = self.outcome == Outcome::App && is_much(late_by_system_ns);
+        let later = || format!("then SurfaceFlinger was {} late with it", ms(late_by_system_ns));
+        let said = delayed.chain(self.largest(path, begins)).chain(is_later.then(later));
         let said = said.collect::<Vec<_>>().join("; ");
         if said.is_empty() { late } else { format!("{late}: {said}") }
     }
 
-    /// Returns the parts that are not of an earlier frame.
-    fn own(&self) -> impl Iterator<Item = &PartRow> {
-        self.parts.iter().filter(|part| !part.earlier)
+    /// Returns the parts that are not of an earlier frame. Those of the steps of a section are one.
+    fn own(&self) -> Vec<PartRow> {
+        let mut own: Vec<PartRow> = Vec::with_capacity(self.parts.len());
+        for part in self.parts.iter().filter(|part| !part.earlier) {
+            let is_same = |one: &&mut PartRow| {
+                is_section(part.cause)
+                    && (one.thread, one.cause, &one.key) == (part.thread, part.cause, &part.key)
+            };
+            let Some(one) = own.iter_mut().find(is_same) else {
+                own.push(part.clone());
+                continue;
+            };
+            one.name.clone_from(&part.key);
+            one.self_ns += part.self_ns;
+            one.carried_ns += part.carried_ns;
+            one.overrun_ns += part.overrun_ns;
+            one.states.add_all(&part.states);
+        }
+        own
     }
 
     /// Says what made most of the frame's own time.
@@ -40,14 +65,11 @@ impl Worst {
         let took_ns =
             |part: &PartRow| part.self_ns + if is_display(part) { part.carried_ns } else { 0 };
         let counted_ns = |part: &PartRow| if part.overrun_ns > 0 { took_ns(part) } else { 0 };
-        let total_ns: u64 = self.own().map(counted_ns).sum();
-        // A thread waits for a processor for one reason, whoever has it.
-        let mut waits: BTreeMap<ThreadRole, u64> = BTreeMap::new();
-        for part in self.own().filter(|part| is_ready(part)) {
-            *waits.entry(part.thread).or_default() += counted_ns(part);
-        }
+        let own = self.own();
+        let total_ns: u64 = own.iter().map(counted_ns).sum();
+        let waits = Waits::new(own.iter().filter(|part| is_ready(part)), counted_ns);
         let is_late = |part: &PartRow| is_ready(part) && part.overrun_ns > 0;
-        let waited_ns = |part: &PartRow| waits.get(&part.thread).copied().filter(|_| is_late(part));
+        let waited_ns = |part: &PartRow| is_late(part).then(|| waits.ns(part.thread));
         // A known cause says more than an unknown one.
         let weight_ns = |part: &PartRow| match waited_ns(part) {
             Some(waited_ns) => waited_ns,
@@ -57,11 +79,13 @@ impl Worst {
         // Where the compositor made a frame late, its part comes first.
         let is_blamed = |part: &PartRow| is_display(part) && part.overrun_ns > 0;
         let rank = |part: &&PartRow| {
-            Reverse((self.outcome == Outcome::System && is_blamed(part), weight_ns(part)))
+            let is_first = self.outcome == Outcome::System && is_blamed(part);
+            Reverse((is_first, weight_ns(part), took_ns(part)))
         };
-        let part = self.own().min_by_key(rank).filter(|part| took_ns(part) > 0)?;
+        let part = own.iter().min_by_key(rank).filter(|part| took_ns(part) > 0)?;
         let most_ns = waited_ns(part).unwrap_or(took_ns(part));
-        let cause = cause_of(part, took_ns(part), waited_ns(part), begins);
+        let waited = waited_ns(part).map(|ns| (ns, waits.threads(part.thread, begins)));
+        let cause = cause_of(part, took_ns(part), waited, begins);
         if is_display(part) && part.carried_ns * 2 > most_ns {
             return Some(format!(
                 "{cause}, {} of that behind an earlier frame",
@@ -75,38 +99,74 @@ impl Worst {
         let is_small = |ns: u64| ns < total_ns.div_ceil(3) && ns < self.overrun_ns;
         let several = |ns: u64| if is_small(ns) { ", the largest of several causes" } else { "" };
         // A single wait says more than many short sections, unless they took far longer.
-        let in_all = self.ran_in_all(begins).filter(|&(ns, _)| is_share(ns, most_ns, 150));
+        let in_all = ran_in_all(&own, begins).filter(|&(ns, _)| is_share(ns, most_ns, 150));
         if let Some((ns, work)) = in_all.filter(|_| is_small(most_ns)) {
             return Some(format!("{work}{}", several(ns)));
         }
         let meanwhile = meanwhile(part, path).unwrap_or_default();
         Some(format!("{cause}{}{meanwhile}", several(most_ns)))
     }
+}
 
-    /// Returns the time that the busiest thread ran in this frame, and says so, with the section that took most of it.
-    fn ran_in_all(&self, begins: Option<&str>) -> Option<(u64, String)> {
-        let mut sums: BTreeMap<(ThreadRole, ThreadState), BTreeMap<&str, u64>> = BTreeMap::new();
-        let is_own = |part: &&PartRow| !part.name.starts_with('(') || part.name == NO_SECTION;
-        for part in self.own().filter(|part| part.overrun_ns > 0).filter(is_own) {
-            let StateTimes { running_ns, unknown_ns, .. } = part.states;
-            for (state, ns) in
-                [(ThreadState::Running, running_ns), (ThreadState::Unknown, unknown_ns)]
-            {
-                *sums.entry((part.thread, state)).or_default().entry(&*part.name).or_default() +=
-                    ns;
-            }
+/// Times in which threads were ready, and others had the processors: one reason, whoever had it.
+struct Waits(BTreeMap<ThreadRole, u64>);
+
+impl Waits {
+    fn new<'p>(ready: impl Iterator<Item = &'p PartRow>, ns: impl Fn(&PartRow) -> u64) -> Self {
+        let mut waits: BTreeMap<ThreadRole, u64> = BTreeMap::new();
+        for part in ready {
+            *waits.entry(part.thread).or_default() += ns(part);
         }
-        let sums = sums.into_iter().map(|(at, names)| (names.values().sum::<u64>(), at, names));
-        let (ns, (role, state), names) = sums.max_by_key(|&(ns, ..)| ns)?;
-        let (name, longest_ns) = names.into_iter().max_by_key(|&(_, ns)| ns)?;
-        let (thread, did) = (thread(role, begins), verb(state));
-        let inside = match name {
-            NO_SECTION => "outside any section".to_owned(),
-            name => format!("in {name}"),
-        };
-        let longest = format!("{} of that {inside}", ms(longest_ns));
-        Some((ns, format!("{thread} {did} {} in all, {longest}", ms(ns))))
+        Self(waits)
     }
+
+    /// Returns the threads whose waits are told as one: each with a fifth of all waits, or the thread alone.
+    fn told(&self, thread: ThreadRole) -> impl Iterator<Item = (ThreadRole, u64)> {
+        let all_ns: u64 = self.0.values().sum();
+        let is_large = move |ns: u64| ns * 5 >= all_ns;
+        let is_told = self.0.get(&thread).is_some_and(|&ns| is_large(ns));
+        let told = self.0.iter().map(|(&role, &ns)| (role, ns));
+        told.filter(move |&(role, ns)| role == thread || is_told && is_large(ns))
+    }
+
+    fn ns(&self, thread: ThreadRole) -> u64 {
+        self.told(thread).map(|(_, ns)| ns).sum()
+    }
+
+    fn threads(&self, role: ThreadRole, begins: Option<&str>) -> String {
+        self.told(role).map(|(role, _)| thread(role, begins)).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+/// Returns the time that the busiest thread ran in this frame, and says so, with the section that took most of it.
+fn ran_in_all(own: &[PartRow], begins: Option<&str>) -> Option<(u64, String)> {
+    let mut sums: BTreeMap<(ThreadRole, ThreadState), BTreeMap<&str, u64>> = BTreeMap::new();
+    let is_own = |part: &&PartRow| !part.name.starts_with('(') || part.name == NO_SECTION;
+    for part in own.iter().filter(|part| part.overrun_ns > 0).filter(is_own) {
+        let StateTimes { running_ns, unknown_ns, .. } = part.states;
+        for (state, ns) in [(ThreadState::Running, running_ns), (ThreadState::Unknown, unknown_ns)]
+        {
+            *sums.entry((part.thread, state)).or_default().entry(&*part.name).or_default() += ns;
+        }
+    }
+    let sums = sums.into_iter().map(|(at, names)| (names.values().sum::<u64>(), at, names));
+    let (ns, (role, state), names) = sums.max_by_key(|&(ns, ..)| ns)?;
+    let (name, longest_ns) = names.into_iter().max_by_key(|&(_, ns)| ns)?;
+    let (thread, did) = (thread(role, begins), verb(state));
+    let inside = match name {
+        NO_SECTION => "outside any section".to_owned(),
+        name => format!("in {name}"),
+    };
+    let longest = format!("{} of that {inside}", ms(longest_ns));
+    Some((ns, format!("{thread} {did} {} in all, {longest}", ms(ns))))
+}
+
+/// True for causes that are sections, in which steps of the framework have names of their own.
+const fn is_section(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::Section | Cause::Compose | Cause::Inflate | Cause::Resources | Cause::ClassLoading
+    )
 }
 
 /// Names a thread. A splash screen has a thread of its own, and an app whose main thread swaps buffers is no game.
@@ -197,8 +257,13 @@ const fn verb(state: ThreadState) -> &'static str {
     }
 }
 
-/// Says what a part was; `waited_ns` is the time of all parts in which its thread waited for a processor.
-fn cause_of(part: &PartRow, took_ns: u64, waited_ns: Option<u64>, begins: Option<&str>) -> String {
+/// Says what a part was; `waited`: the time of all parts in which it and other threads waited for a processor, and who did.
+fn cause_of(
+    part: &PartRow,
+    took_ns: u64,
+    waited: Option<(u64, String)>,
+    begins: Option<&str>,
+) -> String {
     let thread = thread(part.thread, begins);
     let took = ms(took_ns);
     let words = part.name.strip_prefix('(').and_then(|name| name.strip_suffix(')'));
@@ -214,11 +279,11 @@ fn cause_of(part: &PartRow, took_ns: u64, waited_ns: Option<u64>, begins: Option
         return format!("another process moved its layer for {took}");
     }
     let holder = part.key.strip_prefix("by ").filter(|_| part.cause == Cause::Preempted);
-    if let Some(ns) = waited_ns.filter(|&ns| ns > took_ns) {
+    if let Some((ns, threads)) = waited.filter(|&(ns, _)| ns > took_ns) {
         let holder = holder.filter(|_| took_ns * 2 >= ns);
         let most = holder
             .map_or(String::new(), |holder| format!(", {took} of them mostly behind {holder}"));
-        return format!("{thread} waited for a processor for {}{most}", ms(ns));
+        return format!("{threads} waited for a processor for {}{most}", ms(ns));
     }
     let StateTimes { running_ns, runnable_ns, asleep_ns, uninterruptible_ns, io_ns, unknown_ns } =
         part.states;
@@ -313,7 +378,7 @@ mod tests {
     fn a_turn_of_a_loop_is_over_the_periods_that_the_loop_takes() {
         for (cadence, over) in [(0, "one period"), (1, "one period"), (2, "2 periods")] {
             let late = Worst { cadence, evidence: Evidence::Markers, ..worst(Vec::new()) };
-            assert_eq!(late.sentence(&[], None), format!("16.0 ms over {over}"));
+            assert_eq!(late.sentence(&[], None, 0), format!("16.0 ms over {over}"));
         }
     }
 
@@ -323,14 +388,18 @@ mod tests {
         let name = "(compositor)";
         let waited = part(ThreadRole::Gpu, Cause::System, name, name, 4);
         let said = |outcome| {
-            Worst { outcome, ..worst(vec![ran.clone(), waited.clone()]) }.sentence(&[], Some(MAIN))
+            Worst { outcome, ..worst(vec![ran.clone(), waited.clone()]) }.sentence(
+                &[],
+                Some(MAIN),
+                0,
+            )
         };
         assert!(said(Outcome::System).ends_with("frame waited 8.0 ms for the compositor"));
         assert!(said(Outcome::App).contains(": main "), "{}", said(Outcome::App));
     }
 
     fn sentence(parts: Vec<PartRow>) -> String {
-        let sentence = worst(parts).sentence(&[], Some(MAIN));
+        let sentence = worst(parts).sentence(&[], Some(MAIN), 0);
         sentence.strip_prefix("16.0 ms late, 1 vsync missed: ").unwrap_or(&sentence).to_owned()
     }
 
@@ -362,10 +431,62 @@ mod tests {
     }
 
     #[test]
+    fn waits_of_both_threads_for_a_processor_are_told_as_one_unless_one_is_short() {
+        let ready = |thread, cause, key, ms| part(thread, cause, key, "draw", ms);
+        let said = |main, render| {
+            let ran = part(ThreadRole::Render, Cause::Section, "flush", "flush", 4);
+            let of_main = ready(ThreadRole::Main, Cause::Preempted, "by bg1", main);
+            let of_render = ready(ThreadRole::Render, Cause::Runnable, "waiting", render);
+            sentence(vec![ran, of_main, of_render])
+        };
+        let both =
+            "main and render waited for a processor for 20.0 ms, 12.0 ms of them mostly behind bg1";
+        assert_eq!(said(6, 4), both);
+        let main =
+            "main waited for a processor for 18.0 ms in draw, which bg1 had most of the time";
+        assert_eq!(said(9, 2), main);
+        assert_eq!(said(4, 1), both.replace("20.0 ms, 12.0", "10.0 ms, 8.0"));
+        // The longest wait was in another late frame, which this one waited for.
+        let ready = |own_ms: u64, carried_ms: u64| {
+            let made =
+                part(ThreadRole::Main, Cause::Runnable, "waiting", "draw", own_ms + carried_ms);
+            let (self_ns, carried_ns) = (own_ms * 1_000_000, carried_ms * 1_000_000);
+            PartRow { self_ns, carried_ns, ..made }
+        };
+        let own = sentence(vec![ready(0, 9), ready(7, 0)]);
+        assert_eq!(own, "main waited for a processor for 7.0 ms in draw");
+        assert_eq!(said(2, 1), "render took 8.0 ms in flush");
+    }
+
+    #[test]
+    fn the_steps_of_a_section_are_told_as_the_section() {
+        let step = |name: &str, ms| part(ThreadRole::Main, Cause::Compose, "prefetch", name, ms);
+        let other = part(ThreadRole::Main, Cause::Unexplained, NO_SECTION, NO_SECTION, 6);
+        let steps = vec![other, step("recompose", 5), step("onRemembered", 4), step("prefetch", 1)];
+        assert_eq!(sentence(steps), "main took 20.0 ms in prefetch (compose)");
+        let waits = |name: &str| part(ThreadRole::Main, Cause::Wait, "woken by bg1", name, 5);
+        let waited = "main slept 10.0 ms in bind until bg1 woke it";
+        assert_eq!(sentence(vec![waits("bind"), waits("draw")]), waited);
+    }
+
+    #[test]
+    fn a_frame_that_the_app_and_then_surface_flinger_delayed_tells_both() {
+        let ran = part(ThreadRole::Render, Cause::Section, "flush", "flush", 8);
+        let said = |outcome, ns| {
+            Worst { outcome, ..worst(vec![ran.clone()]) }.sentence(&[], Some(MAIN), ns)
+        };
+        let by_app = "16.0 ms late, 1 vsync missed: render took 16.0 ms in flush";
+        assert_eq!(said(Outcome::App, 5_000_000), by_app);
+        let both = format!("{by_app}; then SurfaceFlinger was 337.0 ms late with it");
+        assert_eq!(said(Outcome::App, 337_000_000), both);
+        assert!(!said(Outcome::System, 337_000_000).contains("then"));
+    }
+
+    #[test]
     fn a_sentence_names_the_thread_that_begins_a_frame_unless_it_is_the_main_thread() {
         let said = |role, begins| {
             let part = part(role, Cause::Section, "bind", "bind", 9);
-            worst(vec![part]).sentence(&[], begins)
+            worst(vec![part]).sentence(&[], begins, 0)
         };
         let (main, splash) = (Some(MAIN), Some("wm.splash"));
         let by_main = "late, 1 vsync missed: main took 18.0 ms in bind";
@@ -448,7 +569,7 @@ mod tests {
         let slept = part(ThreadRole::Main, Cause::Wait, "woken by bg1", "bind", 3);
         let said = |delayed_ns, parts| {
             let late = Worst { delayed_ns, ..worst(parts) };
-            let said = late.sentence(&[], Some(MAIN));
+            let said = late.sentence(&[], Some(MAIN), 0);
             said.strip_prefix("16.0 ms late, 1 vsync missed").unwrap().to_owned()
         };
         let parts = vec![drew.clone(), slept];
@@ -457,7 +578,7 @@ mod tests {
         let delayed = ": an earlier frame delayed it by 8.0 ms";
         assert_eq!(said(8_000_000, parts.clone()), format!("{delayed}; {slept}"));
         let none = Worst { overrun_ns: 0, ..worst(parts.clone()) };
-        assert!(!none.sentence(&[], Some(MAIN)).contains("earlier"));
+        assert!(!none.sentence(&[], Some(MAIN), 0).contains("earlier"));
         let only = PartRow { self_ns: 0, ..drew.clone() };
         assert_eq!(said(8_000_000, vec![only]), delayed);
         // The display shows frames one after the other.

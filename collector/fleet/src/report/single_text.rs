@@ -70,6 +70,7 @@ impl SingleReport {
             for worst in &self.worst {
                 push_worst(&mut text, worst);
                 let explanation = worst.explanation.and_then(|index| self.explanations.get(index));
+                let explanation = explanation.map(|one| &one.explanation);
                 explanation.iter().for_each(|one| super::single_late::push(&mut text, one));
             }
         }

@@ -35,6 +35,7 @@ function chosen(report, frame) {
   return make("div", {},
     make("h3", {}, `Frame at ${ms(frame.at_ns)}: ${ms(frame.dur_ns)}, ${frame.slow ? `${ms(frame.dur_ns - frame.deadline_ns)} past its deadline` : WAYS[frame.outcome] || frame.outcome}${frame.screen ? `, screen ${frame.screen}` : ""}`),
     data.timeline ? make("p", {}, openButton(data.timeline, "Open the timeline at this frame", linkTo(startNs))) : null,
+    explained ? make("p", {}, explained.sentence) : null,
     explained ? explanation(explained) : frame.slow ? make("p", {}, "Not explained: only the 300 frames with the largest overruns are explained.") : null);
 }
 
