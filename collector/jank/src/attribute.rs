@@ -76,7 +76,7 @@ pub(crate) fn attribute(
     };
     for (index, (frame, windows)) in frames.iter_mut().zip(windows).enumerate() {
         let work = (frame.ui_start_ns, frame.ui_start_ns + frame.ui_ns);
-        // The render thread animates without it.
+        // A frame without work on this thread, which the render thread animates alone, keeps it from nothing.
         let earlier = match frame.ui_ns {
             0 => last_work.get(&frame.ui_tid).copied(),
             _ => last_work.insert(frame.ui_tid, work),

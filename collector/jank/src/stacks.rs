@@ -113,11 +113,10 @@ impl<'a> Lineage<'a> {
         let named = names.named(name);
         let node = stacks.child(around.map_or(self.root, |kin| kin.node), &named.name);
         let inherited = around.map_or(NO_PARENT, |kin| kin.cause_slice);
-        let around_name = || Some(names.named(self.slices.get(inherited as usize)?.name));
-        let is_in_prefetch = || around_name().is_some_and(|around| is_prefetch(&around.name));
-        let is_own =
-            named.cause.is_some() && !(is_step_of_compose(&named.name) && is_in_prefetch());
-        let cause_slice = if is_own { index } else { inherited };
+        let is_prefetch = |outer: &Slice| is_prefetch(&names.named(outer.name).name);
+        let is_step = is_step_of_compose(&named.name)
+            && self.slices.get(inherited as usize).is_some_and(is_prefetch);
+        let cause_slice = if named.cause.is_some() && !is_step { index } else { inherited };
         Kin { node, shown: index, cause_slice, depth: around.map_or(0, |kin| kin.depth) + 1 }
     }
 }

@@ -93,11 +93,11 @@ impl Timeline {
             let (first, last) = all.ids.get_or_insert((frame.token, frame.token));
             (*first, *last) = (frame.token.min(*first), frame.token.max(*last));
         }
-        // None, unless another surface had one.
-        for (verdict, _) in all.actual.values_mut().filter(|(verdict, _)| verdict.jank & !1 != 0) {
-            verdict.jank &= !1;
-        }
         for (verdict, shown_by) in all.actual.values_mut() {
+            // None, unless another surface had one.
+            if verdict.jank & !1 != 0 {
+                verdict.jank &= !1;
+            }
             let shown = all.displays.get(shown_by).filter(|(expected_ns, _)| *expected_ns > 0);
             let late_ns =
                 shown.map(|(expected_ns, actual_ns)| actual_ns.saturating_sub(*expected_ns));

@@ -41,8 +41,8 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
     let prefetches = trace.names.select(is_prefetch);
     let of_frames = sections.iter().copied().filter(|slice| !prefetches.has(slice.name));
     let of_frames: Vec<&Slice> = of_frames.collect();
-    // A frame that begins inside of a section is the render thread's: the main thread is busy.
-    let is_begun = |at_ns: u64| {
+    // While the main thread is in a section, it begins no frame: the render thread does.
+    let is_free = |at_ns: u64| {
         let section = last_before(&sections, |slice| slice.start_ns < at_ns);
         section.is_none_or(|section| section.end_ns <= at_ns)
     };
@@ -93,7 +93,7 @@ pub(super) fn find(trace: &Trace, process: &Process) -> Vec<Found> {
         });
         let draws: Vec<(u32, Slice)> = draws.collect();
         let handed_ns = draws.iter().map(|(_, draw)| draw.start_ns).max();
-        let handed_ns = handed_ns.unwrap_or_else(|| match is_begun(start_ns) {
+        let handed_ns = handed_ns.unwrap_or_else(|| match is_free(start_ns) {
             true => worked_ns(&of_frames, &starts, start_ns, end_ns),
             false => start_ns,
         });

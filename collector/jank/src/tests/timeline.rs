@@ -53,6 +53,25 @@ fn outcome(surfaces: &[(i32, u8)]) -> (Outcome, bool) {
 }
 
 #[test]
+fn surface_flinger_was_late_with_a_frame_if_the_display_s_frame_ended_later_than_expected() {
+    let late_ms = |jank, expects: bool| {
+        let display = |end_us, actual| (107, 30_000, end_us, actual, true);
+        let mut records = vec![
+            (7, 20_000, 30_000, None, false),
+            (7, 20_000, 33_000, Some((jank, 2)), false),
+            display(60_000, Some((2, 2))),
+        ];
+        records.extend(expects.then(|| display(36_000, None)));
+        let frame = analyzed(&records).frames.remove(0);
+        assert_eq!((frame.outcome, frame.jank_ns), (App, 3_000_000));
+        frame.timeline.unwrap().late_by_system_ns() / 1_000_000
+    };
+    assert_eq!(late_ms(64 | 2, true), 24);
+    assert_eq!(late_ms(64, true), 0, "FrameTimeline does not blame it");
+    assert_eq!(late_ms(64 | 2, false), 0, "nothing says when it was expected");
+}
+
+#[test]
 fn a_frame_that_the_render_thread_animates_alone_is_one_if_the_timeline_has_it() {
     let frames = |id: i64| {
         let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
