@@ -226,10 +226,10 @@ pub(super) fn sentence_of(analysis: &Analysis, cause: &str, key: &str) -> Option
 
 fn row_of(analysis: &Analysis, first_ns: u64, index: usize) -> Option<Worst> {
     let frame = analysis.frames.get(index)?;
-    let mut parts: Vec<PartRow> = analysis
-        .parts
-        .iter()
-        .filter(|part| part.frame == index && part.self_ns + part.carried_ns > 0)
+    let first = analysis.parts.partition_point(|part| part.frame < index);
+    let of_frame = analysis.parts.iter().skip(first).take_while(|part| part.frame == index);
+    let mut parts: Vec<PartRow> = of_frame
+        .filter(|part| part.self_ns + part.carried_ns > 0)
         .map(|part| PartRow {
             thread: part.thread,
             earlier: part.is_earlier,

@@ -387,7 +387,7 @@ fn largest(one: &Value, explained: Option<&Value>) -> Option<String> {
     }
     let all: u64 = ready.iter().map(|(_, ns)| ns).sum();
     // Waits of threads that have at least a fifth of all are one.
-    let told = |part: &Value| -> Vec<&(String, u64)> {
+    let added_up = |part: &Value| -> Vec<&(String, u64)> {
         let own = ready.iter().filter(|(role, _)| *role == text(part, "thread"));
         let own: Vec<_> = own.collect();
         match own[0].1 * 5 >= all {
@@ -395,7 +395,7 @@ fn largest(one: &Value, explained: Option<&Value>) -> Option<String> {
             false => own,
         }
     };
-    let waits = |part: &Value| -> u64 { told(part).iter().map(|(_, ns)| ns).sum() };
+    let waits = |part: &Value| -> u64 { added_up(part).iter().map(|(_, ns)| ns).sum() };
     let is_unseen = |part: &Value| text(part, "name") == UNSEEN;
     let weight = |part: &Value| match counted(part) {
         ns if is_unseen(part) && ns * 2 < total => 0,
@@ -411,7 +411,7 @@ fn largest(one: &Value, explained: Option<&Value>) -> Option<String> {
         return None;
     }
     let most = if is_ready(part) { waits(part) } else { took_ns(part) };
-    let names: Vec<&str> = told(part).iter().map(|(role, _)| &**role).collect();
+    let names: Vec<&str> = added_up(part).iter().map(|(role, _)| &**role).collect();
     let waited = is_ready(part).then(|| (most, names.join(" and ")));
     let cause = cause(part, took_ns(part), waited);
     let earlier = number(part, "carried_ns");
