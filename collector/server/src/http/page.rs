@@ -5,6 +5,7 @@
 //! 127.0.0.1), and none that came through a proxy, as far as headers show. [`Maker`] makes the reports, separately from the
 //! work for devices.
 
+#[cfg_attr(not(feature = "mcp"), path = "page/no_mcp.rs")]
 pub(crate) mod mcp;
 mod named;
 
@@ -22,10 +23,9 @@ use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any_service, get};
+use axum::routing::{MethodRouter, get};
 use axum::{Extension, Router};
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 use tempfile::TempDir;
@@ -53,19 +53,11 @@ pub(crate) struct Page {
     maker: Arc<Maker>,
     /// The replica of an object store, which has the captures.
     replica: Option<Arc<Replica>>,
-    /// True if it has addresses.
-    is_served: bool,
 }
 
 type Shared = State<Arc<Page>>;
 
 impl Page {
-    /// Of a directory, whose collector may be running.
-    pub(crate) fn of_directory(root: &FilePath) -> Arc<Self> {
-        let (mappings, maker) = (Arc::new(Mappings::new(root)), Arc::new(Maker::new(root)));
-        Arc::new(Self { root: root.to_owned(), mappings, maker, replica: None, is_served: false })
-    }
-
     pub(crate) fn new(storage: &Storage) -> Arc<Self> {
         let root = &storage.root;
         Arc::new(Self {
@@ -73,7 +65,6 @@ impl Page {
             mappings: storage.indexer.mappings(),
             maker: Arc::new(Maker::new(root)),
             replica: storage.replica.clone(),
-            is_served: true,
         })
     }
 
@@ -110,25 +101,6 @@ impl Page {
         Ok(Found { path: root.join(key.path()), key, root, _copy: copy })
     }
 
-    /// Finds a capture and analyzes it. Profiles of heaps are [`Error::Missing`].
-    fn analyzed(
-        &self,
-        maker: &Maker,
-        viewer: &Viewer,
-        id: &str,
-        is_unwanted: &Arc<AtomicBool>,
-    ) -> Result<(RawKey, Capture), Error> {
-        let found = self.find(maker, viewer, id)?;
-        let (mapping, _) = self.mappings.find(&found.key);
-        let watch = limits(is_unwanted).watch;
-        let profile = StoredProfile::find(&found.root, &found.key);
-        if found.is_heap(profile.as_ref()) {
-            return Err(Error::Missing("a profile of the heap has no frames".to_owned()));
-        }
-        let (capture, _) = found.read(profile.as_ref(), mapping.as_deref(), watch, read_file)?;
-        Ok((found.key, capture))
-    }
-
     /// Cancels the reports in progress, and makes no more.
     pub(crate) fn stop(&self) {
         self.maker.stop();
@@ -141,7 +113,7 @@ impl Page {
             .route("/report.md", fleet(markdown))
             .route("/captures/{id}", get(capture))
             .route("/captures/{id}/timeline", get(timeline))
-            .route("/mcp", any_service(mcp::service(&self)))
+            .route("/mcp", mcp::route(&self))
             .layer(from_fn_with_state(readers, readers::admit))
             .with_state(self)
     }

@@ -8,8 +8,13 @@ mod answer;
 mod tools;
 
 use super::{Page, Viewer};
+use crate::http::report_page::Maker;
+use crate::store::captures::profiles::StoredProfile;
+use crate::store::index::analyst::limits;
+use crate::store::mappings::Mappings;
 use anyhow::{Context, Result, anyhow};
 use axum::http::request::Parts;
+use axum::routing::{MethodRouter, any_service};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -20,7 +25,10 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tracetee_fleet::Error;
+use tracetee_fleet::capture::{Capture, read_file};
+use tracetee_fleet::object_keys::RawKey;
 
 /// Maximum bytes of a request: a call with an SQL statement.
 const MAX_REQUEST_BYTES: usize = 64 << 10;
@@ -33,10 +41,8 @@ const INSTRUCTIONS: &str = "Jank, its causes and start-ups of Android apps, from
 #[derive(Clone)]
 struct Server(Arc<Page>, Option<Viewer>);
 
-/// Returns the service of a page's `/mcp`.
-pub(super) fn service(
-    page: &Arc<Page>,
-) -> StreamableHttpService<impl ServerHandler, NeverSessionManager> {
+/// Returns the route of a page's `/mcp`.
+pub(super) fn route(page: &Arc<Page>) -> MethodRouter<Arc<Page>> {
     // `readers` and `host` decide which requests are answered.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -45,7 +51,8 @@ pub(super) fn service(
         .with_max_request_body_bytes(MAX_REQUEST_BYTES)
         .disable_allowed_hosts();
     let server = Server(Arc::clone(page), None);
-    StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
+    let sessions = Arc::<NeverSessionManager>::default();
+    any_service(StreamableHttpService::new(move || Ok(server.clone()), sessions, config))
 }
 
 /// Serves a client on stdin and stdout until it ends, over a store in a directory.
@@ -61,6 +68,33 @@ pub fn serve_mcp(store: &Path) -> Result<()> {
         running.context("no MCP client on stdin")?.waiting().await?;
         Ok(())
     })
+}
+
+impl Page {
+    /// Of a directory, whose collector may be running.
+    fn of_directory(root: &Path) -> Arc<Self> {
+        let (mappings, maker) = (Arc::new(Mappings::new(root)), Arc::new(Maker::new(root)));
+        Arc::new(Self { root: root.to_owned(), mappings, maker, replica: None })
+    }
+
+    /// Finds a capture and analyzes it. Profiles of heaps are [`Error::Missing`].
+    fn analyzed(
+        &self,
+        maker: &Maker,
+        viewer: &Viewer,
+        id: &str,
+        is_unwanted: &Arc<AtomicBool>,
+    ) -> Result<(RawKey, Capture), Error> {
+        let found = self.find(maker, viewer, id)?;
+        let (mapping, _) = self.mappings.find(&found.key);
+        let watch = limits(is_unwanted).watch;
+        let profile = StoredProfile::find(&found.root, &found.key);
+        if found.is_heap(profile.as_ref()) {
+            return Err(Error::Missing("a profile of the heap has no frames".to_owned()));
+        }
+        let (capture, _) = found.read(profile.as_ref(), mapping.as_deref(), watch, read_file)?;
+        Ok((found.key, capture))
+    }
 }
 
 impl ServerHandler for Server {
@@ -88,13 +122,15 @@ impl ServerHandler for Server {
             .ok_or_else(|| ErrorData::invalid_params("there is no such tool", None))?;
         let arguments = request.arguments.unwrap_or_default();
         let Self(page, viewer) = self;
+        let is_served = viewer.is_none();
         let parts = context.extensions.get::<Parts>();
         let viewer = viewer.as_ref().or_else(|| parts?.extensions.get());
         let viewer = viewer.cloned().ok_or_else(|| ErrorData::internal_error("no reader", None))?;
         let (page, person) = (Arc::clone(page), viewer.person.clone());
         let maker = Arc::clone(&page.maker);
         let made = maker.make(&person, move |maker, is_unwanted| {
-            tools::Call { page: &page, maker, viewer: &viewer, arguments, is_unwanted }.make(tool)
+            tools::Call { page: &page, is_served, maker, viewer: &viewer, arguments, is_unwanted }
+                .make(tool)
         });
         let made = made.await.map_err(|error| match error {
             Error::Busy => anyhow!("too many questions are waiting; try again in 5 s"),

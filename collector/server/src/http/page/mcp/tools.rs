@@ -41,6 +41,8 @@ pub(super) fn find(name: &str) -> Option<&'static Tool> {
 /// A call of a tool.
 pub(super) struct Call<'a> {
     pub(super) page: &'a Page,
+    /// True if the page has addresses.
+    pub(super) is_served: bool,
     pub(super) maker: &'a Maker,
     pub(super) viewer: &'a Viewer,
     pub(super) arguments: JsonObject,
@@ -86,7 +88,7 @@ impl Call<'_> {
         let database = self.maker.database()?;
         let link = |id: &str| {
             let key = database.raw_key(id, |app| self.viewer.sees(app)).ok()??;
-            Some(if self.page.is_served {
+            Some(if self.is_served {
                 format!("captures/{}", key.id)
             } else {
                 self.page.root.join(key.path()).display().to_string()
@@ -113,7 +115,7 @@ impl Call<'_> {
         let query: Query = serde_json::from_value(Value::Object(self.arguments.clone()))
             .map_err(|error| wrong(&error.to_string()))?;
         let mut ask = query.ask(self.viewer).map_err(|why| wrong(&why))?;
-        if !self.page.is_served {
+        if !self.is_served {
             ask.time_limit = Some(TIME_LIMIT);
         }
         let mut report = self.maker.report(ask, Instant::now(), self.is_unwanted)?;
