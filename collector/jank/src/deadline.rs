@@ -51,17 +51,25 @@ pub(crate) fn expected(
     let requests = requests(trace, thread);
     let main = MainThread { trace, thread, outermost: outermost(trace, thread) };
     let mut before: Option<(u64, u64)> = None;
+    // Begin and length of the last frame that FrameTimeline expected: a device may allow more than a period.
+    let mut allowed: Option<(u64, u64)> = None;
     let mut all = Vec::with_capacity(frames.len());
     for &(vsync_id, ui) in frames {
         let found = match vsync_id.and_then(|id| timeline.expected(id)) {
             Some((start_ns, end_ns)) => {
                 let start_ns = start_ns.min(ui.start_ns);
                 let source = StartSource::Timeline;
+                allowed = Some((start_ns, end_ns.saturating_sub(start_ns)));
                 Expected { start_ns, source, deadline_ns: end_ns.max(start_ns) }
             }
             None => {
                 let (start_ns, source) = start(&mut vsyncs, &requests, &main, before, ui, looks);
-                let deadline_ns = start_ns.saturating_add(periods.at(start_ns));
+                let period_ns = periods.at(start_ns);
+                let is_near = |&(at_ns, _): &(u64, u64)| {
+                    start_ns.saturating_sub(at_ns) < MAX_PERIODS * period_ns
+                };
+                let allowed_ns = allowed.filter(is_near).map_or(0, |(_, ns)| ns);
+                let deadline_ns = start_ns.saturating_add(period_ns.max(allowed_ns));
                 Expected { start_ns, source, deadline_ns }
             }
         };

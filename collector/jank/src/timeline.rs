@@ -61,8 +61,9 @@ pub(crate) struct Timeline {
     actual: HashMap<i64, (TimelineVerdict, i64), Seeded>,
     /// Expected and actual end of the display's frames, by token.
     displays: HashMap<i64, (u64, u64), Seeded>,
-    /// Time by which the display showed a frame later after its deadline than the frame that it showed before.
-    further_ns: HashMap<i64, u64, Seeded>,
+    /// Time by which the display showed a frame later after its deadline than the frame that it showed before, and when it
+    /// showed that one.
+    further_ns: HashMap<i64, (u64, u64), Seeded>,
     /// First and last vsync id of an actual frame.
     pub(crate) ids: Option<(i64, i64)>,
 }
@@ -110,13 +111,14 @@ impl Timeline {
         let mut shown: Vec<_> = shown.collect();
         shown.sort_unstable();
         // Frames that the display shows at once are those of several windows.
-        let mut before_ns = None;
+        let mut before: Option<(u64, u64)> = None;
         for at_once in shown.chunk_by(|one, next| one.0 == next.0) {
-            for &(_, late_ns, id) in at_once {
-                let further_ns = before_ns.map_or(0, |before_ns| late_ns.saturating_sub(before_ns));
-                all.further_ns.insert(id, further_ns);
+            if let Some((shown_ns, before_ns)) = before {
+                for &(_, late_ns, id) in at_once {
+                    all.further_ns.insert(id, (late_ns.saturating_sub(before_ns), shown_ns));
+                }
             }
-            before_ns = at_once.last().map(|&(_, late_ns, _)| late_ns);
+            before = at_once.last().map(|&(shown_ns, late_ns, _)| (shown_ns, late_ns));
         }
         all
     }
@@ -144,9 +146,12 @@ impl Timeline {
             return is_known.then_some(Judgement { outcome: Outcome::Undrawn, ..undrawn });
         };
         // FrameTimeline calls a frame stuffed if a buffer for a later vsync was taken before it: of the render thread, which
-        // animated while the main thread was late with this one.
-        let further_ns = self.further_ns.get(&id).copied().unwrap_or(0);
-        let is_own_delay = verdict.end_ns > deadline_ns && further_ns > period_ns / 2;
+        // animated while the main thread was late with this one. If it was complete a period before the display showed the
+        // frame before it, it was not what the display waited for.
+        let (further_ns, before_ns) = self.further_ns.get(&id).copied().unwrap_or_default();
+        let is_own_delay = verdict.end_ns > deadline_ns
+            && further_ns > period_ns / 2
+            && verdict.end_ns.saturating_add(period_ns) > before_ns;
         let outcome = match verdict.outcome() {
             Outcome::Stuffing if is_own_delay => Outcome::App,
             outcome => outcome,

@@ -175,12 +175,12 @@ fn the_type_of_jank_says_who_made_a_frame_late() {
 
 #[test]
 fn a_stuffed_frame_is_late_by_the_app_if_it_was_late_and_is_shown_later_than_the_one_before() {
-    // Shown 10 ms after its deadline; the next one is due at 50 ms.
-    let judged = |end_us: u64, shown_us: u64| {
+    // The first one is due at 30 ms, the next one at 50 ms.
+    let judged = |before_us: u64, end_us: u64, shown_us: u64| {
         let frame = analyzed(&[
             (7, 20_000, 30_000, None, false),
             (7, 20_000, 29_000, Some((1, 1)), false),
-            (107, 30_000, 40_000, Some((1, 1)), true),
+            (107, 30_000, before_us, Some((1, 1)), true),
             (8, 40_000, 50_000, None, false),
             (8, 40_000, end_us, Some((128, 2)), false),
             (108, 50_000, shown_us, Some((1, 1)), true),
@@ -188,9 +188,25 @@ fn a_stuffed_frame_is_late_by_the_app_if_it_was_late_and_is_shown_later_than_the
         let frame = &frame.frames[1];
         (frame.outcome, frame.slow, frame.jank_ns)
     };
-    assert_eq!(judged(57_000, 70_000), (App, true, 7_000_000));
-    assert_eq!(judged(57_000, 60_000), (Stuffing, false, 0));
-    assert_eq!(judged(49_000, 70_000), (Stuffing, false, 0));
+    assert_eq!(judged(40_000, 57_000, 70_000), (App, true, 7_000_000));
+    assert_eq!(judged(40_000, 57_000, 60_000), (Stuffing, false, 0));
+    assert_eq!(judged(40_000, 49_000, 70_000), (Stuffing, false, 0));
+    // It was complete long before the display was through with the first one.
+    assert_eq!(judged(66_000, 57_000, 110_000), (App, true, 7_000_000));
+    assert_eq!(judged(67_000, 57_000, 110_000), (Stuffing, false, 0));
+}
+
+#[test]
+fn a_frame_without_a_record_has_the_time_that_the_frames_before_it_had() {
+    // Of a frame that is due 20 ms after one that had this time.
+    let allowed_us = |record: Record| {
+        let frame = &analyzed(&[record]).frames[1];
+        (frame.evidence, (frame.deadline_ns - frame.start_ns) / 1_000)
+    };
+    let expects = |end_us| (7, 20_000, end_us, None, false);
+    assert_eq!(allowed_us(expects(32_000)), (Evidence::Markers, 12_000));
+    assert_eq!(allowed_us(expects(25_000)), (Evidence::Markers, 10_000), "a period, at least");
+    assert_eq!(allowed_us((6, 20_000, 32_000, None, false)), (Evidence::Markers, 10_000));
 }
 
 #[test]
